@@ -1,0 +1,1 @@
+"""What the broker knows: topics, partitions, groups, producer ids, fetch sessions. No sockets, no Kafka messages."""

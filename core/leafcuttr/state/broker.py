@@ -1,0 +1,72 @@
+"""What a handler can reach: one object that only composes. It has no behaviour of its own.
+
+`open_broker` builds the parts in the order in which they need each other; the server closes them in reverse.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.config.settings import Settings
+from leafcuttr.log.manager import LogManager
+from leafcuttr.state.fetch_sessions import FetchSessions
+from leafcuttr.state.groups.coordinator import GroupCoordinator
+from leafcuttr.state.metadata import MetadataStore
+from leafcuttr.state.producer_ids import ProducerIds
+from leafcuttr.state.topics import Topics
+from leafcuttr_sdk import Clock
+
+
+class Waiting(Protocol):
+    """A long poll that can be told to answer with what it has."""
+
+    def give_up(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Broker:
+    """The parts of one running broker.
+
+    `listeners` are bound: their ports are the real ones. `long_polls` are the fetches that wait for records now;
+    a stopping server asks them to answer at once.
+    """
+
+    settings: Settings
+    clock: Clock
+    node_id: int
+    cluster_id: str
+    logs: LogManager
+    metadata: MetadataStore
+    topics: Topics
+    producer_ids: ProducerIds
+    groups: GroupCoordinator
+    fetch_sessions: FetchSessions
+    listeners: Sequence[Listener] = ()
+    long_polls: set[Waiting] = field(default_factory=set)
+
+
+def open_broker(settings: Settings, clock: Clock) -> Broker:
+    """Open the data directory and everything in it.
+
+    Raises StartError, with one line for the person, when the directory cannot be used.
+    """
+    node_id = settings.int("node.id")
+    directory = Path(settings.list("log.dirs")[0])
+    logs = LogManager.open(directory, clock=clock, settings=settings, node_id=node_id)
+    metadata = MetadataStore.open(directory)
+    topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)
+    topics.load()
+    return Broker(
+        settings=settings,
+        clock=clock,
+        node_id=node_id,
+        cluster_id=logs.cluster_id,
+        logs=logs,
+        metadata=metadata,
+        topics=topics,
+        producer_ids=ProducerIds(metadata),
+        groups=GroupCoordinator(settings=settings, topics=topics, clock=clock),
+        fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
+    )
