@@ -1,0 +1,279 @@
+"""The broker's metadata on disk: one SQLite file, `metadata.sqlite`, in the data directory.
+
+Here live the file, its tables, their upgrades and the functions that commit a change. What the rows mean to a
+running broker (`state.topics`, `state.producer_ids`) is not here, and nothing here touches a log.
+
+Every function is synchronous and may be called from a worker thread; one lock makes them take turns. When a
+function that changes something returns, the change is on the disk: the journal is a write-ahead log with
+`synchronous=FULL`, so that each commit is one fsync. Callers publish a change in memory only after that.
+
+The version of the tables is the file's `user_version`. `STEPS[n]` takes a file from version n to n + 1; an
+empty file has version 0. A file that a newer LeafCuttr wrote is refused, and so is a damaged one: starting
+without its topics would be worse than not starting.
+"""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from leafcuttr import crashpoints
+from leafcuttr.errors import StartError, StorageError
+
+FILE_NAME: Final = "metadata.sqlite"
+
+# Tells our file from any other SQLite file ("LCut"), as SQLite's documentation of application_id asks.
+APPLICATION_ID: Final = 0x4C437574
+
+STEPS: Final[Sequence[Sequence[str]]] = (
+    (
+        """CREATE TABLE topics (
+            id BLOB PRIMARY KEY CHECK (length(id) = 16),
+            name TEXT NOT NULL UNIQUE,
+            partitions INTEGER NOT NULL CHECK (partitions > 0)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE topic_configs (
+            topic_id BLOB NOT NULL REFERENCES topics (id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (topic_id, name)
+        ) WITHOUT ROWID""",
+        # The scope is a broker's id, or empty for what holds for every broker.
+        """CREATE TABLE broker_configs (
+            scope TEXT NOT NULL,
+            name TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (scope, name)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE counters (
+            name TEXT PRIMARY KEY,
+            value INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE features (
+            name TEXT PRIMARY KEY,
+            level INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "INSERT INTO counters VALUES ('changes', 0), ('next_producer_id', 0)",
+    ),
+)
+
+
+class TopicRecord(NamedTuple):
+    """A topic as it is stored. `id` is its 16 bytes, `overrides` the settings that differ from the
+    broker's."""
+
+    name: str
+    id: bytes
+    partitions: int
+    overrides: Mapping[str, str]
+
+
+class MetadataStore:
+    """The open file. Close it: a clean close leaves one file instead of a file and its write-ahead log.
+
+    Errors: a commit that the disk refuses raises StorageError and changes nothing.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._changes = self._counter("changes")
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """Open or create the file in `directory`, upgraded to this version.
+
+        Raises StartError, with one line that names the file: it is damaged, not ours, newer, or cannot be
+        written.
+        """
+        path = directory / FILE_NAME
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+            _prepare(path, connection)
+            store = cls(path, connection)
+        except (sqlite3.Error, StorageError) as error:
+            if connection is not None:
+                connection.close()
+            raise StartError(f"cannot use {path}: {error}") from error
+        except StartError:
+            if connection is not None:
+                connection.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @property
+    def changes(self) -> int:
+        """How many changes were ever committed: it only grows, as the offset of Kafka's metadata log does."""
+        return self._changes
+
+    # Topics
+
+    def topics(self) -> list[TopicRecord]:
+        """Every topic, in order of name."""
+        with self._reading() as connection:
+            rows = connection.execute("SELECT name, id, partitions FROM topics ORDER BY name").fetchall()
+            configs: dict[bytes, dict[str, str]] = {}
+            for topic_id, name, value in connection.execute(
+                "SELECT topic_id, name, value FROM topic_configs"
+            ):
+                configs.setdefault(topic_id, {})[name] = value
+        return [TopicRecord(name, id_, partitions, configs.get(id_, {})) for name, id_, partitions in rows]
+
+    def add_topics(self, records: Iterable[TopicRecord]) -> None:
+        """Store new topics, all or none."""
+        with self._writing() as connection:
+            for record in records:
+                connection.execute(
+                    "INSERT INTO topics (name, id, partitions) VALUES (?, ?, ?)",
+                    (record.name, record.id, record.partitions),
+                )
+                _insert_overrides(connection, record.id, record.overrides)
+
+    def remove_topics(self, ids: Iterable[bytes]) -> None:
+        """Forget topics and their settings, all or none."""
+        with self._writing() as connection:
+            connection.executemany("DELETE FROM topics WHERE id = ?", [(topic_id,) for topic_id in ids])
+
+    def set_partitions(self, topic_id: bytes, partitions: int) -> None:
+        """Give a topic a new number of partitions."""
+        with self._writing() as connection:
+            connection.execute("UPDATE topics SET partitions = ? WHERE id = ?", (partitions, topic_id))
+
+    def set_topic_overrides(self, topic_id: bytes, overrides: Mapping[str, str]) -> None:
+        """Replace all settings of a topic."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM topic_configs WHERE topic_id = ?", (topic_id,))
+            _insert_overrides(connection, topic_id, overrides)
+
+    # Settings of brokers
+
+    def broker_configs(self) -> dict[str, dict[str, str]]:
+        """The dynamic settings by scope: a broker's id, or "" for all brokers."""
+        scopes: dict[str, dict[str, str]] = {}
+        with self._reading() as connection:
+            for scope, name, value in connection.execute("SELECT scope, name, value FROM broker_configs"):
+                scopes.setdefault(scope, {})[name] = value
+        return scopes
+
+    def set_broker_configs(self, scope: str, changes: Mapping[str, str | None]) -> None:
+        """Change settings of one scope; None removes one. What `changes` does not name stays."""
+        with self._writing() as connection:
+            for name, value in changes.items():
+                if value is None:
+                    connection.execute(
+                        "DELETE FROM broker_configs WHERE scope = ? AND name = ?", (scope, name)
+                    )
+                else:
+                    connection.execute("REPLACE INTO broker_configs VALUES (?, ?, ?)", (scope, name, value))
+
+    # Producer ids and features
+
+    def take_producer_ids(self, count: int) -> range:
+        """Take the next `count` producer ids. No later call returns one of them, whatever happens in
+        between."""
+        with self._writing() as connection:
+            (first,) = connection.execute(
+                "SELECT value FROM counters WHERE name = 'next_producer_id'"
+            ).fetchone()
+            connection.execute(
+                "UPDATE counters SET value = ? WHERE name = 'next_producer_id'",
+                (first + count,),
+            )
+        return range(first, first + count)
+
+    def features(self) -> dict[str, int]:
+        """The finalized feature levels that were changed from their defaults."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT name, level FROM features").fetchall())
+
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Store finalized feature levels; those not named stay."""
+        with self._writing() as connection:
+            connection.executemany("REPLACE INTO features VALUES (?, ?)", list(levels.items()))
+
+    # The file
+
+    def _counter(self, name: str) -> int:
+        with self._reading() as connection:
+            row = connection.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
+        return int(row[0])
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise StorageError(f"cannot read {self.path}: {error}") from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, durable when the block is left; undone if it raises."""
+        with self._lock:
+            connection = self._connection
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'changes'")
+                crashpoints.reach("metadata.before-commit")
+                connection.execute("COMMIT")
+            except BaseException as error:
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise StorageError(f"cannot write {self.path}: {error}") from error
+                raise
+            self._changes += 1
+            crashpoints.reach("metadata.committed")
+
+
+def _insert_overrides(connection: sqlite3.Connection, topic_id: bytes, overrides: Mapping[str, str]) -> None:
+    connection.executemany(
+        "INSERT INTO topic_configs VALUES (?, ?, ?)",
+        [(topic_id, name, value) for name, value in overrides.items()],
+    )
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    """Check whose file it is and that it is whole, and bring its tables to this version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION_ID and (tables or version):
+        raise StartError(f"{path} is not a metadata file of LeafCuttr")
+    if version > len(STEPS):
+        raise StartError(
+            f"{path} was written by a newer LeafCuttr (version {version}, this one knows up to {len(STEPS)})"
+        )
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise StartError(f"{path} is damaged: {' '.join(str(found).split())}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    for step in range(version, len(STEPS)):
+        # One transaction a step, its number in it: a crash in the middle leaves a file of a whole version.
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        for statement in STEPS[step]:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {step + 1}")
+        connection.execute("COMMIT")
+    if version == 0:
+        # SQLite syncs what it writes, but not the name of a new database in its directory.
+        for name in (path, path.parent):
+            descriptor = os.open(name, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

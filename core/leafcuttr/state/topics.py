@@ -1,0 +1,336 @@
+"""The topics of the running broker: found by name or id, created, deleted, enlarged, configured.
+
+What is here is in memory and speaks for what `state.metadata` has on the disk and `log.manager` holds open.
+Requests and answers are not here, nor are the rules of names (`state.topic_names`) or of settings
+(`config.topic`).
+
+Reading is plain and synchronous. A change takes its topic's turn, so that two changes of one topic, or two
+creations of names that collide, never overlap; changes of different topics do. Each follows one order:
+
+    create, enlarge   folders made (worker), metadata committed (worker), logs adopted, published (loop)
+    delete            metadata committed (worker), withdrawn, folders renamed a few at a time (loop)
+
+so that a crash leaves at most folders that the metadata does not know, which the log manager sets aside at
+start. Nobody sees a topic of which only a part exists. A cancelled caller stops a creation before its commit,
+not after.
+"""
+
+import base64
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import trio
+
+from leafcuttr import crashpoints
+from leafcuttr.config.settings import Settings
+from leafcuttr.config.topic import TopicConfig, topic_config
+from leafcuttr.errors import InvalidPartitions, InvalidTopic, TopicAlreadyExists, UnknownTopicOrPartition
+from leafcuttr.log.log import Log
+from leafcuttr.log.manager import LogManager, LogSpec
+from leafcuttr.state import topic_names
+from leafcuttr.state.internal_topics import internal_topic
+from leafcuttr.state.metadata import MetadataStore, TopicRecord
+from leafcuttr_sdk import Clock, TopicPartition
+
+_Item = TypeVar("_Item")
+
+ZERO_ID: Final = bytes(16)
+
+# How many partitions are worked on between two looks at what else the loop or the worker has to do.
+CHUNK: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    """One partition and its log."""
+
+    topic: "Topic"
+    index: int
+    log: Log
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.log.leader_epoch
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """One topic. `id` is its 16 bytes; `partitions[n]` is partition n; `config` is what `overrides` come
+    to."""
+
+    name: str
+    id: bytes
+    partitions: list[Partition]
+    overrides: Mapping[str, str]
+    config: TopicConfig
+    internal: bool
+
+
+class Topics:
+    """Every topic. `by_name` and `by_id` are for reading only.
+
+    `on_deleted` are called with a topic after it is gone for everybody and before its name is free again;
+    they must not fail and not wait.
+    """
+
+    def __init__(
+        self, *, settings: Settings, metadata: MetadataStore, logs: LogManager, clock: Clock, node_id: int
+    ) -> None:
+        self.node_id = node_id
+        self.by_name: dict[str, Topic] = {}
+        self.by_id: dict[bytes, Topic] = {}
+        self.on_deleted: list[Callable[[Topic], None]] = []
+        self._settings = settings
+        self._metadata = metadata
+        self._logs = logs
+        self._clock = clock
+        self._colliding: dict[str, set[str]] = {}
+        self._configs: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+        self._turns: dict[str, trio.Lock] = {}
+
+    def load(self) -> None:
+        """Open what the metadata knows, once, at start. Raises StartError."""
+        records = self._metadata.topics()
+        specs = [
+            LogSpec(record.name, index, record.id, self._config(record.overrides))
+            for record in records
+            for index in range(record.partitions)
+        ]
+        self._logs.load(specs)
+        for record in records:
+            self._publish(self._build(record, self._adopted(record.name, range(record.partitions))))
+        self._settings.on_change(self._defaults_changed)
+
+    # Reading
+
+    def find(self, name: str) -> Topic | None:
+        return self.by_name.get(name)
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """Raises UnknownTopicOrPartition."""
+        topic = self.by_name.get(topic_partition.topic)
+        if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
+            raise UnknownTopicOrPartition
+        return topic.partitions[topic_partition.partition]
+
+    def check_creatable(self, name: str) -> None:
+        """Raise InvalidTopic or TopicAlreadyExists if no topic `name` can be created now."""
+        topic_names.check(name)
+        if name in self.by_name:
+            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+        others = self._colliding.get(topic_names.collision_key(name))
+        if others:
+            raise InvalidTopic(f"Topic '{name}' collides with existing topic: {min(others)}")
+
+    # Changing
+
+    async def create(
+        self, name: str, partitions: int, overrides: Mapping[str, str], *, topic_id: bytes | None = None
+    ) -> Topic:
+        """Create a topic with `partitions` (at least 1) empty partitions.
+
+        Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidConfig, StorageError: then there is
+        none.
+        """
+        if partitions < 1:
+            raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+        async with self._turn(name):
+            self.check_creatable(name)
+            record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides))
+            specs = _specs(record, range(partitions), self._config(record.overrides))
+            async with self._prepared(specs):
+                await trio.to_thread.run_sync(self._metadata.add_topics, [record])
+                logs = await self._adopt(specs)
+            topic = self._build(record, logs)
+            self._publish(topic)
+            return topic
+
+    async def ensure(self, name: str) -> Topic:
+        """The topic, created if need be as the broker creates topics by itself: with its own defaults.
+
+        Raises InvalidTopic (also if it collides with another), StorageError.
+        """
+        while (topic := self.by_name.get(name)) is None:
+            shape = internal_topic(name, self._settings)
+            partitions = shape.partitions if shape else self._settings.int("num.partitions")
+            # Another task may have created it while this one waited for its turn.
+            with contextlib.suppress(TopicAlreadyExists):
+                return await self.create(name, partitions, shape.overrides if shape else {})
+        return topic
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic and, in the background, its files. Raises UnknownTopicOrPartition, StorageError."""
+        async with self._turn(name):
+            topic = self._existing(name)
+            await trio.to_thread.run_sync(self._metadata.remove_topics, [topic.id])
+            crashpoints.reach("topic-delete.committed")
+            with trio.CancelScope(shield=True):
+                self._withdraw(topic)
+                for tell in self.on_deleted:
+                    tell(topic)
+                for part in _chunks(topic.partitions):
+                    for partition in part:
+                        self._logs.delete(TopicPartition(name, partition.index))
+                    await trio.lowlevel.checkpoint()
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        """Enlarge a topic to `count` partitions.
+
+        Raises UnknownTopicOrPartition, InvalidPartitions (it would not grow), StorageError.
+        """
+        async with self._turn(name):
+            topic = self._existing(name)
+            present = len(topic.partitions)
+            if count <= present:
+                raise InvalidPartitions(f"Topic already has {present} partition(s).")
+            record = TopicRecord(name, topic.id, count, topic.overrides)
+            specs = _specs(record, range(present, count), topic.config)
+            async with self._prepared(specs):
+                await trio.to_thread.run_sync(self._metadata.set_partitions, topic.id, count)
+                logs = await self._adopt(specs)
+            topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs, present))
+            # A change of the broker's defaults may have passed while the logs were made.
+            _configure(topic, topic.config)
+
+    async def alter_config(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change settings of a topic; None puts one back to the broker's.
+
+        Raises UnknownTopicOrPartition, InvalidConfig, StorageError.
+        """
+
+        def edit(overrides: Mapping[str, str]) -> Mapping[str, str]:
+            merged: dict[str, str | None] = {**overrides, **changes}
+            return {key: value for key, value in merged.items() if value is not None}
+
+        await self.edit_config(name, edit)
+
+    async def edit_config(self, name: str, edit: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+        """Replace a topic's overrides by what `edit` makes of them; no other change of the topic comes in
+        between.
+
+        Raises UnknownTopicOrPartition, InvalidConfig, StorageError, and what `edit` raises.
+        """
+        async with self._turn(name):
+            topic = self._existing(name)
+            overrides = dict(edit(topic.overrides))
+            self._config(overrides)
+            await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
+            topic.overrides = overrides
+            _configure(topic, self._config(overrides))
+
+    # Steps of the above
+
+    def _existing(self, name: str) -> Topic:
+        topic = self.by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition
+        return topic
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, name: str) -> AsyncIterator[None]:
+        key = topic_names.collision_key(name)
+        lock = self._turns.setdefault(key, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._turns.pop(key, None)
+
+    @contextlib.asynccontextmanager
+    async def _prepared(self, specs: Sequence[LogSpec]) -> AsyncIterator[None]:
+        """Make the folders of new partitions; take them away again if what follows fails before its
+        commit."""
+        made: list[LogSpec] = []
+        try:
+            for chunk in _chunks(specs):
+                made.extend(chunk)
+                await trio.to_thread.run_sync(self._prepare, chunk)
+            crashpoints.reach("topic-create.folders")
+            yield
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                for chunk in _chunks(made):
+                    await trio.to_thread.run_sync(self._discard, chunk)
+            raise
+
+    def _prepare(self, specs: Sequence[LogSpec]) -> None:
+        for spec in specs:
+            self._logs.prepare(spec)
+
+    def _discard(self, specs: Sequence[LogSpec]) -> None:
+        for spec in specs:
+            self._logs.discard(spec)
+
+    async def _adopt(self, specs: Sequence[LogSpec]) -> list[Log]:
+        logs: list[Log] = []
+        with trio.CancelScope(shield=True):
+            for chunk in _chunks(specs):
+                logs.extend(self._logs.adopt(spec) for spec in chunk)
+                await trio.lowlevel.checkpoint()
+        return logs
+
+    def _adopted(self, name: str, indexes: range) -> list[Log]:
+        return [self._logs.logs[TopicPartition(name, index)] for index in indexes]
+
+    def _build(self, record: TopicRecord, logs: Sequence[Log]) -> Topic:
+        internal = record.name in topic_names.INTERNAL
+        topic = Topic(record.name, record.id, [], record.overrides, self._config(record.overrides), internal)
+        topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs))
+        return topic
+
+    def _publish(self, topic: Topic) -> None:
+        # A change of the broker's defaults may have passed while the logs were made.
+        _configure(topic, self._config(topic.overrides))
+        self.by_name[topic.name] = topic
+        self.by_id[topic.id] = topic
+        self._colliding.setdefault(topic_names.collision_key(topic.name), set()).add(topic.name)
+
+    def _withdraw(self, topic: Topic) -> None:
+        del self.by_name[topic.name]
+        del self.by_id[topic.id]
+        key = topic_names.collision_key(topic.name)
+        self._colliding[key].discard(topic.name)
+        if not self._colliding[key]:
+            del self._colliding[key]
+
+    def _config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The settings in force. Topics with the same overrides share one object. Raises InvalidConfig."""
+        key = frozenset(overrides.items())
+        config = self._configs.get(key)
+        if config is None:
+            config = self._configs[key] = topic_config(self._settings, overrides)
+        return config
+
+    def _defaults_changed(self) -> None:
+        self._configs.clear()
+        for topic in self.by_name.values():
+            _configure(topic, self._config(topic.overrides))
+
+
+def new_topic_id() -> bytes:
+    """A random id. As with Kafka's, its base64 form never begins with `-`, which a command line takes for an
+    option."""
+    while True:
+        topic_id = uuid.uuid4().bytes
+        if not base64.urlsafe_b64encode(topic_id).startswith(b"-"):
+            return topic_id
+
+
+def _specs(record: TopicRecord, indexes: range, config: TopicConfig) -> list[LogSpec]:
+    return [LogSpec(record.name, index, record.id, config) for index in indexes]
+
+
+def _configure(topic: Topic, config: TopicConfig) -> None:
+    topic.config = config
+    for partition in topic.partitions:
+        if partition.log.config is not config:
+            partition.log.config = config
+
+
+def _chunks(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]
