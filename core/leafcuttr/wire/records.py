@@ -1,0 +1,302 @@
+"""Records inside a batch of format 2: decoding them one by one, encoding a whole batch.
+
+What may not live here: files, topic settings, checks of the batch header (`wire/batch.py`).
+
+Layout of one record, after the optional decompression of all of them together (KIP-98; varints are zigzag):
+
+    length varint | attributes int8 (unused) | timestamp delta varlong | offset delta varint
+    | key length varint, key | value length varint, value | header count varint
+    | each header: key length varint, key, value length varint, value
+
+A length of -1 is null. Deltas count from the base offset and the base timestamp of the batch. With attribute
+bit 6 (KIP-534) the base timestamp is the delete horizon; the deltas still count from it. With LogAppendTime
+(bit 3) the timestamp of every record is the batch's max timestamp, whatever its delta says.
+"""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from leafcuttr.wire.compression import Codec, compress, decompress
+from leafcuttr.wire.errors import MalformedMessage
+from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint, read_varlong, write_varlong
+
+DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
+"""Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
+
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+NO_TIMESTAMP: Final = -1
+
+
+class MalformedRecord(MalformedMessage):
+    """A record, or the sequence of records of a batch, that does not follow the format."""
+
+
+class Record(NamedTuple):
+    """One record. `offset` is absolute, `timestamp` in ms since 1970 (-1: none).
+
+    Header keys that are not UTF-8 are kept by surrogate escapes, so that encoding gives the same bytes back.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class ControlRecord(NamedTuple):
+    """The meaning of a record in a control batch. Types: 0 abort, 1 commit; others belong to KRaft."""
+
+    version: int
+    type: int
+    coordinator_epoch: int | None
+
+
+class RecordShape(NamedTuple):
+    """What a check of a record needs to know, without its contents."""
+
+    timestamp_delta: int
+    offset_delta: int
+    has_key: bool
+
+
+# base offset, length, leader epoch, magic, crc, attributes, last offset delta, base timestamp, max timestamp,
+# producer id, producer epoch, base sequence, record count
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_HEADER_SIZE: Final = 61
+_CRC_AT: Final = 17
+_CRC_FROM: Final = 21
+_CONTROL_KEY: Final = Struct(">hh")
+_MARKER_VALUE: Final = Struct(">hi")
+
+
+def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryview:
+    """The records of one whole batch, decompressed: what lies behind the count in the header.
+
+    Raises CorruptCompression, DecompressedTooLarge, or MalformedRecord for an unknown codec.
+    """
+    view = memoryview(batch)
+    if len(view) < _HEADER_SIZE:
+        raise MalformedRecord(f"a batch of {len(view)} bytes is shorter than its header")
+    return decompress(_codec(_HEADER.unpack_from(view)[5]), view[_HEADER_SIZE:], limit=limit)
+
+
+def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterator[Record]:
+    """The records of one batch, one at a time.
+
+    `batch` begins at the batch's header and ends with it; the header is believed (see `wire/batch.py` for
+    its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
+    that is broken, or at the end when there are more or fewer records than the header says.
+    """
+    data = record_bytes(batch, limit=limit).tobytes()
+    header = _HEADER.unpack_from(batch)
+    base_offset, attributes, base_timestamp, max_timestamp = header[0], header[5], header[7], header[8]
+    count = header[12]
+    append_time = bool(attributes & LOG_APPEND_TIME)
+    total = len(data)
+    at = 0
+    make = Record._make
+    for index in range(count):
+        try:
+            start = at
+            length, at = _varint(data, at)
+            end = at + length
+            if length < 0 or end > total:
+                raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
+            timestamp_delta, at = _varlong(data, at + 1)
+            offset_delta, at = _varint(data, at)
+            key_length, at = _varint(data, at)
+            key = None
+            if key_length >= 0:
+                key = data[at : at + key_length]
+                at += key_length
+            value_length, at = _varint(data, at)
+            value = None
+            if value_length >= 0:
+                value = data[at : at + value_length]
+                at += value_length
+            header_count, at = _varint(data, at)
+            headers: tuple[tuple[str, bytes | None], ...] = ()
+            if header_count:
+                headers, at = _read_headers(data, at, end, header_count)
+            if at != end or key_length < -1 or value_length < -1:
+                raise MalformedRecord(f"record {index} does not end where its length says")
+        except IndexError:
+            raise MalformedRecord(f"record {index} at byte {start} ends in the middle of a number") from None
+        timestamp = max_timestamp if append_time else base_timestamp + timestamp_delta
+        yield make((base_offset + offset_delta, timestamp, key, value, headers))
+    if at != total:
+        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
+
+
+def record_shapes(data: bytes, count: int) -> Iterator[RecordShape]:
+    """Walk over `count` decompressed records without taking out keys, values and headers.
+
+    Raises MalformedRecord like `decode_records`; the inside of headers is not looked at.
+    """
+    total = len(data)
+    at = 0
+    make = RecordShape._make
+    for index in range(count):
+        try:
+            length, at = _varint(data, at)
+            end = at + length
+            if length < 0 or end > total:
+                raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
+            timestamp_delta, at = _varlong(data, at + 1)
+            offset_delta, at = _varint(data, at)
+            key_length, at = _varint(data, at)
+            value_length, at = _varint(data, at + max(key_length, 0))
+            header_count, at = _varint(data, at + max(value_length, 0))
+            # A header takes two bytes at least.
+            if key_length < -1 or value_length < -1 or not 0 <= 2 * header_count <= end - at:
+                raise MalformedRecord(f"record {index} has a field that does not fit into it")
+        except IndexError:
+            raise MalformedRecord(f"record {index} ends in the middle of a number") from None
+        at = end
+        yield make((timestamp_delta, offset_delta, key_length >= 0))
+    if at != total:
+        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
+
+
+def control_record(record: Record) -> ControlRecord:
+    """What a control record says: transaction markers carry the coordinator's epoch, others None."""
+    if record.key is None or len(record.key) < _CONTROL_KEY.size:
+        raise MalformedRecord(f"the key of control record {record.offset} is too short")
+    version, kind = _CONTROL_KEY.unpack_from(record.key)
+    epoch = None
+    if kind in (0, 1) and record.value is not None and len(record.value) >= _MARKER_VALUE.size:
+        epoch = _MARKER_VALUE.unpack_from(record.value)[1]
+    return ControlRecord(version, kind, epoch)
+
+
+def encode_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    partition_leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    log_append_time: int | None = None,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon: int | None = None,
+    last_offset_delta: int | None = None,
+) -> bytearray:
+    """One batch of format 2 with its CRC.
+
+    `log_append_time` (ms) sets LogAppendTime and becomes the max timestamp. `last_offset_delta` is needed
+    where it is not that of the last record: in a batch that compaction has thinned out, or left empty.
+    Raises ValueError for a record whose offset lies before the base offset.
+    """
+    from crc32c import crc32c
+
+    records = list(records)
+    base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
+    attributes = int(codec)
+    max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    if log_append_time is not None:
+        attributes |= LOG_APPEND_TIME
+        max_timestamp = log_append_time
+    if delete_horizon is not None:
+        attributes |= DELETE_HORIZON
+        base_timestamp = delete_horizon
+    if transactional:
+        attributes |= TRANSACTIONAL
+    if control:
+        attributes |= CONTROL
+    if last_offset_delta is None:
+        last_offset_delta = records[-1].offset - base_offset if records else 0
+    payload = encode_records(records, base_offset=base_offset, base_timestamp=base_timestamp)
+    body = payload if codec is Codec.NONE else compress(codec, payload, level)
+    out = bytearray(_HEADER_SIZE)
+    out += body
+    _HEADER.pack_into(
+        out, 0, base_offset, len(out) - 12, partition_leader_epoch, 2, 0, attributes, last_offset_delta,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(records),
+    )  # fmt: skip
+    out[_CRC_AT:_CRC_FROM] = crc32c(memoryview(out)[_CRC_FROM:]).to_bytes(4, "big")
+    return out
+
+
+def encode_records(records: Iterable[Record], *, base_offset: int, base_timestamp: int) -> bytearray:
+    """The records as they stand behind the header, uncompressed."""
+    out = bytearray()
+    for offset, timestamp, key, value, headers in records:
+        if offset < base_offset:
+            raise ValueError(f"offset {offset} lies before the batch's base offset {base_offset}")
+        one = bytearray(1)
+        write_varlong(one, timestamp - base_timestamp)
+        write_varlong(one, offset - base_offset)
+        _write_bytes(one, key)
+        _write_bytes(one, value)
+        write_varlong(one, len(headers))
+        for name, content in headers:
+            _write_bytes(one, name.encode("utf-8", "surrogateescape"))
+            _write_bytes(one, content)
+        write_varlong(out, len(one))
+        out += one
+    return out
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """As `read_varint`, but one call for the short ones, and IndexError where the data ends."""
+    value = data[at]
+    if value < 0x80:
+        return (value >> 1) ^ -(value & 1), at + 1
+    value, at = more_of_unsigned_varint(data, at + 1, value)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _varlong(data: bytes, at: int) -> tuple[int, int]:
+    value = data[at]
+    if value < 0x80:
+        return (value >> 1) ^ -(value & 1), at + 1
+    return read_varlong(data, at)
+
+
+def _read_headers(
+    data: bytes, at: int, end: int, count: int
+) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    # A header takes two bytes at least, so this refuses a count that is only claimed.
+    if not 0 <= 2 * count <= end - at:
+        raise MalformedRecord(f"{count} headers do not fit into {end - at} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        length, at = _varint(data, at)
+        if length < 0 or at + length > end:
+            raise MalformedRecord(f"a header key of {length} bytes does not fit into its record")
+        name = data[at : at + length].decode("utf-8", "surrogateescape")
+        length, at = _varint(data, at + length)
+        if length < -1 or at + length > end:
+            raise MalformedRecord(f"a header value of {length} bytes does not fit into its record")
+        if length < 0:
+            headers.append((name, None))
+        else:
+            headers.append((name, data[at : at + length]))
+            at += length
+    return tuple(headers), at
+
+
+def _write_bytes(out: bytearray, content: bytes | None) -> None:
+    if content is None:
+        out.append(1)
+        return
+    write_varlong(out, len(content))
+    out += content
+
+
+def _codec(attributes: int) -> Codec:
+    try:
+        return Codec(attributes & COMPRESSION_MASK)
+    except ValueError:
+        raise MalformedRecord(f"compression codec {attributes & COMPRESSION_MASK} does not exist") from None
