@@ -1,0 +1,62 @@
+"""log_settings"""
+
+from typing import Final
+
+from leafcuttr.config.checks import gzip_level
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, LONG_MAX, STRING, Setting
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting("auto.create.topics.enable", BOOLEAN, True, ""),
+    Setting("compression.gzip.level", INT, -1, "", minimum=-1, maximum=9, check=gzip_level, dynamic=True),
+    Setting("compression.lz4.level", INT, 9, "", minimum=1, maximum=17, dynamic=True),
+    Setting(
+        "compression.type",
+        STRING,
+        "producer",
+        "",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        dynamic=True,
+    ),
+    Setting("compression.zstd.level", INT, 3, "", minimum=-131_072, maximum=22, dynamic=True),
+    Setting("cordoned.log.dirs", LIST, (), "", dynamic=True),
+    Setting("default.replication.factor", INT, 1, ""),
+    Setting("delete.topic.enable", BOOLEAN, True, ""),
+    Setting("log.cleanup.policy", LIST, ("delete",), "", choices=("compact", "delete"), dynamic=True),
+    Setting("log.dir", LIST, ("./leafcuttr-data",), ""),
+    Setting("log.dir.failure.timeout.ms", LONG, 30_000, "", unit="ms", minimum=1),
+    Setting("log.dirs", LIST, None, ""),
+    Setting("log.flush.interval.messages", LONG, LONG_MAX, "", minimum=1, dynamic=True),
+    Setting("log.flush.interval.ms", LONG, None, "", unit="ms", dynamic=True),
+    Setting("log.flush.offset.checkpoint.interval.ms", INT, 60_000, "", unit="ms", minimum=0),
+    Setting("log.flush.scheduler.interval.ms", LONG, LONG_MAX, "", unit="ms"),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, "", unit="ms", minimum=0),
+    Setting("log.index.interval.bytes", INT, 4096, "", unit="bytes", minimum=0, dynamic=True),
+    Setting("log.index.size.max.bytes", INT, 10_485_760, "", unit="bytes", minimum=4, dynamic=True),
+    Setting("log.message.timestamp.after.max.ms", LONG, 3_600_000, "", unit="ms", minimum=0, dynamic=True),
+    Setting("log.message.timestamp.before.max.ms", LONG, LONG_MAX, "", unit="ms", minimum=0, dynamic=True),
+    Setting(
+        "log.message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "",
+        choices=("CreateTime", "LogAppendTime"),
+        dynamic=True,
+    ),
+    Setting("log.preallocate", BOOLEAN, False, "", dynamic=True),
+    Setting("log.retention.bytes", LONG, -1, "", unit="bytes", dynamic=True),
+    Setting("log.retention.check.interval.ms", LONG, 300_000, "", unit="ms", minimum=1),
+    Setting("log.retention.hours", INT, 168, "", unit="hours"),
+    Setting("log.retention.minutes", INT, None, "", unit="minutes"),
+    Setting("log.retention.ms", LONG, None, "", unit="ms", dynamic=True),
+    Setting("log.roll.hours", INT, 168, "", unit="hours", minimum=1),
+    Setting("log.roll.jitter.hours", INT, 0, "", unit="hours", minimum=0),
+    Setting("log.roll.jitter.ms", LONG, None, "", unit="ms", dynamic=True),
+    Setting("log.roll.ms", LONG, None, "", unit="ms", dynamic=True),
+    Setting("log.segment.bytes", INT, 1_073_741_824, "", unit="bytes", minimum=1_048_576, dynamic=True),
+    Setting("log.segment.delete.delay.ms", LONG, 60_000, "", unit="ms", minimum=0, dynamic=True),
+    Setting("message.max.bytes", INT, 1_048_588, "", unit="bytes", minimum=0, dynamic=True),
+    Setting("min.insync.replicas", INT, 1, "", minimum=1, dynamic=True),
+    Setting("num.partitions", INT, 1, "", minimum=1),
+    Setting("num.recovery.threads.per.data.dir", INT, 2, "", minimum=1, dynamic=True),
+    Setting("unclean.leader.election.enable", BOOLEAN, False, "", dynamic=True),
+)

@@ -1,0 +1,191 @@
+"""What a setting is: its type, default, range, unit, help, effect; how its text is read and written.
+
+The tables (`log_settings`, `network_settings`, ...) are made of these; values and their sources live in
+`settings`. Types, ranges and the wording of a refusal are those of Kafka 4.3's own definitions, because tools
+show them to people who know them from there.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final, TypeAlias
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+DOUBLE_MAX: Final = 1.7976931348623157e308
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class Type(IntEnum):
+    """The type of a value. The number is the one on the wire of DescribeConfigs (KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = Type
+
+_BITS: Final = {Type.INT: 31, Type.SHORT: 15, Type.LONG: 63}
+
+
+class Effect(Enum):
+    """What a value other than the default does here."""
+
+    HONOURED = "honoured"
+    NONE = "accepted without effect"
+    REFUSED = "refused"
+
+
+class BadValueError(ValueError):
+    """A value that its setting does not take. The text is the reason alone, in Kafka's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of a table.
+
+    `unit` is for people ("ms", "bytes", ""). `dynamic` says whether it can be changed while the broker runs;
+    `per_broker` whether a change may only be made for one broker, not as the cluster's default. `synonyms`
+    are the names that give the value when this one does not, best first, each with the factor that turns its
+    value into ours: for a topic setting the broker's names. `reason` is one clause that says why `effect` is
+    not HONOURED.
+    """
+
+    name: str
+    type: Type
+    default: Value
+    help: str
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    ignore_case: bool = False
+    check: Callable[[Value], str | None] | None = None
+    dynamic: bool = False
+    per_broker: bool = False
+    synonyms: tuple[tuple[str, int], ...] = ()
+    effect: Effect = Effect.HONOURED
+    reason: str = ""
+
+    @property
+    def sensitive(self) -> bool:
+        """A secret: its value never leaves the process, not even to a log line."""
+        return self.type is Type.PASSWORD
+
+    def parse(self, text: str) -> Value:
+        """The typed value of a text. Raises BadValueError with the reason."""
+        value = _read(self.type, text)
+        self.validate(value)
+        return value
+
+    def validate(self, value: Value) -> None:
+        """Check range and choices of a typed value. Raises BadValueError with the reason."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.minimum is not None and value < self.minimum:
+                raise BadValueError(f"Value must be at least {self._bound(self.minimum)}")
+            if self.maximum is not None and value > self.maximum:
+                raise BadValueError(f"Value must be no more than {self._bound(self.maximum)}")
+        if self.choices:
+            self._check_choices(value)
+        if self.check is not None and (reason := self.check(value)) is not None:
+            raise BadValueError(reason)
+
+    def allowed(self) -> str:
+        """The values it takes, for a person: `true or false`, `at least 1`, `one of gzip, lz4`."""
+        if self.type is Type.BOOLEAN:
+            return "true or false"
+        if self.choices:
+            of = "any of" if self.type is Type.LIST else "one of"
+            return f"{of} {', '.join(self.choices)}"
+        if self.type not in _BITS and self.type is not Type.DOUBLE:
+            return ""
+        kind = "a number" if self.type is Type.DOUBLE else "a whole number"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{kind} from {self._bound(self.minimum)} to {self._bound(self.maximum)}"
+        if self.minimum is not None:
+            return f"{kind}, at least {self._bound(self.minimum)}"
+        return kind
+
+    def _check_choices(self, value: Value) -> None:
+        if isinstance(value, tuple):
+            for one in value:
+                if one not in self.choices:
+                    raise BadValueError(f"String must be one of: {', '.join(self.choices)}")
+        elif isinstance(value, str):
+            known = [c.upper() for c in self.choices] if self.ignore_case else self.choices
+            if (value.upper() if self.ignore_case else value) not in known:
+                words = (
+                    "String must be one of (case insensitive)"
+                    if self.ignore_case
+                    else "String must be one of"
+                )
+                raise BadValueError(f"{words}: {', '.join(self.choices)}")
+
+    def _bound(self, bound: float) -> str:
+        return f"{bound:g}" if self.type is Type.DOUBLE else f"{int(bound)}"
+
+
+def _read(kind: Type, text: str) -> Value:
+    if kind is Type.PASSWORD:
+        return text
+    text = text.strip()
+    if kind is Type.BOOLEAN:
+        match text.lower():
+            case "true":
+                return True
+            case "false":
+                return False
+        raise BadValueError("Expected value to be either true or false")
+    if kind in _BITS:
+        number = int(text) if len(text) <= 20 and _INTEGER.match(text) else None
+        if number is None or not -(2 ** _BITS[kind]) <= number < 2 ** _BITS[kind]:
+            raise BadValueError(f"Not a number of type {kind.name}")
+        return number
+    if kind is Type.DOUBLE:
+        try:
+            return float(text)
+        except ValueError:
+            raise BadValueError(f"Not a number of type {kind.name}") from None
+    if kind is Type.LIST:
+        return tuple(_COMMA.split(text)) if text else ()
+    return text
+
+
+def render(value: Value) -> str | None:
+    """The text of a typed value as Kafka writes it: `true`, `a,b`, `1.7976931348623157E308`; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """Java's Double.toString: plain from 1e-3 to below 1e7, else one digit, a fraction and E."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value) if "e" not in repr(value) else f"{value:f}".rstrip("0")
+    mantissa, _, exponent = f"{value:.16e}".partition("e")
+    for digits in range(17):
+        short = f"{value:.{digits}e}"
+        if float(short) == value:
+            mantissa, _, exponent = short.partition("e")
+            break
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"

@@ -1,0 +1,221 @@
+"""The broker's settings as they are now: typed values by name, where each came from, who is told of a change.
+
+A value comes from the first of these that has it: a change for this broker, a change for the whole cluster
+(both made over the wire while running), what it was started with, Kafka's default. All are parsed once, when
+they come in, so that an accessor is one dictionary look-up. Everything here runs on the event loop's thread;
+worker threads may read, because a change replaces whole dictionaries and never edits one that is in use.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, TOPIC
+from leafcuttr.config.setting import BadValueError, Effect, Setting, Value, render
+from leafcuttr.config.values import Values
+from leafcuttr.errors import ConfigError, InvalidConfig
+
+
+class Source(IntEnum):
+    """Where a value comes from, numbered as in DescribeConfigs (KIP-226)."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class Given(NamedTuple):
+    """A value as a person gave it: the text, and where (`server.properties:12`, `KAFKA_NODE_ID`, `-o`)."""
+
+    text: str
+    source: str
+
+
+class Synonym(NamedTuple):
+    """One place that has a value for a setting; `value` is its text in the unit of that place."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+Changed = Callable[[frozenset[str]], None]
+
+
+class Settings(Values):
+    """All broker settings. Raises ConfigError when built from a value that its setting refuses."""
+
+    def __init__(self, given: Mapping[str, Given | str] | None = None) -> None:
+        """`given` is what the broker was started with, by Kafka's name; a plain string counts as `-o`.
+
+        Names that no table knows are kept in `extra` for plugins.
+        """
+        self.extra: dict[str, Given] = {}
+        self._given: dict[str, Given] = {}
+        self._static: dict[str, Value] = {}
+        self._cluster: dict[str, Value] = {}
+        self._broker: dict[str, Value] = {}
+        self._callbacks: list[Changed] = []
+        self._values: dict[str, Value] = {}
+        self._topic_defaults: dict[str, Value] = {}
+        for name, value in (given or {}).items():
+            self._take(ALIASES.get(name, name), Given(value, "-o") if isinstance(value, str) else value)
+        self._publish()
+
+    # Values
+
+    def resolve(self, name: str) -> Value:
+        """As `value`, but falls back on the setting's synonyms, converted: log.retention.ms from ...hours."""
+        return self._resolved(name, BROKER_SYNONYMS.get(name, ()))
+
+    def topic_default(self, name: str) -> Value:
+        """What a topic has for its setting `name` when it overrides nothing."""
+        return self._topic_defaults[name]
+
+    @property
+    def topic_defaults(self) -> Mapping[str, Value]:
+        """`topic_default` for every topic setting. The same object until a change."""
+        return self._topic_defaults
+
+    # Where values come from
+
+    def source(self, name: str) -> Source:
+        """The place that the effective value comes from."""
+        for layer, source in self._layers():
+            if name in layer:
+                return source
+        return Source.DEFAULT_CONFIG
+
+    def given(self, name: str) -> Given | None:
+        """What the broker was started with for this name, or None."""
+        return self._given.get(name)
+
+    def where(self, name: str) -> str:
+        """The place a static value was given, for a message; `default` if none was."""
+        given = self._given.get(name)
+        return given.source if given else "default"
+
+    def synonyms(self, names: Iterable[str]) -> tuple[Synonym, ...]:
+        """Every place that has a value for one of `names`, the one that counts first."""
+        names = tuple(names)
+        found = [
+            Synonym(name, None if BROKER[name].sensitive else render(layer[name]), source)
+            for layer, source in self._layers()
+            for name in names
+            if name in layer
+        ]
+        found += [
+            Synonym(name, render(BROKER[name].default), Source.DEFAULT_CONFIG)
+            for name in names
+            if BROKER[name].default is not None
+        ]
+        return tuple(found)
+
+    # Changing
+
+    def on_change(self, callback: Changed) -> None:
+        """Call `callback` with the names whose values changed, after each change, on the thread that made it."""
+        self._callbacks.append(callback)
+
+    def set_dynamic(self, name: str, text: str, *, cluster: bool = False) -> None:
+        """Change one value while running, for this broker or for the cluster. Raises InvalidConfig."""
+        layer = self._cluster if cluster else self._broker
+        self._replace({**layer, name: parse_dynamic(name, text)}, cluster=cluster)
+
+    def unset_dynamic(self, name: str, *, cluster: bool = False) -> None:
+        """Take a change back."""
+        layer = self._cluster if cluster else self._broker
+        self._replace({n: v for n, v in layer.items() if n != name}, cluster=cluster)
+
+    def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
+        """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidConfig."""
+        self._replace({name: parse_dynamic(name, text) for name, text in texts.items()}, cluster=cluster)
+
+    def dynamic(self, *, cluster: bool = False) -> Mapping[str, Value]:
+        """The changes in force for this broker or for the cluster."""
+        return self._cluster if cluster else self._broker
+
+    def _replace(self, layer: dict[str, Value], *, cluster: bool) -> None:
+        before, topics_before = self._values, self._topic_defaults
+        if cluster:
+            self._cluster = layer
+        else:
+            self._broker = layer
+        self._publish()
+        changed = {name for name, value in self._values.items() if value != before[name]}
+        if self._topic_defaults == topics_before:
+            self._topic_defaults = topics_before
+        if changed:
+            for callback in self._callbacks:
+                callback(frozenset(changed))
+
+    def _publish(self) -> None:
+        values: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
+        for layer, _ in reversed(self._layers()):
+            values.update(layer)
+        self._values = values
+        self._topic_defaults = {name: self._topic_value(s) for name, s in TOPIC.items()}
+
+    def _topic_value(self, setting: Setting) -> Value:
+        if not setting.synonyms:
+            return setting.default
+        (first, _), *rest = setting.synonyms
+        return self._resolved(first, tuple(rest))
+
+    def _resolved(self, name: str, others: tuple[tuple[str, int], ...]) -> Value:
+        value = self._values[name]
+        if value is None:
+            for other, factor in others:
+                value = self._values[other]
+                if value is not None:
+                    value = value * factor if type(value) is int and value > 0 else value
+                    break
+        # Every negative time means without end, and Kafka shows it as -1.
+        if name == "log.retention.ms" and type(value) is int and value < 0:
+            return -1
+        return value
+
+    def _layers(self) -> tuple[tuple[dict[str, Value], Source], ...]:
+        return (
+            (self._broker, Source.DYNAMIC_BROKER_CONFIG),
+            (self._cluster, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self._static, Source.STATIC_BROKER_CONFIG),
+        )
+
+    def _take(self, name: str, given: Given) -> None:
+        setting = BROKER.get(name)
+        if setting is None:
+            self.extra[name] = given
+            return
+        self._static[name] = _parse_static(setting, given)
+        self._given[name] = given
+
+
+def _parse_static(setting: Setting, given: Given) -> Value:
+    shown = "[hidden]" if setting.sensitive else given.text
+    try:
+        value = setting.parse(given.text)
+    except BadValueError as error:
+        allowed = setting.allowed() or str(error)
+        raise ConfigError(f"{setting.name}={shown} ({given.source}): allowed is {allowed}") from None
+    if setting.effect is Effect.REFUSED and value != setting.default and value not in ("", ()):
+        raise ConfigError(f"{setting.name}={shown} ({given.source}): refused, because {setting.reason}")
+    return value
+
+
+def parse_dynamic(name: str, text: str) -> Value:
+    """The typed value of a change made over the wire. Raises InvalidConfig with Kafka's words."""
+    setting = BROKER[name]
+    try:
+        value = setting.parse(text)
+    except BadValueError as error:
+        shown = "[hidden]" if setting.sensitive else text
+        raise InvalidConfig(f"Invalid value {shown} for configuration {name}: {error}") from None
+    if setting.effect is Effect.REFUSED and value != setting.default and value not in ("", ()):
+        raise InvalidConfig(f"Invalid value {render(value)} for configuration {name}: {setting.reason}")
+    return value

@@ -1,0 +1,154 @@
+"""A topic's settings: what it overrides, laid over the broker's values, as one frozen typed object.
+
+`log` and the produce path read the attributes; names are Kafka's with `_` for `.`. What a setting does is not
+here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leafcuttr.config.catalog import TOPIC
+from leafcuttr.config.setting import BadValueError, Effect, Value, render
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import InvalidConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """The effective settings of one topic. Times in milliseconds, sizes in bytes, -1 (or LONG_MAX) without
+    limit.
+    """
+
+    cleanup_policy: tuple[str, ...]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    follower_replication_throttled_replicas: tuple[str, ...]
+    index_interval_bytes: int
+    leader_replication_throttled_replicas: tuple[str, ...]
+    local_retention_bytes: int
+    local_retention_ms: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    preallocate: bool
+    remote_log_copy_disable: bool
+    remote_log_delete_on_disable: bool
+    remote_storage_enable: bool
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
+    unclean_leader_election_enable: bool
+    lc_log_sync_always: bool
+
+    @property
+    def compact(self) -> bool:
+        """Records with the same key replace each other; a record must have one."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        """Old segments go by time and size."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def log_append_time(self) -> bool:
+        """Timestamps are the broker's, not the producer's."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+
+def topic_config(settings: Settings, overrides: Mapping[str, str] | None = None) -> TopicConfig:
+    """The effective settings of a topic with these overrides (Kafka's names, texts).
+
+    Raises InvalidConfig as `validate_overrides` does. Topics without overrides share one object.
+    """
+    if not overrides:
+        return _default(settings.topic_defaults)
+    values = {
+        **settings.topic_defaults,
+        **{name: validate_override(name, text) for name, text in overrides.items()},
+    }
+    _cross_check(values)
+    return _build(values)
+
+
+def stored_topic_config(settings: Settings, overrides: Mapping[str, str]) -> TopicConfig:
+    """As `topic_config`, for overrides read back from the metadata: one that is no longer valid is left out.
+
+    A start must not fail on what an earlier version accepted; DescribeConfigs shows the value in force.
+    """
+    values = dict(settings.topic_defaults)
+    for name, text in overrides.items():
+        try:
+            values[name] = validate_override(name, text)
+        except InvalidConfig:
+            continue
+    return _build(values)
+
+
+def validate_override(name: str, text: str | None) -> Value:
+    """The typed value of one override. Raises InvalidConfig with Kafka's words."""
+    setting = TOPIC.get(name)
+    if setting is None:
+        raise InvalidConfig(f"Unknown topic config name: {name}")
+    if text is None:
+        raise InvalidConfig(f"Null value not supported for topic configs: {name}")
+    try:
+        value = setting.parse(text)
+    except BadValueError as error:
+        raise InvalidConfig(f"Invalid value {text} for configuration {name}: {error}") from None
+    if setting.effect is Effect.REFUSED and value != setting.default:
+        raise InvalidConfig(f"Invalid value {render(value)} for configuration {name}: {setting.reason}")
+    return value
+
+
+def validate_overrides(settings: Settings, overrides: Mapping[str, str | None]) -> None:
+    """Check a topic's overrides one by one and against each other. Raises InvalidConfig."""
+    for name in overrides:
+        if name not in TOPIC:
+            raise InvalidConfig(f"Unknown topic config name: {name}")
+    nulls = [name for name, text in overrides.items() if text is None]
+    if nulls:
+        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
+    typed = {name: validate_override(name, text) for name, text in overrides.items()}
+    _cross_check({**settings.topic_defaults, **typed})
+
+
+def _cross_check(values: Mapping[str, Any]) -> None:
+    if values["min.compaction.lag.ms"] > values["max.compaction.lag.ms"]:
+        raise InvalidConfig(
+            f"conflict topic config setting min.compaction.lag.ms ({values['min.compaction.lag.ms']}) "
+            f"> max.compaction.lag.ms ({values['max.compaction.lag.ms']})"
+        )
+
+
+class _Latest:
+    """The last default built: all topics of a broker without overrides share it until a default changes."""
+
+    defaults: Mapping[str, Value] | None = None
+    config: TopicConfig
+
+
+def _default(defaults: Mapping[str, Value]) -> TopicConfig:
+    if _Latest.defaults is not defaults:
+        _Latest.config = _build(defaults)
+        _Latest.defaults = defaults
+    return _Latest.config
+
+
+def _build(values: Mapping[str, Any]) -> TopicConfig:
+    return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})
