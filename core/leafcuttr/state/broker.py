@@ -5,10 +5,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
 from leafcuttr.state.fetch_sessions import FetchSessions
@@ -53,7 +53,7 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
     Raises StartError, with one line for the person, when the directory cannot be used.
     """
     node_id = settings.int("node.id")
-    directory = Path(settings.list("log.dirs")[0])
+    directory = data_directory(settings)
     logs = LogManager.open(directory, clock=clock, settings=settings, node_id=node_id)
     metadata = MetadataStore.open(directory)
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)

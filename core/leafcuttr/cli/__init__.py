@@ -1,0 +1,51 @@
+"""The `leafcuttr` command. Each subcommand is a module here with a `command`, imported when it is called.
+
+Nothing heavy is imported for `leafcuttr serve`: no rich, no confluent-kafka.
+"""
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from leafcuttr import __version__
+
+_COMMANDS: Final = {
+    "serve": "start the broker",
+    "demo": "start a broker, send 200,000 records through it, compare every byte",
+    "topics": "list, create, describe and delete topics",
+    "produce": "send records from standard input or a file",
+    "consume": "print records",
+    "groups": "list and describe consumer groups",
+    "verify": "check every file of a data directory (offline)",
+    "dump": "print what a log, index, snapshot or checkpoint file holds",
+    "repair": "mend a data directory or adopt topic folders (offline)",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"leafcuttr.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="leafcuttr")
+def cli() -> None:
+    """LeafCuttr: a Kafka-compatible event broker in one process."""
+
+
+def main() -> None:
+    """Entry point of the console script and of `python -m leafcuttr`."""
+    sys.exit(cli(prog_name="leafcuttr"))

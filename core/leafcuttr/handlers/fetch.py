@@ -1,0 +1,230 @@
+"""Fetch, versions 4 to 18: record batches from given offsets, as ranges of the segment files.
+
+Version 4 added the isolation level, 5 the log start offset, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 11 the
+rack, 12 is flexible and detects diverging logs (KIP-595), 13 topic ids (KIP-516), 15 moved the replica id into a
+tagged field, 16 added node endpoints (KIP-951), 17 directory ids, 18 the high watermark of followers. Every fetch is
+a consumer's here: there are no followers, and a replica id is ignored.
+
+Records are never read into this process: the answer names file ranges that the connection sends. An answer waits,
+up to `max_wait_ms`, until `min_bytes` are there or some partition has an error. The first partition with records
+may exceed every limit by one batch, so that a consumer always gets on (KIP-74).
+"""
+
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Final
+
+import trio
+
+from leafcuttr.errors import (
+    BrokerError,
+    FencedLeaderEpoch,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.log import Log
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
+from leafcuttr.state.topics import Partition, Topic
+from leafcuttr.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+_TOPIC_IDS: Final = 13
+_READ_COMMITTED: Final = 1
+
+
+class _Poll:
+    """A fetch that waits: each of its logs tells it about new records. Usable for one wait after another."""
+
+    __slots__ = ("_event", "over")
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+        self.over = False
+
+    def notify(self) -> None:
+        self._event.set()
+
+    def give_up(self) -> None:
+        self.over = True
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event = trio.Event()
+
+
+def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+    try:
+        plan = broker.fetch_sessions.plan(
+            request.session_id,
+            request.session_epoch,
+            _specs(request, context.api_version),
+            _forgotten(request, context.api_version),
+            uses_topic_ids=context.api_version >= _TOPIC_IDS,
+        )
+    except BrokerError as error:
+        return FetchResponse(error_code=error.code, session_id=0)
+    pass_ = _Pass(broker, plan, request)
+    if pass_.size >= request.min_bytes or pass_.failed or request.max_wait_ms <= 0 or not plan.specs:
+        return pass_.response()
+    return _wait(broker, plan, request, pass_)
+
+
+async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> FetchResponse:
+    poll, logs = _Poll(), first.logs
+    for log in logs:
+        log.waiters.add(poll)
+    broker.long_polls.add(poll)
+    pass_ = first
+    try:
+        with trio.move_on_after(request.max_wait_ms / 1000):
+            while not poll.over:
+                await poll.wait()
+                pass_ = _Pass(broker, plan, request)
+                if pass_.size >= request.min_bytes or pass_.failed:
+                    break
+    finally:
+        broker.long_polls.discard(poll)
+        for log in logs:
+            log.waiters.discard(poll)
+    return pass_.response()
+
+
+class _Pass:
+    """One look at all partitions of a plan. `size` is what it found in bytes, `failed` if any partition has an error."""
+
+    __slots__ = ("_answers", "_left", "_plan", "failed", "logs", "size")
+
+    def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest) -> None:
+        self._plan = plan
+        self._answers: list[tuple[FetchSpec, PartitionData]] = []
+        self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
+        self.logs: list[Log] = []
+        self.size = 0
+        self.failed = False
+        committed = request.isolation_level == _READ_COMMITTED
+        for spec in plan.specs:
+            try:
+                answer = self._read(broker, spec, committed)
+            except BrokerError as error:
+                self.failed = True
+                answer = PartitionData(partition_index=spec.partition, error_code=error.code, high_watermark=-1)
+            self._answers.append((spec, answer))
+
+    def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
+        partition = _find(broker, spec)
+        log = partition.log
+        _check_epoch(partition, spec.current_leader_epoch)
+        self.logs.append(log)
+        diverging = _diverging(log, spec)
+        records = None
+        if diverging is None:
+            read = log.read(
+                spec.fetch_offset,
+                min(spec.max_bytes, self._left),
+                at_least_one=not self.size,
+                up_to=log.last_stable_offset if committed else None,
+            )
+            records = read.region
+            if records is not None:
+                self.size += records.length
+                self._left = max(self._left - records.length, 0)
+        else:
+            self.failed = True
+        return PartitionData(
+            partition_index=spec.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=() if committed else None,
+            diverging_epoch=diverging or EpochEndOffset(),
+            records=records if records is not None else b"",
+        )
+
+    def response(self) -> FetchResponse:
+        """The answer to this pass; in an incremental session without the partitions that have no news."""
+        session, incremental = self._plan.session, self._plan.incremental
+        topics: dict[str | bytes, list[PartitionData]] = {}
+        for spec, answer in self._answers:
+            if session is not None:
+                news = session.has_news(
+                    spec, answer.high_watermark, answer.log_start_offset, with_records=bool(_length(answer))
+                )
+                if incremental and not news and not answer.error_code and answer.diverging_epoch.epoch < 0:
+                    continue
+            topics.setdefault(spec.topic, []).append(answer)
+        return FetchResponse(
+            session_id=self._plan.session_id,
+            responses=[
+                FetchableTopicResponse(topic_id=topic, partitions=answers)
+                if isinstance(topic, bytes)
+                else FetchableTopicResponse(topic=topic, partitions=answers)
+                for topic, answers in topics.items()
+            ],
+        )
+
+
+def _length(answer: PartitionData) -> int:
+    records = answer.records
+    return 0 if records is None or isinstance(records, bytes | memoryview) else records.length
+
+
+def _specs(request: FetchRequest, version: int) -> Sequence[FetchSpec]:
+    by_id = version >= _TOPIC_IDS
+    return [
+        FetchSpec(
+            topic.topic_id if by_id else topic.topic,
+            item.partition,
+            item.fetch_offset,
+            item.partition_max_bytes,
+            item.current_leader_epoch,
+            item.last_fetched_epoch,
+        )
+        for topic in request.topics
+        for item in topic.partitions
+    ]
+
+
+def _forgotten(request: FetchRequest, version: int) -> Iterator[tuple[str | bytes, int]]:
+    for topic in request.forgotten_topics_data:
+        name: str | bytes = topic.topic_id if version >= _TOPIC_IDS else topic.topic
+        for partition in topic.partitions:
+            yield name, partition
+
+
+def _find(broker: Broker, spec: FetchSpec) -> Partition:
+    topic: Topic | None
+    if isinstance(spec.topic, bytes):
+        topic = broker.topics.by_id.get(spec.topic)
+        if topic is None:
+            raise UnknownTopicId
+    else:
+        topic = broker.topics.by_name.get(spec.topic)
+    if topic is None or not 0 <= spec.partition < len(topic.partitions):
+        raise UnknownTopicOrPartition
+    return topic.partitions[spec.partition]
+
+
+def _check_epoch(partition: Partition, asked: int) -> None:
+    if asked < 0 or asked == partition.leader_epoch:
+        return
+    if asked < partition.leader_epoch:
+        raise FencedLeaderEpoch
+    raise UnknownLeaderEpoch
+
+
+def _diverging(log: Log, spec: FetchSpec) -> EpochEndOffset | None:
+    """Where the client's log and ours part, if its last epoch says that they do (KIP-595)."""
+    if spec.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = log.offset_for_leader_epoch(spec.last_fetched_epoch)
+    if epoch < spec.last_fetched_epoch or end_offset < spec.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None

@@ -1,0 +1,1 @@
+"""Sockets and tasks: listeners, connections, background loops, the nursery tree, shutdown."""

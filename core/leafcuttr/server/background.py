@@ -1,0 +1,78 @@
+"""What goes on by itself: checkpoints, retention, deletion, expiry. One task each, all in the services' nursery.
+
+The loops only say when; the work and its limits belong to the parts they call. A round that fails is logged and
+the next one comes all the same.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from leafcuttr.server.listener import Connections
+from leafcuttr.state.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+_SOFT_CHECKPOINT_S: Final = 1.0
+# Kafka starts retention half a minute after the start, so that a start is not slowed by it.
+_RETENTION_DELAY_S: Final = 30.0
+_PRODUCER_EXPIRY_S: Final = 600.0
+_IDLE_CHECKS: Final = 4
+
+Step = Callable[[], Awaitable[object] | None]
+
+
+def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> None:
+    """Start every loop of the broker."""
+    settings, logs = broker.settings, broker.logs
+    nursery.start_soon(_every, "soft checkpoint", lambda: _SOFT_CHECKPOINT_S, logs.soft_checkpoint)
+    nursery.start_soon(
+        _every, "checkpoint", lambda: settings.int("log.flush.offset.checkpoint.interval.ms") / 1000, logs.checkpoint
+    )
+    nursery.start_soon(
+        _every,
+        "retention",
+        lambda: settings.int("log.retention.check.interval.ms") / 1000,
+        logs.apply_retention,
+        _RETENTION_DELAY_S,
+    )
+    nursery.start_soon(_every, "deletion", lambda: _SOFT_CHECKPOINT_S, logs.remove_deleted)
+    nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)
+    nursery.start_soon(_sweep_idle, broker, connections)
+
+
+async def _every(
+    what: str, period_s: Callable[[], float], step: Callable[[], Awaitable[object]], first_s: float | None = None
+) -> None:
+    await trio.sleep(period_s() if first_s is None else min(first_s, period_s()))
+    while True:
+        try:
+            await step()
+        except Exception:
+            logger.exception("%s failed; it is tried again", what)
+        await trio.sleep(period_s())
+
+
+async def _sweep_idle(broker: Broker, connections: Connections) -> None:
+    """Close connections on which nothing has arrived or left for `connections.max.idle.ms`; trim idle buffers.
+
+    A connection whose handler runs (a long poll, a rebalance) is not idle.
+    """
+    seen: dict[object, tuple[int, float]] = {}
+    while True:
+        limit = broker.settings.int("connections.max.idle.ms") / 1000
+        await trio.sleep(max(min(limit / _IDLE_CHECKS, 10.0), 0.05))
+        now = trio.current_time()
+        before, seen = seen, {}
+        for connection in connections.all:
+            turns, since = before.get(connection, (-1, now))
+            if turns != connection.turns:
+                since = now
+            elif not connection.waiting:
+                connection.rest()
+                if now - since >= limit >= 0:
+                    logger.info("closing the idle connection from %s", connection)
+                    connection.shut()
+            seen[connection] = (connection.turns, since)

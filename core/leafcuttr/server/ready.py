@@ -1,0 +1,35 @@
+"""Telling others that the broker is ready: a line for people, a file for programs."""
+
+import json
+import os
+from pathlib import Path
+
+from leafcuttr import __version__
+from leafcuttr.state.broker import Broker
+
+
+def ready_line(broker: Broker, directory: str) -> str:
+    """One line with the bound addresses and the place of the data, for example
+
+    `LeafCuttr 0.6.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
+    """
+    where = ", ".join(f"{listener.name}://{_address(listener.host, listener.port)}" for listener in broker.listeners)
+    return f"LeafCuttr {__version__} is ready on {where}, data in {directory}"
+
+
+def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
+    """Write pid, bound addresses and data directory as JSON; the file appears whole or not at all."""
+    about = {
+        "version": __version__,
+        "pid": os.getpid(),
+        "listeners": {listener.name: _address(listener.host, listener.port) for listener in broker.listeners},
+        "data": str(Path(directory).resolve()),
+    }
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(about) + "\n")
+    beside.replace(path)
+
+
+def _address(host: str, port: int) -> str:
+    host = host or "0.0.0.0"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

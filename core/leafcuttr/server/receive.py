@@ -1,0 +1,105 @@
+"""The bytes that a connection has received and not yet handled: one buffer, reused, that grows with what arrives.
+
+A frame's claimed size never allocates: the buffer at most doubles, and only when it is full of received bytes.
+Frames are handed out as positions in the buffer; views of it are valid until the next `room()`.
+"""
+
+from typing import Final
+
+from leafcuttr.wire.errors import WireError
+
+_SMALLEST: Final = 4096
+# Past this size a buffer grows only for a frame that needs it, not for the sake of fewer calls.
+_COMFORTABLE: Final = 1 << 22
+
+
+class FrameTooLarge(WireError):
+    """A size that no request may have: negative, or above `socket.request.max.bytes`."""
+
+
+class ReceiveBuffer:
+    """A byte buffer with a window of unhandled bytes [start, end)."""
+
+    __slots__ = ("_data", "_end", "_max_frame", "_start", "view")
+
+    def __init__(self, max_frame: int) -> None:
+        self._max_frame = max_frame
+        self._data = bytearray(_SMALLEST)
+        self.view = memoryview(self._data)
+        self._start = 0
+        self._end = 0
+
+    @property
+    def capacity(self) -> int:
+        return len(self._data)
+
+    @property
+    def pending(self) -> int:
+        """Bytes received and not handed out."""
+        return self._end - self._start
+
+    def room(self) -> memoryview:
+        """Space to receive into; views handed out before are invalid from here on."""
+        start, end, capacity = self._start, self._end, len(self._data)
+        if start == end:
+            self._start = self._end = 0
+            return self.view
+        if end < capacity and self._frame_size_at(start) <= capacity - start:
+            return self.view[end:]
+        if start:
+            # The memoryview's own assignment copies overlapping ranges correctly (memmove).
+            self.view[: end - start] = self.view[start:end]
+            self._start, self._end = 0, end - start
+            if self._frame_size_at(0) <= capacity and self._end < capacity:
+                return self.view[self._end :]
+        if self._end == capacity:
+            self._resize(min(2 * capacity, max(self._frame_size_at(0), _COMFORTABLE)))
+        return self.view[self._end :]
+
+    def received(self, count: int) -> None:
+        """`count` bytes were written into `room()`. Grows the buffer when the peer filled all of it."""
+        self._end += count
+
+    def frame_size(self) -> int:
+        """The claimed size of the frame that has begun to arrive, 0 if not even its size has. Raises FrameTooLarge."""
+        if self._end - self._start < 4:
+            return 0
+        size = int.from_bytes(self.view[self._start : self._start + 4], "big", signed=True)
+        if size < 0 or size > self._max_frame:
+            raise FrameTooLarge(f"a request of {size} bytes, allowed are 0 to {self._max_frame} (socket.request.max.bytes)")
+        return size
+
+    def next_frame(self) -> tuple[int, int] | None:
+        """Where the next complete frame's body lies in `view`, as (at, end), or None. Raises FrameTooLarge."""
+        start, have = self._start, self._end - self._start
+        if have < 4:
+            return None
+        size = int.from_bytes(self.view[start : start + 4], "big", signed=True)
+        if size < 0 or size > self._max_frame:
+            self.frame_size()
+        if have - 4 < size:
+            return None
+        self._start = start + 4 + size
+        return start + 4, self._start
+
+    def widen(self) -> None:
+        """Fewer, larger receives for a peer that fills the buffer. Called with nothing pending."""
+        if not self.pending and len(self._data) < _COMFORTABLE:
+            self._resize(len(self._data) * 4)
+
+    def shrink(self) -> None:
+        """Give the memory of an idle connection back."""
+        if not self.pending and len(self._data) > _SMALLEST:
+            self._resize(_SMALLEST)
+
+    def _frame_size_at(self, start: int) -> int:
+        if self._end - start < 4:
+            return 4
+        return 4 + int.from_bytes(self.view[start : start + 4], "big")
+
+    def _resize(self, capacity: int) -> None:
+        data = bytearray(capacity)
+        view = memoryview(data)
+        view[: self.pending] = self.view[self._start : self._end]
+        self._end, self._start = self.pending, 0
+        self._data, self.view = data, view

@@ -1,0 +1,103 @@
+"""The broker's life: open, serve, stop. The nursery tree is on this screen, and leaving it in order is the shutdown.
+
+    storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
+      services       background loops and the group coordinator's timer
+        connections  one task each; asked to end after the request at hand
+          listeners  one task for each bound address; cancelled first
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from typing import Final
+
+import trio
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.config.settings import Settings
+from leafcuttr.server import background, sockets
+from leafcuttr.server.limits import raise_descriptor_limit
+from leafcuttr.server.listener import Connections, accept_loop
+from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr.state.clock import SystemClock
+from leafcuttr_sdk import Clock
+
+logger = logging.getLogger(__name__)
+
+# How long requests that are being handled may take once the broker stops; then their connections are cut.
+_GRACE_S: Final = 2.0
+
+
+async def run_broker(
+    settings: Settings,
+    listeners: Sequence[Listener],
+    *,
+    clock: Clock | None = None,
+    stop: trio.Event | None = None,
+    task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `stop` is set (or forever); `task_status` gets the broker once every listener is open.
+
+    Raises StartError when the directory or an address cannot be had. Cancellation is a stop without the grace for
+    running requests; the data directory is closed properly all the same.
+    """
+    stop = stop or trio.Event()
+    raise_descriptor_limit()
+    with ExitStack() as opened:
+        bound = _bind(settings, listeners, opened)
+        broker = open_broker(settings, clock or SystemClock())
+        broker.listeners = [listener for listener, _ in bound]
+        try:
+            await _serve(broker, bound, stop, task_status)
+        finally:
+            opened.close()
+            with trio.CancelScope(shield=True):
+                await broker.logs.close()
+                broker.metadata.close()
+
+
+async def _serve(
+    broker: Broker,
+    bound: Sequence[tuple[Listener, Sequence["sockets.socket.socket"]]],
+    stop: trio.Event,
+    task_status: trio.TaskStatus[Broker],
+) -> None:
+    connections = Connections(broker)
+    async with trio.open_nursery() as services:
+        background.start(broker, connections, services)
+        await services.start(broker.groups.run)
+        async with trio.open_nursery() as serving:
+            async with trio.open_nursery() as listening:
+                for listener, socks in bound:
+                    for sock in socks:
+                        listening.start_soon(accept_loop, sock, listener, connections, serving)
+                task_status.started(broker)
+                await stop.wait()
+                listening.cancel_scope.cancel()
+            await _finish(broker, connections)
+            serving.cancel_scope.cancel()
+        services.cancel_scope.cancel()
+
+
+async def _finish(broker: Broker, connections: Connections) -> None:
+    """Answer what is in flight: every connection ends after the request at hand, long polls answer at once."""
+    connections.stopping = True
+    for connection in connections.all:
+        connection.wake()
+    for poll in list(broker.long_polls):
+        poll.give_up()
+    with trio.move_on_after(_GRACE_S):
+        await connections.drained()
+
+
+def _bind(
+    settings: Settings, listeners: Sequence[Listener], opened: ExitStack
+) -> list[tuple[Listener, list["sockets.socket.socket"]]]:
+    bound = []
+    for listener in listeners:
+        found, socks = sockets.bind(listener, settings.int("socket.listen.backlog.size"))
+        for sock in socks:
+            opened.callback(sock.close)
+        bound.append((found, socks))
+    return bound

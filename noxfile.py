@@ -1,0 +1,125 @@
+"""The project's checks. `nox` alone runs the gate; `nox -l` lists everything; `nox -s NAME` runs one.
+
+The gate: lint, types, layers, docs, and `gate`: all unit tests on one interpreter with a short slice of the parity,
+client, fuzz and crash suites. The long suites are sessions of their own.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10"
+nox.options.sessions = ["lint", "types", "layers", "docs", "gate"]
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+
+
+def find_pyenv_interpreters() -> None:
+    """Put the interpreters that pyenv keeps on the PATH, before its shims, which only run the selected ones."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [
+        str(folder / "bin")
+        for version in PYTHONS
+        for folder in sorted(root.glob(f"versions/{version}.*"), reverse=True)[:1]
+        if (folder / "bin" / f"python{version}").exists()
+    ]
+    if found:
+        os.environ["PATH"] = os.pathsep.join([*found, os.environ["PATH"]])
+
+
+find_pyenv_interpreters()
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """The project as it stands, and the named dependency groups of pyproject.toml."""
+    session.install("-e", ".")
+    pyproject = nox.project.load_toml("pyproject.toml")
+    for group in groups:
+        session.install(*nox.project.dependency_groups(pyproject, group))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint, changing nothing."""
+    pyproject = nox.project.load_toml("pyproject.toml")
+    session.install(*nox.project.dependency_groups(pyproject, "lint"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy in strict mode, then pyright."""
+    install(session, "types")
+    session.run("mypy")
+    session.run("pyright")
+
+
+@nox.session
+def layers(session: nox.Session) -> None:
+    """Imports go down only."""
+    install(session, "layers")
+    session.run("lint-imports")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation; a warning is an error."""
+    install(session, "docs")
+    session.run("mkdocs", "build", "--strict", "--quiet")
+
+
+@nox.session
+def gate(session: nox.Session) -> None:
+    """All unit tests and a short slice of every long suite, on this interpreter."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """All unit tests on every interpreter that is there."""
+    install(session, "test")
+    suites = ["parity", "clients", "crash"]
+    session.run("pytest", *(f"--ignore=tests/{name}" for name in suites), *session.posargs)
+
+
+@nox.session
+def parity(session: nox.Session) -> None:
+    """Every API key and version against a real Apache Kafka, answers compared field by field."""
+    install(session, "test")
+    session.run("pytest", "tests/parity", "--long", *session.posargs)
+
+
+@nox.session
+def clients(session: nox.Session) -> None:
+    """Real clients of several languages."""
+    install(session, "test")
+    session.run("pytest", "tests/clients", "--long", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Ten minutes of hostile bytes."""
+    install(session, "test")
+    session.run("pytest", "tests/fuzz", "--long", *session.posargs)
+
+
+@nox.session
+def crash(session: nox.Session) -> None:
+    """Many kills, at random moments and at every named point."""
+    install(session, "test")
+    session.run("pytest", "tests/crash", "--long", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure beside Apache Kafka and write docs/explanation/performance.md. Takes about half an hour."""
+    install(session, "test")
+    if not shutil.which("cc"):
+        session.skip("no C compiler for the load program")
+    session.run("python", "tests/bench/run.py", *session.posargs)
