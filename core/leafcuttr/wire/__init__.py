@@ -1,0 +1,2 @@
+"""Kafka's bytes: primitives, record batches, messages, framing. No I/O, and nothing of the broker, lives
+here."""

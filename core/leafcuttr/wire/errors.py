@@ -1,0 +1,23 @@
+"""What the wire package raises.
+
+A peer's bytes are at fault for `MalformedMessage` and `UnsupportedVersion`; our own code is for
+`EncodeError`. Errors that travel to the peer as Kafka error codes are not here: see `leafcuttr.errors`.
+"""
+
+
+class WireError(ValueError):
+    """Bytes and declaration do not agree. The text names the class, the field and the position."""
+
+
+class MalformedMessage(WireError):
+    """The bytes are not what the declaration says: too short, too long, a null where none may be, bad
+    UTF-8."""
+
+
+class UnsupportedVersion(WireError):
+    """The message has no such version."""
+
+
+class EncodeError(WireError):
+    """A message that we built cannot be written: a value out of range, or null where the version has no
+    null."""

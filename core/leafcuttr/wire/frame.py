@@ -1,0 +1,87 @@
+"""Framing: the request header, the response head and the length in front of a response.
+
+Sizes of frames are limited by the server; bodies are the business of `codec`.
+"""
+
+import struct
+from typing import NamedTuple
+
+from leafcuttr.wire.api import APIS
+from leafcuttr.wire.codec import Region
+from leafcuttr.wire.errors import MalformedMessage
+from leafcuttr.wire.primitives import Buffer, read_unsigned_varint
+
+_HEAD = struct.Struct(">hhih")
+_LENGTH_AND_CORRELATION = struct.Struct(">ii").pack
+_LENGTH = struct.Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    """What precedes every request. The key and version may be ones that we do not serve."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def parse_request_header(buffer: Buffer, at: int, end: int) -> tuple[RequestHeader, int]:
+    """Read a request header of version 1 or 2: (header, position of the body). Raises MalformedMessage.
+
+    The client id has its old two-byte length in version 2 too, so that a broker can read the header of an
+    ApiVersions request from the future. The body of an API that is not in APIS must not be read: its header
+    may be of version 2.
+    """
+    if end - at < _HEAD.size:
+        raise MalformedMessage(f"RequestHeader at byte {at}: {end - at} bytes, 10 are the least")
+    api_key, api_version, correlation_id, size = _HEAD.unpack_from(buffer, at)
+    at += 10
+    client_id = None
+    if size >= 0:
+        if size > end - at:
+            raise MalformedMessage(f"RequestHeader.client_id at byte {at - 2}: the length exceeds the frame")
+        try:
+            client_id = str(buffer[at : at + size], "utf-8")
+        except UnicodeDecodeError:
+            raise MalformedMessage(f"RequestHeader.client_id at byte {at}: the string is not UTF-8") from None
+        at += size
+    api = APIS.get(api_key)
+    if api is not None and api_version >= api.first_flexible_version:
+        at = _skip_tags(buffer, at, end)
+    return RequestHeader(api_key, api_version, correlation_id, client_id), at
+
+
+def begin_response(out: bytearray, correlation_id: int, header_version: int) -> int:
+    """Append the head of a response (version 0 or 1) with room for its length; returns where it starts."""
+    start = len(out)
+    out += _LENGTH_AND_CORRELATION(0, correlation_id)
+    if header_version:
+        out.append(0)
+    return start
+
+
+def end_response(out: bytearray, start: int, regions: list[Region]) -> int:
+    """Fill in the length of the response that begins at `start`, file regions in it included; returns that
+    length."""
+    length = len(out) - start - 4
+    for position, records in reversed(regions):
+        if position < start:
+            break
+        length += records.length
+    _LENGTH.pack_into(out, start, length)
+    return length
+
+
+def _skip_tags(buffer: Buffer, at: int, end: int) -> int:
+    """Skip a section of tagged fields; none is known in a request header."""
+    if at < end and buffer[at] == 0:
+        return at + 1
+    view = memoryview(buffer)[:end]
+    count, at = read_unsigned_varint(view, at)
+    for _ in range(count):
+        _, at = read_unsigned_varint(view, at)
+        size, at = read_unsigned_varint(view, at)
+        if size > end - at:
+            raise MalformedMessage(f"RequestHeader at byte {at}: a tagged field exceeds the frame")
+        at += size
+    return at
