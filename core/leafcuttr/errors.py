@@ -7,8 +7,9 @@ in one place, `leafcuttr.handlers`; nothing below raises a bare code.
 Source: the error codes of Apache Kafka 4.3, https://kafka.apache.org/protocol#protocol_error_codes
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class ErrorCode(IntEnum):
@@ -159,10 +160,19 @@ class StartError(Exception):
     """The process cannot start: a busy port, a directory in use. The message is the one line the person sees."""
 
 
+class RecordError(NamedTuple):
+    """Why one record of a batch was rejected: its index in the batch, and the reason (KIP-467)."""
+
+    batch_index: int
+    message: str | None
+
+
 class BrokerError(Exception):
     """An error that is an answer. `str(error)` is the message on the wire, where that API carries one."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+    record_errors: Sequence[RecordError] = ()
+    """The records at fault, where the error is about some of a batch. Produce answers carry it from version 8 on."""
 
     @property
     def message(self) -> str | None:
@@ -201,9 +211,17 @@ class RecordListTooLarge(BrokerError):
 class InvalidRecord(BrokerError):
     code = ErrorCode.INVALID_RECORD
 
+    def __init__(self, message: str = "", record_errors: Sequence[RecordError] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors
+
 
 class InvalidTimestamp(BrokerError):
     code = ErrorCode.INVALID_TIMESTAMP
+
+    def __init__(self, message: str = "", record_errors: Sequence[RecordError] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors
 
 
 class UnsupportedForMessageFormat(BrokerError):

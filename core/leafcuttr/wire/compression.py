@@ -23,6 +23,7 @@ from typing import Any, Final
 from leafcuttr.wire.errors import MalformedMessage, WireError
 from leafcuttr.wire.primitives import Buffer
 
+
 class Codec(IntEnum):
     """The compression codec, as the low three bits of a batch's attributes."""
 
@@ -37,7 +38,7 @@ class CorruptCompression(MalformedMessage):
     """The compressed bytes are not what their codec says they are."""
 
 
-class DecompressedTooLarge(WireError):
+class DecompressionLimitError(WireError):
     """The decompressed bytes would go over the caller's limit."""
 
 
@@ -80,13 +81,13 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 def decompress(codec: Codec, data: Buffer, *, limit: int) -> memoryview:
     """The decompressed bytes, at most `limit` of them.
 
-    Raises CorruptCompression (broken, truncated or followed by rubbish) and DecompressedTooLarge. The result
-    is a view on a buffer that nobody else holds, except for Codec.NONE, where it is a view on `data` itself.
+    Raises CorruptCompression (broken, truncated or followed by rubbish) and DecompressionLimitError. The
+    result is a view on a buffer that nobody else holds, except for Codec.NONE, where it is one on `data`.
     """
     view = memoryview(data)
     if codec is Codec.NONE:
         if len(view) > limit:
-            raise DecompressedTooLarge(f"{len(view)} bytes, at most {limit} are allowed")
+            raise DecompressionLimitError(f"{len(view)} bytes, at most {limit} are allowed")
         return view
     import cramjam
 
@@ -126,8 +127,8 @@ def _is_full(error: Exception) -> bool:
     return "whole buffer" in str(error)
 
 
-def _too_large(codec: Codec, limit: int) -> DecompressedTooLarge:
-    return DecompressedTooLarge(f"{codec.name.lower()}: decompresses to more than {limit} bytes")
+def _too_large(codec: Codec, limit: int) -> DecompressionLimitError:
+    return DecompressionLimitError(f"{codec.name.lower()}: decompresses to more than {limit} bytes")
 
 
 def _snappy_stream(cramjam: Any, data: Buffer) -> bytes:

@@ -17,6 +17,21 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CONTROL,
+    CRC_AT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    parse,
+)
 from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint, read_varlong, write_varlong
@@ -24,13 +39,7 @@ from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint, read_varl
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
 
-COMPRESSION_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-DELETE_HORIZON: Final = 0x40
-
-NO_TIMESTAMP: Final = -1
+DELETE_HORIZON: Final = 0x40  # KIP-534
 
 
 class MalformedRecord(MalformedMessage):
@@ -66,12 +75,6 @@ class RecordShape(NamedTuple):
     has_key: bool
 
 
-# base offset, length, leader epoch, magic, crc, attributes, last offset delta, base timestamp, max timestamp,
-# producer id, producer epoch, base sequence, record count
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_HEADER_SIZE: Final = 61
-_CRC_AT: Final = 17
-_CRC_FROM: Final = 21
 _CONTROL_KEY: Final = Struct(">hh")
 _MARKER_VALUE: Final = Struct(">hi")
 
@@ -79,12 +82,11 @@ _MARKER_VALUE: Final = Struct(">hi")
 def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryview:
     """The records of one whole batch, decompressed: what lies behind the count in the header.
 
-    Raises CorruptCompression, DecompressedTooLarge, or MalformedRecord for an unknown codec.
+    Raises CorruptBatch for less than a header, CorruptCompression, DecompressionLimitError, and
+    MalformedRecord for an unknown codec.
     """
     view = memoryview(batch)
-    if len(view) < _HEADER_SIZE:
-        raise MalformedRecord(f"a batch of {len(view)} bytes is shorter than its header")
-    return decompress(_codec(_HEADER.unpack_from(view)[5]), view[_HEADER_SIZE:], limit=limit)
+    return decompress(_codec(parse(view).codec), view[HEADER_SIZE:], limit=limit)
 
 
 def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterator[Record]:
@@ -95,10 +97,13 @@ def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterato
     that is broken, or at the end when there are more or fewer records than the header says.
     """
     data = record_bytes(batch, limit=limit).tobytes()
-    header = _HEADER.unpack_from(batch)
-    base_offset, attributes, base_timestamp, max_timestamp = header[0], header[5], header[7], header[8]
-    count = header[12]
-    append_time = bool(attributes & LOG_APPEND_TIME)
+    header = parse(batch)
+    base_offset, base_timestamp, max_timestamp = (
+        header.base_offset,
+        header.base_timestamp,
+        header.max_timestamp,
+    )
+    append_time, count = header.is_log_append_time, header.count
     total = len(data)
     at = 0
     make = Record._make
@@ -198,8 +203,6 @@ def encode_batch(
     where it is not that of the last record: in a batch that compaction has thinned out, or left empty.
     Raises ValueError for a record whose offset lies before the base offset.
     """
-    from crc32c import crc32c
-
     records = list(records)
     base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
     attributes = int(codec)
@@ -218,13 +221,14 @@ def encode_batch(
         last_offset_delta = records[-1].offset - base_offset if records else 0
     payload = encode_records(records, base_offset=base_offset, base_timestamp=base_timestamp)
     body = payload if codec is Codec.NONE else compress(codec, payload, level)
-    out = bytearray(_HEADER_SIZE)
+    out = bytearray(HEADER_SIZE)
     out += body
-    _HEADER.pack_into(
-        out, 0, base_offset, len(out) - 12, partition_leader_epoch, 2, 0, attributes, last_offset_delta,
-        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, len(records),
+    HEADER.pack_into(
+        out, 0, base_offset, len(out) - LOG_OVERHEAD, partition_leader_epoch, MAGIC, 0,
+        attributes, last_offset_delta, base_timestamp, max_timestamp,
+        producer_id, producer_epoch, base_sequence, len(records),
     )  # fmt: skip
-    out[_CRC_AT:_CRC_FROM] = crc32c(memoryview(out)[_CRC_FROM:]).to_bytes(4, "big")
+    out[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(out)[ATTRIBUTES_AT:]).to_bytes(4, "big")
     return out
 
 
@@ -295,8 +299,8 @@ def _write_bytes(out: bytearray, content: bytes | None) -> None:
     out += content
 
 
-def _codec(attributes: int) -> Codec:
+def _codec(codec: int) -> Codec:
     try:
-        return Codec(attributes & COMPRESSION_MASK)
+        return Codec(codec)
     except ValueError:
-        raise MalformedRecord(f"compression codec {attributes & COMPRESSION_MASK} does not exist") from None
+        raise MalformedRecord(f"compression codec {codec} does not exist") from None
