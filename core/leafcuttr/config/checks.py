@@ -1,4 +1,4 @@
-"""Checks of single values that a range or a list of choices cannot express. Each returns the reason, or None."""
+"""Checks of single values that no range or list of choices can express. Each returns the reason, or None."""
 
 import re
 from typing import Final

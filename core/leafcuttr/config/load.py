@@ -4,7 +4,6 @@
 without being able to do. Opening directories and sockets is not its business.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -62,7 +61,7 @@ def load_settings(
 
 def data_directory(settings: Settings) -> Path:
     """The one directory for data: `log.dirs`, or `log.dir`. `_check` has made sure that there is just one."""
-    return Path((settings.list("log.dirs") or settings.list("log.dir"))[0])
+    return Path(settings.list("log.dirs")[0])
 
 
 def _read(file: Path) -> str:
@@ -79,11 +78,10 @@ def _put(given: dict[str, Given], key: str, value: Given) -> None:
 
 
 def _check(settings: Settings) -> None:
-    for key in ("log.dirs", "log.dir"):
-        if len(settings.list(key)) > 1 and (key == "log.dirs" or not settings.list("log.dirs")):
-            raise _refused(settings, key, "allowed is one directory; several are not supported")
-    if not settings.list("log.dirs") and not settings.list("log.dir"):
-        raise _refused(settings, "log.dirs", "allowed is a directory")
+    directories = settings.list("log.dirs")
+    if len(directories) != 1 or not directories[0]:
+        key = "log.dirs" if settings.given("log.dirs") else "log.dir"
+        raise _refused(settings, key, "allowed is one directory")
     if "broker" not in settings.list("process.roles"):
         raise _refused(
             settings, "process.roles", "this process is a broker, so allowed is broker or broker,controller"
@@ -114,7 +112,6 @@ def _refused(settings: Settings, key: str, why: str) -> ConfigError:
 
 def _unknown(settings: Settings) -> list[str]:
     warnings = []
-    names = [*BROKER, *ALIASES]
     for key, given in settings.extra.items():
         if (key == "lc.topic.forward.config" and given.text.strip()) or (
             key in _ENABLING and _is_true(given.text)
@@ -123,10 +120,15 @@ def _unknown(settings: Settings) -> list[str]:
                 f"{key}={given.text} ({given.source}) needs a plugin that this version does not have"
             )
         elif not key.startswith(_PLUGIN_PREFIXES):
-            nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            warnings.append(f"{key} ({given.source}) is not a known setting and has no effect{hint}")
+            warnings.append(f"{key} ({given.source}) is not a known setting and has no effect{_nearest(key)}")
     return warnings
+
+
+def _nearest(key: str) -> str:
+    import difflib  # 7 ms that only a mistyped name has to pay
+
+    names = difflib.get_close_matches(key, [*BROKER, *ALIASES], n=1, cutoff=0.75)
+    return f"; did you mean {names[0]}?" if names else ""
 
 
 def _without_effect(settings: Settings) -> list[str]:
@@ -142,7 +144,7 @@ def _without_effect(settings: Settings) -> list[str]:
     guessed = advertised_by_host_name(settings)
     if guessed:
         warnings.append(
-            f"listener {', '.join(guessed)} binds every interface and advertised.listeners does not name a host; "
+            f"listener {', '.join(guessed)} binds every interface and has no advertised address; "
             f"clients are told {host_name()}"
         )
     return warnings

@@ -164,7 +164,7 @@ def _read(kind: Type, text: str) -> Value:
 
 
 def render(value: Value) -> str | None:
-    """The text of a typed value as Kafka writes it: `true`, `a,b`, `1.7976931348623157E308`; None stays None."""
+    """The text of a typed value as Kafka writes it: `true`, `a,b`, `1.0E9`; None stays None."""
     if value is None:
         return None
     if isinstance(value, bool):

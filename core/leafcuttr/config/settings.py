@@ -119,7 +119,7 @@ class Settings(Values):
     # Changing
 
     def on_change(self, callback: Changed) -> None:
-        """Call `callback` with the names whose values changed, after each change, on the thread that made it."""
+        """Call `callback` with the names whose values changed, after each change, on that thread."""
         self._callbacks.append(callback)
 
     def set_dynamic(self, name: str, text: str, *, cluster: bool = False) -> None:
@@ -158,6 +158,8 @@ class Settings(Values):
         values: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
         for layer, _ in reversed(self._layers()):
             values.update(layer)
+        # The one value that is the same as another: whoever asks for log.dirs gets the directory.
+        values["log.dirs"] = values["log.dirs"] or values["log.dir"]
         self._values = values
         self._topic_defaults = {name: self._topic_value(s) for name, s in TOPIC.items()}
 
