@@ -1,13 +1,14 @@
 """Broker settings of compaction."""
 
+from functools import partial
 from typing import Final
 
 from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Effect, Setting
 
-NONE: Final = Effect.NONE
+unused: Final = partial(Setting, effect=Effect.NONE, reason="compaction comes in a later version")
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+    unused(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
@@ -15,20 +16,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
         "Memory for the cleaner's map of keys.",
         unit="bytes",
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.delete.retention.ms",
         LONG,
         86_400_000,
@@ -36,27 +33,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
-        "log.cleaner.enable",
-        BOOLEAN,
-        True,
-        "Run the cleaner.",
-        effect=NONE,
-        reason="compaction comes in a later version",
-    ),
-    Setting(
+    unused("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
+    unused(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
         "How full the cleaner's map of keys may get.",
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.io.buffer.size",
         INT,
         524_288,
@@ -64,20 +50,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=0,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         DOUBLE_MAX,
         "The most that the cleaner reads and writes.",
         unit="bytes/s",
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.max.compaction.lag.ms",
         LONG,
         LONG_MAX,
@@ -85,10 +67,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.min.cleanable.ratio",
         DOUBLE,
         0.5,
@@ -96,10 +76,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0.0,
         maximum=1.0,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
+    unused(
         "log.cleaner.min.compaction.lag.ms",
         LONG,
         0,
@@ -107,17 +85,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
-    Setting(
-        "log.cleaner.threads",
-        INT,
-        1,
-        "The cleaner's threads.",
-        minimum=0,
-        dynamic=True,
-        effect=NONE,
-        reason="compaction comes in a later version",
-    ),
+    unused("log.cleaner.threads", INT, 1, "The cleaner's threads.", minimum=0, dynamic=True),
 )

@@ -1,41 +1,24 @@
 """Broker settings of Kafka's cluster: who the broker is, and the controller that is not here."""
 
+from functools import partial
 from typing import Final
 
 from leafcuttr.config.checks import not_empty
 from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, Effect, Setting
 
 NONE: Final = Effect.NONE
+unused: Final = partial(Setting, effect=Effect.NONE, reason="there is one broker and no controller")
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
-        "broker.heartbeat.interval.ms",
-        INT,
-        2000,
-        "How often a broker reports to the controller.",
-        unit="ms",
-        effect=NONE,
-        reason="there is one broker and no controller",
+    unused(
+        "broker.heartbeat.interval.ms", INT, 2000, "How often a broker reports to the controller.", unit="ms"
     ),
     Setting("broker.id", INT, -1, "The old name of node.id; if both are given they have to be the same."),
     Setting("broker.rack", STRING, None, "The rack that metadata answers name for this broker."),
-    Setting(
-        "broker.session.timeout.ms",
-        INT,
-        9000,
-        "When the controller gives a silent broker up.",
-        unit="ms",
-        effect=NONE,
-        reason="there is one broker and no controller",
+    unused(
+        "broker.session.timeout.ms", INT, 9000, "When the controller gives a silent broker up.", unit="ms"
     ),
-    Setting(
-        "controlled.shutdown.enable",
-        BOOLEAN,
-        True,
-        "Hand leadership over before stopping.",
-        effect=NONE,
-        reason="there is one broker and no controller",
-    ),
+    unused("controlled.shutdown.enable", BOOLEAN, True, "Hand leadership over before stopping."),
     Setting(
         "controller.listener.names",
         LIST,
@@ -45,111 +28,84 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "here, no default in Kafka."
         ),
     ),
-    Setting(
+    unused(
         "controller.quorum.append.linger.ms",
         INT,
         25,
         "How long the metadata quorum gathers writes.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
-        "controller.quorum.auto.join.enable",
-        BOOLEAN,
-        False,
-        "Join the metadata quorum at start.",
-        effect=NONE,
-        reason="there is one broker and no controller",
-    ),
-    Setting(
+    unused("controller.quorum.auto.join.enable", BOOLEAN, False, "Join the metadata quorum at start."),
+    unused(
         "controller.quorum.bootstrap.servers",
         LIST,
         (),
         "Where the metadata quorum is found.",
         check=not_empty,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.election.backoff.max.ms",
         INT,
         1000,
         "The longest pause between two elections of the metadata quorum.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.election.timeout.ms",
         INT,
         1000,
         "How long an election of the metadata quorum may take.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.fetch.max.bytes",
         INT,
         1_048_576,
         "The most that one fetch from the metadata quorum answers.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.fetch.snapshot.max.bytes",
         INT,
         1_048_576,
         "The most that one fetch of a metadata snapshot answers.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.fetch.timeout.ms",
         INT,
         2000,
         "When a follower of the metadata quorum gives its leader up.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.request.timeout.ms",
         INT,
         2000,
         "How long a request to the metadata quorum may take.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.retry.backoff.ms",
         INT,
         20,
         "The pause before a request to the metadata quorum is made again.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
-    Setting(
+    unused(
         "controller.quorum.voters",
         LIST,
         (),
         "The voters of the metadata quorum, id@host:port.",
         check=not_empty,
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
     Setting(
         "controller.quota.window.num",
@@ -171,14 +127,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="quotas come in a later version",
     ),
-    Setting(
+    unused(
         "controller.socket.timeout.ms",
         INT,
         30_000,
         "How long a request to the controller may take.",
         unit="ms",
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
     Setting(
         "delete.records.purgatory.purge.interval.requests",
@@ -198,14 +152,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="nothing has to be swept here",
     ),
-    Setting(
+    unused(
         "initial.broker.registration.timeout.ms",
         INT,
         60_000,
         "How long the first registration with the controller may take.",
         unit="ms",
-        effect=NONE,
-        reason="there is one broker and no controller",
     ),
     Setting(
         "metadata.log.dir",

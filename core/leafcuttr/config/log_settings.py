@@ -1,4 +1,4 @@
-"""Broker settings of the log: where it lies, how it is cut, kept, synced and stored. Most are defaults of topics."""
+"""Broker settings of the log: where it lies, how it is cut, kept, synced, stored. Many are defaults of topics."""
 
 from typing import Final
 

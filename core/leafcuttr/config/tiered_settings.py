@@ -1,24 +1,23 @@
 """Broker settings of tiered storage, accepted so that a Kafka file starts us, without effect."""
 
+from functools import partial
 from typing import Final
 
 from leafcuttr.config.checks import not_empty
 from leafcuttr.config.setting import BOOLEAN, INT, LONG, LONG_MAX, STRING, Effect, Setting
 
-NONE: Final = Effect.NONE
 REFUSED: Final = Effect.REFUSED
+unused: Final = partial(Setting, effect=Effect.NONE, reason="there is no tiered storage")
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+    unused(
         "follower.fetch.last.tiered.offset.enable",
         BOOLEAN,
         False,
         "Let a new follower start behind what is in tiered storage.",
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "log.local.retention.bytes",
         LONG,
         -2,
@@ -26,10 +25,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=-2,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "log.local.retention.ms",
         LONG,
         -2,
@@ -37,10 +34,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=-2,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.fetch.max.wait.ms",
         INT,
         500,
@@ -48,10 +43,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.list.offsets.request.timeout.ms",
         LONG,
         30_000,
@@ -59,10 +52,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.index.file.cache.total.size.bytes",
         LONG,
         1_073_741_824,
@@ -70,10 +61,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.copier.thread.pool.size",
         INT,
         10,
@@ -81,10 +70,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="threads",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.copy.max.bytes.per.second",
         LONG,
         LONG_MAX,
@@ -92,30 +79,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes/s",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.copy.quota.window.num",
         INT,
         11,
         "Windows of the quota on copies to tiered storage.",
         unit="windows",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.copy.quota.window.size.seconds",
         INT,
         1,
         "Length of a window of the quota on copies to tiered storage.",
         unit="seconds",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.expiration.thread.pool.size",
         INT,
         10,
@@ -123,10 +104,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="threads",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.fetch.max.bytes.per.second",
         LONG,
         LONG_MAX,
@@ -134,30 +113,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes/s",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.fetch.quota.window.num",
         INT,
         11,
         "Windows of the quota on fetches from tiered storage.",
         unit="windows",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.fetch.quota.window.size.seconds",
         INT,
         1,
         "Length of a window of the quota on fetches from tiered storage.",
         unit="seconds",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.follower.thread.pool.size",
         INT,
         2,
@@ -165,85 +138,62 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="threads",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.task.interval.ms",
         LONG,
         30_000,
         "How often segments are looked at for tiered storage.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.manager.thread.pool.size",
         INT,
         2,
         "Threads that schedule the work of tiered storage.",
         unit="threads",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.metadata.custom.metadata.max.bytes",
         INT,
         128,
         "The largest metadata that a plug-in of tiered storage may add to a segment.",
         unit="bytes",
         minimum=0,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.metadata.manager.class.name",
         STRING,
         "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
         "The class that keeps the metadata of tiered storage.",
         check=not_empty,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
-        "remote.log.metadata.manager.class.path",
-        STRING,
-        None,
-        "Where that class is loaded from.",
-        effect=NONE,
-        reason="there is no tiered storage",
-    ),
-    Setting(
+    unused("remote.log.metadata.manager.class.path", STRING, None, "Where that class is loaded from."),
+    unused(
         "remote.log.metadata.manager.impl.prefix",
         STRING,
         "rlmm.config.",
         "The prefix of that class's own settings.",
         check=not_empty,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.metadata.manager.listener.name",
         STRING,
         None,
         "The listener that class connects to.",
         check=not_empty,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.reader.max.pending.tasks",
         INT,
         100,
         "Reads of tiered storage that may wait.",
         unit="tasks",
         minimum=1,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.reader.threads",
         INT,
         10,
@@ -251,34 +201,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="threads",
         minimum=1,
         dynamic=True,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
+    unused(
         "remote.log.storage.manager.class.name",
         STRING,
         None,
         "The class that speaks to tiered storage.",
         check=not_empty,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
-    Setting(
-        "remote.log.storage.manager.class.path",
-        STRING,
-        None,
-        "Where that class is loaded from.",
-        effect=NONE,
-        reason="there is no tiered storage",
-    ),
-    Setting(
+    unused("remote.log.storage.manager.class.path", STRING, None, "Where that class is loaded from."),
+    unused(
         "remote.log.storage.manager.impl.prefix",
         STRING,
         "rsm.config.",
         "The prefix of that class's own settings.",
         check=not_empty,
-        effect=NONE,
-        reason="there is no tiered storage",
     ),
     Setting(
         "remote.log.storage.system.enable",

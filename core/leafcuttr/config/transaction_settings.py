@@ -1,31 +1,29 @@
 """Broker settings of producers and transactions."""
 
+from functools import partial
 from typing import Final
 
 from leafcuttr.config.setting import BOOLEAN, INT, SHORT, Effect, Setting
 
 NONE: Final = Effect.NONE
+unused: Final = partial(Setting, effect=Effect.NONE, reason="transactions come in a later version")
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+    unused(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
         "The longest pause before a partition is added to a transaction again.",
         unit="ms",
         minimum=0,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "add.partitions.to.txn.retry.backoff.ms",
         INT,
         20,
         "The first pause before a partition is added to a transaction again.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
     Setting(
         "producer.id.expiration.ms",
@@ -36,74 +34,60 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
     ),
-    Setting(
+    unused(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10_000,
         "How often transactions that took too long are looked for.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.max.timeout.ms",
         INT,
         900_000,
         "The longest timeout a transaction may ask for.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
         "Check that a partition belongs to the transaction before it takes records of it.",
         dynamic=True,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3_600_000,
         "How often forgotten transactional ids are looked for.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.state.log.load.buffer.size",
         INT,
         5_242_880,
         "How much is read at once when transactions are loaded at start.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.state.log.min.isr",
         INT,
         2,
         "In-sync replicas that a write to __transaction_state needs.",
         unit="replicas",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.state.log.num.partitions",
         INT,
         50,
         "Partitions of __transaction_state.",
         unit="partitions",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
     Setting(
         "transaction.state.log.replication.factor",
@@ -115,32 +99,26 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication: above 1 prints a warning and 1 is used",
     ),
-    Setting(
+    unused(
         "transaction.state.log.segment.bytes",
         INT,
         104_857_600,
         "The size of a segment of __transaction_state.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         "Let a client hold a prepared transaction open without a timeout.",
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
-    Setting(
+    unused(
         "transactional.id.expiration.ms",
         INT,
         604_800_000,
         "How long an unused transactional id is remembered.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="transactions come in a later version",
     ),
 )
