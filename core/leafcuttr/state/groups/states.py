@@ -1,0 +1,122 @@
+"""The states of a classic group, as a table. What does not fit the table is in `machine`, and named here.
+
+Theory of operation
+===================
+
+A group divides the partitions of some topics among its members, and does it anew whenever members come, go or
+change their minds. The broker knows nothing of partitions: it gathers the members, elects a leader, hands the
+leader everybody's metadata and passes the leader's assignment on as opaque bytes. One such round is a
+generation.
+
+  EMPTY        nobody is here; committed offsets may be.
+  PREPARING    the join phase: members send JoinGroup and wait. It ends when all known members wait and no
+               member id that was handed out is still expected back (KIP-394), or at the rebalance timeout.
+               Who has not come by then is out, unless it is a static member (KIP-345): those leave by session
+               timeout only. Out of EMPTY the phase lasts `group.initial.rebalance.delay.ms`, prolonged while
+               newcomers arrive.
+  COMPLETING   the sync phase: all members know the generation and wait in SyncGroup for the leader's
+               assignment. It ends when the leader's has been stored. Who has not sent SyncGroup within the
+               rebalance timeout is removed, which begins a new round.
+  STABLE       everybody has an assignment and heartbeats.
+  DEAD         the group has been deleted; nothing may happen to it any more.
+
+The machine sees requests and the passing of time (a clock reading comes with every event). Requests that wait
+are represented by a token, which the machine gives back with the answer; it never forgets one. Its outputs
+are answers, and one thing to store (`events.Store`), whose outcome comes back in as an event: no member hears
+of an assignment that is not in the log.
+
+Not in the table, because they change no state of the group:
+
+* A static member that comes back with no member id takes the place of its former self. In STABLE, with the
+  same protocol, it gets the assignment that it had, and there is no new generation.
+* A follower that sends JoinGroup again with unchanged metadata in COMPLETING or STABLE, and a leader that
+  does so in COMPLETING, did not get the first answer: it gets it once more. A leader in STABLE asks for a new
+  round.
+* Session timeouts are counted for everybody who does not wait in JoinGroup or SyncGroup. A newcomer that
+  waits in its first JoinGroup is given up after five minutes, because the broker cannot see whether it is
+  still there.
+
+Source: https://cwiki.apache.org/confluence/display/KAFKA/Kafka+Client-side+Assignment+Proposal and the KIPs
+named.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from leafcuttr.errors import ErrorCode
+
+
+class State(Enum):
+    """The value is the name on the wire (DescribeGroups, ListGroups)."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Cause(Enum):
+    """Why a group changes its state."""
+
+    MEMBERS_CHANGED = "a member came, went, or brought other metadata"
+    SYNC_OVERDUE = "members did not send SyncGroup in time"
+    NOT_STORED = "the assignment could not be written"
+    JOINED = "the join phase is over and there are members"
+    DESERTED = "the join phase is over and nobody is left"
+    ASSIGNED = "the leader's assignment is in the log"
+    DELETED = "the group was deleted, or was empty and had no offsets"
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
+    State.EMPTY: {
+        Cause.MEMBERS_CHANGED: State.PREPARING,
+        Cause.DELETED: State.DEAD,
+    },
+    State.PREPARING: {
+        Cause.JOINED: State.COMPLETING,
+        Cause.DESERTED: State.EMPTY,
+    },
+    State.COMPLETING: {
+        Cause.MEMBERS_CHANGED: State.PREPARING,
+        Cause.SYNC_OVERDUE: State.PREPARING,
+        Cause.NOT_STORED: State.PREPARING,
+        Cause.ASSIGNED: State.STABLE,
+    },
+    State.STABLE: {
+        Cause.MEMBERS_CHANGED: State.PREPARING,
+        Cause.SYNC_OVERDUE: State.PREPARING,
+    },
+    State.DEAD: {},
+}
+
+# What a known member of the current generation hears. In COMPLETING a heartbeat is fine: a client may begin
+# with them as soon as it has its JoinGroup answer. A commit is not: the member may be about to lose the
+# partition.
+HEARTBEAT_ANSWER: Final[Mapping[State, ErrorCode]] = {
+    State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    State.PREPARING: ErrorCode.REBALANCE_IN_PROGRESS,
+    State.COMPLETING: ErrorCode.NONE,
+    State.STABLE: ErrorCode.NONE,
+    State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+COMMIT_ANSWER: Final[Mapping[State, ErrorCode]] = {
+    State.EMPTY: ErrorCode.NONE,
+    State.PREPARING: ErrorCode.NONE,
+    State.COMPLETING: ErrorCode.REBALANCE_IN_PROGRESS,
+    State.STABLE: ErrorCode.NONE,
+    State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+class TransitionError(AssertionError):
+    """The machine tried a move that the table does not have: a mistake in this package, never a client's."""
+
+
+def after(state: State, cause: Cause) -> State:
+    """The state that follows. Raises TransitionError."""
+    try:
+        return TRANSITIONS[state][cause]
+    except KeyError:
+        raise TransitionError(f"a group in state {state.value} cannot change because {cause.value}") from None
