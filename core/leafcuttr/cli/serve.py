@@ -15,12 +15,26 @@ import click
 
 @click.command()
 @click.option(
-    "--config", "-c", "config", type=click.Path(dir_okay=False, path_type=Path), help="A server.properties file."
+    "--config",
+    "-c",
+    "config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A server.properties file.",
 )
-@click.option("--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="Set one setting; may be repeated.")
+@click.option(
+    "--override",
+    "-o",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one setting; may be repeated.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
 )
 @click.option(
     "--ready-file",
@@ -91,8 +105,11 @@ async def _serve(settings: "object", ready_file: Path | None) -> None:
     directory = data_directory(settings)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
-            broker = await nursery.start(lambda task_status: run_broker(
-                settings, parse_listeners(settings), stop=stop, task_status=task_status))
+            broker = await nursery.start(
+                lambda task_status: run_broker(
+                    settings, parse_listeners(settings), stop=stop, task_status=task_status
+                )
+            )
             click.echo(ready_line(broker, str(directory)))
             if ready_file:
                 write_ready_file(ready_file, broker, str(directory))

@@ -21,12 +21,13 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.api_version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+            ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
             for api in APIS.values()
         ],
         finalized_features_epoch=broker.metadata.changes,

@@ -60,7 +60,9 @@ class _Poll:
         self._event = trio.Event()
 
 
-def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | Awaitable[FetchResponse]:
+def handle(
+    broker: Broker, context: RequestContext, request: FetchRequest
+) -> FetchResponse | Awaitable[FetchResponse]:
     try:
         plan = broker.fetch_sessions.plan(
             request.session_id,
@@ -98,7 +100,7 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
 
 
 class _Pass:
-    """One look at all partitions of a plan. `size` is what it found in bytes, `failed` if any partition has an error."""
+    """One look at all partitions of a plan: `size` bytes found, `failed` if any partition has an error."""
 
     __slots__ = ("_answers", "_left", "_plan", "failed", "logs", "size")
 
@@ -115,7 +117,9 @@ class _Pass:
                 answer = self._read(broker, spec, committed)
             except BrokerError as error:
                 self.failed = True
-                answer = PartitionData(partition_index=spec.partition, error_code=error.code, high_watermark=-1)
+                answer = PartitionData(
+                    partition_index=spec.partition, error_code=error.code, high_watermark=-1
+                )
             self._answers.append((spec, answer))
 
     def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
@@ -173,7 +177,7 @@ class _Pass:
 
 def _length(answer: PartitionData) -> int:
     records = answer.records
-    return 0 if records is None or isinstance(records, bytes | memoryview) else records.length
+    return 0 if records is None or isinstance(records, bytes | bytearray | memoryview) else records.length
 
 
 def _specs(request: FetchRequest, version: int) -> Sequence[FetchSpec]:

@@ -7,7 +7,6 @@ the log start offset, and -5 and -6 have no answer (offset -1). A time is looked
 may lie on a cold disk.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -48,7 +47,9 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
                 if tp in asked_twice:
                     answers.append(_failure(item.partition_index, ErrorCode.INVALID_REQUEST))
                 else:
-                    answers.append(await _offset(broker.topics.partition(tp), item, committed, context.api_version))
+                    answers.append(
+                        await _offset(broker.topics.partition(tp), item, committed, context.api_version)
+                    )
             except BrokerError as error:
                 answers.append(_failure(item.partition_index, error.code))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecords, StorageError
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, StorageError
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
@@ -66,7 +66,12 @@ class Turn:
         self._answers.append((context.correlation_id, route, request.acks, topics))
 
     def _stage_topic(
-        self, broker: Broker, context: RequestContext, data: TopicProduceData, now_ms: int, at: tuple[int, int]
+        self,
+        broker: Broker,
+        context: RequestContext,
+        data: TopicProduceData,
+        now_ms: int,
+        at: tuple[int, int],
     ) -> TopicProduceResponse:
         if context.api_version >= _TOPIC_IDS:
             topic = broker.topics.by_id.get(data.topic_id)
@@ -80,7 +85,7 @@ class Turn:
         answers: list[PartitionProduceResponse] = []
         for item in data.partition_data:
             if not 0 <= item.index < len(partitions):
-                answers.append(_failure(item.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None))
+                answers.append(_failure(item.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
             log = partitions[item.index].log
             try:
@@ -143,7 +148,9 @@ async def _commit_off_loop(logs: dict[Log, list[_Place]], answers: list[tuple[in
 
 def _records(item: PartitionProduceData) -> memoryview:
     if item.records is None:
-        raise InvalidRecords("a Produce request carries exactly one record batch for a partition, this one has none")
+        raise InvalidRecord(
+            "a Produce request carries exactly one record batch for a partition, this one has none"
+        )
     return item.records
 
 
@@ -157,31 +164,30 @@ def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
     for topic in topics:
         for part in topic.partition_responses:
             if part.error_code:
-                return f"{ErrorCode(part.error_code).name} for {topic.name or topic.topic_id.hex()}-{part.index}"
+                return (
+                    f"{ErrorCode(part.error_code).name} for {topic.name or topic.topic_id.hex()}-{part.index}"
+                )
     return None
 
 
 def _refused(data: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
-    answers = [_failure(item.index, code, None) for item in data.partition_data]
+    answers = [_failure(item.index, code) for item in data.partition_data]
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
-def _failure(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
-    )
+def _failure(index: int, code: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_start_offset=-1)
 
 
 def _from_error(index: int, error: BrokerError) -> PartitionProduceResponse:
-    if isinstance(error, InvalidRecords) and error.records:
-        return PartitionProduceResponse(
-            index=index,
-            error_code=error.code,
-            base_offset=-1,
-            log_start_offset=-1,
-            record_errors=[
-                BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text) for at, text in error.records
-            ],
-            error_message=error.message,
-        )
-    return _failure(index, error.code, error.message)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
+            for record in error.record_errors
+        ],
+        error_message=error.message,
+    )

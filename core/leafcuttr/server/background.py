@@ -29,7 +29,10 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
     settings, logs = broker.settings, broker.logs
     nursery.start_soon(_every, "soft checkpoint", lambda: _SOFT_CHECKPOINT_S, logs.soft_checkpoint)
     nursery.start_soon(
-        _every, "checkpoint", lambda: settings.int("log.flush.offset.checkpoint.interval.ms") / 1000, logs.checkpoint
+        _every,
+        "checkpoint",
+        lambda: settings.int("log.flush.offset.checkpoint.interval.ms") / 1000,
+        logs.checkpoint,
     )
     nursery.start_soon(
         _every,
@@ -44,7 +47,10 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
 
 
 async def _every(
-    what: str, period_s: Callable[[], float], step: Callable[[], Awaitable[object]], first_s: float | None = None
+    what: str,
+    period_s: Callable[[], float],
+    step: Callable[[], Awaitable[object]],
+    first_s: float | None = None,
 ) -> None:
     await trio.sleep(period_s() if first_s is None else min(first_s, period_s()))
     while True:

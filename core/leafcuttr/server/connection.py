@@ -26,7 +26,7 @@ from leafcuttr.server.routes import Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.frame import client_id_at
+from leafcuttr.wire.frame import read_client_id
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,9 @@ class Connection:
     is not idleness. The sweeper of idle connections reads both. `stopping` ends the connection after this turn.
     """
 
-    def __init__(self, broker: Broker, sock: socket.socket, context: RequestContext, memory: RequestMemory) -> None:
+    def __init__(
+        self, broker: Broker, sock: socket.socket, context: RequestContext, memory: RequestMemory
+    ) -> None:
         self._broker = broker
         self._socket = sock
         self._context = context
@@ -77,7 +79,9 @@ class Connection:
         except OSError as gone:
             logger.debug("the connection from %s ended: %s", self, gone)
         except Exception:
-            logger.exception("closing the connection from %s: a request of kind %s failed", self, self._context.api_key)
+            logger.exception(
+                "closing the connection from %s: a request of kind %s failed", self, self._context.api_key
+            )
         finally:
             self._memory.release(self)
 
@@ -130,7 +134,9 @@ class Connection:
             context = self._context
             context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
             if found is None:
-                self._refuse(int.from_bytes(view[at : at + 2], "big"), int.from_bytes(view[at + 2 : at + 4], "big"))
+                self._refuse(
+                    int.from_bytes(view[at : at + 2], "big"), int.from_bytes(view[at + 2 : at + 4], "big")
+                )
                 continue
             context.api_key, context.api_version = found.api.key, found.version
             at = self._read_client_id(view, at + 8, end, found)
@@ -157,7 +163,7 @@ class Connection:
             self._memory.release(self)
 
     def _read_client_id(self, view: memoryview, at: int, end: int, found: Route) -> int:
-        raw, at = client_id_at(view, at, end, flexible=found.flexible_request)
+        raw, at = read_client_id(view, at, end, flexible=found.flexible_request)
         if raw != self._client_id_bytes:
             self._client_id_bytes = raw
             self._context.client_id = None if raw is None else raw.decode(errors="replace")

@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from leafcuttr.config.listeners import Listener
-from leafcuttr.config.settings import Settings
+from leafcuttr.config.settings import Settings, Source
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
@@ -74,20 +74,27 @@ class Connections:
             self._ended = trio.Event()
 
     def _overrides(self) -> dict[str, int]:
-        pairs = (item.rpartition(":") for item in self._broker.settings.list("max.connections.per.ip.overrides"))
+        pairs = (
+            item.rpartition(":") for item in self._broker.settings.list("max.connections.per.ip.overrides")
+        )
         return {host.strip(): int(limit) for host, _, limit in pairs if host}
 
 
 def _asked_buffer_sizes(settings: Settings) -> list[tuple[int, int]]:
-    options = (("socket.receive.buffer.bytes", socket.SO_RCVBUF), ("socket.send.buffer.bytes", socket.SO_SNDBUF))
+    options = (
+        ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+        ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+    )
     return [
         (option, settings.int(name))
         for name, option in options
-        if not settings.is_default(name) and settings.int(name) > 0
+        if settings.source(name) is not Source.DEFAULT_CONFIG and settings.int(name) > 0
     ]
 
 
-async def accept_loop(sock: socket.socket, listener: Listener, connections: Connections, nursery: trio.Nursery) -> None:
+async def accept_loop(
+    sock: socket.socket, listener: Listener, connections: Connections, nursery: trio.Nursery
+) -> None:
     """Accept on one bound socket until cancelled; connections run in `nursery`."""
     complained = False
     while True:

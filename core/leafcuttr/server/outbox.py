@@ -12,10 +12,10 @@ from typing import Final
 import trio
 
 from leafcuttr.log.files import FileRegion
+from leafcuttr.wire.codec import Region
 
 # One sendfile call at most: what other connections wait for, at about a gigabyte a second.
 _SLICE: Final = 1 << 20
-_GATHER: Final = 64
 
 Chunk = bytes | bytearray | memoryview | FileRegion
 
@@ -30,7 +30,7 @@ class Outbox:
         self._chunks: list[Chunk] = []
         self.size = 0
 
-    def add(self, answer: bytearray, regions: Sequence[tuple[int, FileRegion]]) -> None:
+    def add(self, answer: bytearray, regions: Sequence[Region]) -> None:
         """Queue an answer whose `regions` belong at the given positions between its bytes."""
         if not regions:
             self._chunks.append(answer)
@@ -80,7 +80,7 @@ class Outbox:
                 continue
 
     async def _send_file(self, region: FileRegion) -> None:
-        target, source = self._socket.fileno(), region.file.fd
+        target, source = self._socket.fileno(), region.fd
         position, end = region.position, region.position + region.length
         checked = position
         while position < end:

@@ -13,7 +13,9 @@ def ready_line(broker: Broker, directory: str) -> str:
 
     `LeafCuttr 0.6.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
     """
-    where = ", ".join(f"{listener.name}://{_address(listener.host, listener.port)}" for listener in broker.listeners)
+    where = ", ".join(
+        f"{listener.name}://{_address(listener.host, listener.port)}" for listener in broker.listeners
+    )
     return f"LeafCuttr {__version__} is ready on {where}, data in {directory}"
 
 

@@ -66,7 +66,9 @@ class ReceiveBuffer:
             return 0
         size = int.from_bytes(self.view[self._start : self._start + 4], "big", signed=True)
         if size < 0 or size > self._max_frame:
-            raise FrameTooLarge(f"a request of {size} bytes, allowed are 0 to {self._max_frame} (socket.request.max.bytes)")
+            raise FrameTooLarge(
+                f"a request of {size} bytes, allowed are 0 to {self._max_frame} (socket.request.max.bytes)"
+            )
         return size
 
     def next_frame(self) -> tuple[int, int] | None:

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from leafcuttr.log.files import FileRegion
 from leafcuttr.wire.api import APIS, Api
-from leafcuttr.wire.codec import reader, writer
-
-Regions = list[tuple[int, FileRegion]]
+from leafcuttr.wire.codec import Reader, Region, Writer, reader, writer
+from leafcuttr.wire.frame import begin_response, end_response
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +20,19 @@ class Route:
 
     api: Api
     version: int
-    read: Callable[[memoryview, int, int], tuple[Any, int]]
+    read: Reader[Any]
     handle: Callable[..., Any]
-    write: Callable[[Any, bytearray, Regions], None]
+    write: Writer[Any]
     flexible_request: bool
-    flexible_response: bool
+    response_header: int
 
-    def frame(self, correlation_id: int, response: Any) -> tuple[bytearray, Regions]:
+    def frame(self, correlation_id: int, response: Any) -> tuple[bytearray, list[Region]]:
         """The complete answer, size included; `regions` are the file ranges that belong into it."""
-        out = bytearray(4)
-        out += correlation_id.to_bytes(4, "big", signed=True)
-        if self.flexible_response:
-            out.append(0)
-        regions: Regions = []
+        out = bytearray()
+        regions: list[Region] = []
+        begin_response(out, correlation_id, self.response_header)
         self.write(response, out, regions)
-        size = len(out) - 4
-        for _, region in regions:
-            size += region.length
-        out[:4] = size.to_bytes(4, "big")
+        end_response(out, 0, regions)
         return out, regions
 
 
@@ -68,5 +61,5 @@ def _find(key: int, version: int) -> Route | None:
         handle=handler.handle,
         write=writer(api.response, version),
         flexible_request=api.request_header_version(version) >= 2,
-        flexible_response=api.response_header_version(version) >= 1,
+        response_header=api.response_header_version(version),
     )

@@ -1,15 +1,14 @@
 """The broker's life: open, serve, stop. The nursery tree is on this screen, and leaving it in order is the shutdown.
 
-    storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
-      services       background loops and the group coordinator's timer
-        connections  one task each; asked to end after the request at hand
-          listeners  one task for each bound address; cancelled first
+storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
+  services       background loops and the group coordinator's timer
+    connections  one task each; asked to end after the request at hand
+      listeners  one task for each bound address; cancelled first
 """
 
-import logging
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import trio
@@ -22,8 +21,6 @@ from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Clock
-
-logger = logging.getLogger(__name__)
 
 # How long requests that are being handled may take once the broker stops; then their connections are cut.
 _GRACE_S: Final = 2.0
@@ -59,7 +56,7 @@ async def run_broker(
 
 async def _serve(
     broker: Broker,
-    bound: Sequence[tuple[Listener, Sequence["sockets.socket.socket"]]],
+    bound: Sequence[tuple[Listener, Sequence[socket.socket]]],
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
@@ -93,7 +90,7 @@ async def _finish(broker: Broker, connections: Connections) -> None:
 
 def _bind(
     settings: Settings, listeners: Sequence[Listener], opened: ExitStack
-) -> list[tuple[Listener, list["sockets.socket.socket"]]]:
+) -> list[tuple[Listener, list[socket.socket]]]:
     bound = []
     for listener in listeners:
         found, socks = sockets.bind(listener, settings.int("socket.listen.backlog.size"))

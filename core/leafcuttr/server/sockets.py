@@ -32,9 +32,13 @@ def bind(listener: Listener, backlog: int) -> tuple[Listener, list[socket.socket
 
 def _addresses(listener: Listener) -> Sequence[tuple[int, tuple[str, int] | tuple[str, int, int, int]]]:
     try:
-        found = socket.getaddrinfo(listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     except OSError as error:
-        raise StartError(f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror}") from None
+        raise StartError(
+            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror}"
+        ) from None
     usable = {
         (family, address): None
         for family, _, _, _, address in found

@@ -51,6 +51,27 @@ def parse_request_header(buffer: Buffer, at: int, end: int) -> tuple[RequestHead
     return RequestHeader(api_key, api_version, correlation_id, client_id), at
 
 
+def read_client_id(
+    buffer: memoryview, at: int, end: int, *, flexible: bool
+) -> tuple[bytes | None, int]:
+    """The rest of a request header, from the client id on: (its bytes, position of the body).
+
+    For a server that has already looked at key and version and knows most client ids by sight. Raises
+    MalformedMessage.
+    """
+    if end - at < 2:
+        raise MalformedMessage(f"RequestHeader.client_id at byte {at}: the frame ends")
+    size = (buffer[at] << 8) | buffer[at + 1]
+    at += 2
+    client_id = None
+    if size < 0x8000:
+        if size > end - at:
+            raise MalformedMessage(f"RequestHeader.client_id at byte {at - 2}: the length exceeds the frame")
+        client_id = bytes(buffer[at : at + size])
+        at += size
+    return client_id, _skip_tags(buffer, at, end) if flexible else at
+
+
 def begin_response(out: bytearray, correlation_id: int, header_version: int) -> int:
     """Append the head of a response (version 0 or 1) with room for its length; returns where it starts."""
     start = len(out)
@@ -65,7 +86,7 @@ def end_response(out: bytearray, start: int, regions: list[Region]) -> int:
     length."""
     length = len(out) - start - 4
     for position, records in reversed(regions):
-        if position < start:
+        if position <= start:  # at `start` it is the end of the response before
             break
         length += records.length
     _LENGTH.pack_into(out, start, length)

@@ -1,0 +1,64 @@
+"""The receive buffer: frames come out as they went in, whatever the cuts, and a claimed size allocates nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcuttr.server.receive import FrameTooLarge, ReceiveBuffer
+
+MAX_FRAME = 1 << 20
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def feed(buffer: ReceiveBuffer, data: bytes, cuts: list[int]) -> list[bytes]:
+    """Hand `data` in as a socket would: as much as there is room for, cut at random; collect the frames."""
+    frames, at, step = [], 0, 0
+    while at < len(data):
+        room = buffer.room()
+        assert room, "a buffer always has room"
+        count = min(len(room), len(data) - at, cuts[step % len(cuts)])
+        step += 1
+        room[:count] = data[at : at + count]
+        buffer.received(count)
+        at += count
+        while (frame := buffer.next_frame()) is not None:
+            frames.append(bytes(buffer.view[frame[0] : frame[1]]))
+    return frames
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=300), st.integers(3000, 20000).map(lambda n: bytes(n))), max_size=20),
+    st.lists(st.integers(1, 9000), min_size=1, max_size=10),
+)
+def test_frames_come_out_as_they_went_in(bodies: list[bytes], cuts: list[int]) -> None:
+    buffer = ReceiveBuffer(MAX_FRAME)
+    assert feed(buffer, b"".join(map(framed, bodies)), cuts) == bodies
+    assert buffer.pending == 0
+
+
+def test_a_claimed_size_allocates_nothing() -> None:
+    buffer = ReceiveBuffer(100 << 20)
+    before = buffer.capacity
+    feed(buffer, (100 << 20).to_bytes(4, "big") + b"x" * 100, [1000])
+    assert buffer.frame_size() == 100 << 20
+    assert buffer.room()
+    assert buffer.capacity == before
+
+
+def test_the_buffer_grows_with_what_arrives_and_shrinks_when_idle() -> None:
+    buffer = ReceiveBuffer(100 << 20)
+    small = buffer.capacity
+    feed(buffer, framed(bytes(3 << 20)), [1 << 20])
+    assert 3 << 20 < buffer.capacity <= 8 << 20
+    buffer.shrink()
+    assert buffer.capacity == small
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), MAX_FRAME + 1, 2**31 - 1])
+def test_an_impossible_size_is_refused(size: int) -> None:
+    buffer = ReceiveBuffer(MAX_FRAME)
+    with pytest.raises(FrameTooLarge, match=r"socket\.request\.max\.bytes"):
+        feed(buffer, size.to_bytes(4, "big", signed=True), [4])
