@@ -21,9 +21,12 @@ def compile_writer(cls: type[Any], version: int) -> Callable[..., None]:
 
 
 def undo(out: bytearray, regions: list[Any], start: int) -> None:
-    """Take back what a writer that failed has left behind."""
+    """Take back what a writer that failed has left behind.
+
+    A region at `start` itself is an earlier message's: a length precedes every region.
+    """
     del out[start:]
-    while regions and regions[-1][0] >= start:
+    while regions and regions[-1][0] > start:
         regions.pop()
 
 

@@ -1,4 +1,8 @@
-"""AlterConfigs."""
+"""Replace all the settings of a topic or broker; deprecated in favour of IncrementalAlterConfigs.
+
+Versions:
+- 2: flexible.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,10 @@
-"""AlterPartitionReassignments."""
+"""Start or cancel moving partitions to other brokers (KIP-455).
+
+Flexible from version 0. Null replicas cancel.
+
+Versions:
+- 1: whether the replication factor may change (KIP-860).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,8 @@
-"""AlterReplicaLogDirs."""
+"""Move replicas between the log directories of a broker (KIP-113).
+
+Versions:
+- 2: flexible.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,12 @@
-"""ApiVersions."""
+"""What this broker speaks; the first request of most clients.
+
+The answer's header is always version 0, and to a request of a version that is not served the answer is
+UNSUPPORTED_VERSION in a body of version 0, with the versions of ApiVersions in it (KIP-511).
+
+Versions:
+- 3: flexible; name and version of the client; features in tagged fields (KIP-584).
+- 4: a feature may begin at 0 (KAFKA-17011).
+"""
 
 from collections.abc import Sequence
 

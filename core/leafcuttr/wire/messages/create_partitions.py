@@ -1,4 +1,9 @@
-"""CreatePartitions."""
+"""Add partitions to topics (KIP-195).
+
+Versions:
+- 2: flexible.
+- 3: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,14 @@
-"""CreateTopics."""
+"""Create topics, or only check whether they could be.
+
+Versions:
+- 2: throttle time.
+- 4: -1 for partitions and replication factor means the broker's default (KIP-464).
+- 5: flexible; the answer has the topic's settings (KIP-525).
+- 6: THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599).
+- 7: topic id in the answer (KIP-516).
+
+`topic_config_error_code` is a tagged field that says why the settings were left out.
+"""
 
 from collections.abc import Sequence
 

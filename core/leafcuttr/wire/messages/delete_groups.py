@@ -1,4 +1,8 @@
-"""DeleteGroups."""
+"""Delete groups that have no members (KIP-229).
+
+Versions:
+- 2: flexible.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,10 @@
-"""DeleteRecords."""
+"""Raise the log start offset of partitions: delete all records before an offset (KIP-107).
+
+An offset of -1 stands for the high watermark.
+
+Versions:
+- 2: flexible.
+"""
 
 from collections.abc import Sequence
 

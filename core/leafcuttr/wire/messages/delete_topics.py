@@ -1,4 +1,11 @@
-"""DeleteTopics."""
+"""Delete topics by name, from version 6 on also by id.
+
+Versions:
+- 3: TOPIC_DELETION_DISABLED may be answered.
+- 4: flexible.
+- 5: error message, THROTTLING_QUOTA_EXCEEDED (KIP-599).
+- 6: `topics` with name or id in place of `topic_names` (KIP-516).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,11 @@
-"""DescribeCluster."""
+"""Cluster id, controller and brokers (KIP-700).
+
+Flexible from version 0.
+
+Versions:
+- 1: brokers or controllers (KIP-919).
+- 2: fenced brokers on request (KIP-1073).
+"""
 
 from collections.abc import Sequence
 

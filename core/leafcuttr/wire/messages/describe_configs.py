@@ -1,4 +1,10 @@
-"""DescribeConfigs."""
+"""The settings of topics and brokers, with their sources.
+
+Versions:
+- 1: synonyms and sources in place of `is_default` (KIP-226).
+- 3: types and documentation (KIP-569).
+- 4: flexible.
+"""
 
 from collections.abc import Sequence
 

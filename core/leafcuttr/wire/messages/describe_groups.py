@@ -1,4 +1,11 @@
-"""DescribeGroups."""
+"""State and members of classic groups.
+
+Versions:
+- 3: authorized operations (KIP-430).
+- 4: instance ids (KIP-345).
+- 5: flexible.
+- 6: an unknown group gets GROUP_ID_NOT_FOUND and a message instead of the state Dead (KIP-1043).
+"""
 
 from collections.abc import Sequence
 

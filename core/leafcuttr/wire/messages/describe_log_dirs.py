@@ -1,4 +1,11 @@
-"""DescribeLogDirs."""
+"""The log directories of a broker, and what each partition takes in them (KIP-113).
+
+Versions:
+- 2: flexible.
+- 3: top-level error.
+- 4: total and usable bytes of the volume (KIP-827).
+- 5: whether the directory is cordoned.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""DescribeProducers."""
+"""The producers that are active on partitions (KIP-664).
+
+Flexible from version 0. Times are ms since the epoch, -1 for none.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,14 @@
-"""DescribeQuorum."""
+"""The state of the metadata quorum (KIP-595).
+
+Flexible from version 0.
+
+Versions:
+- 1: when each replica last fetched and was caught up (KIP-836).
+- 2: error messages, directory ids, addresses of the nodes (KIP-853).
+
+Kafka calls parts of the request and of the answer TopicData and PartitionData alike; those of the request are
+RequestTopicData and RequestPartitionData here.
+"""
 
 from collections.abc import Sequence
 

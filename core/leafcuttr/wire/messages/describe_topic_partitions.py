@@ -1,4 +1,8 @@
-"""DescribeTopicPartitions."""
+"""Topics and partitions in pages, which a cursor joins (KIP-966).
+
+Flexible from version 0. `Cursor` is the same in the request and in the answer; null when there is no page
+before or after.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,11 @@
-"""ElectLeaders."""
+"""Elect the preferred, or an unclean, leader of partitions (KIP-183).
+
+A null array asks for all partitions.
+
+Versions:
+- 1: the type of election, top-level error (KIP-460).
+- 2: flexible.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,24 @@
-"""Fetch."""
+"""Read record batches from partitions, by consumers (and by followers, which do not exist here).
+
+An answer waits until `min_bytes` are there or `max_wait_ms` have passed. `max_bytes` and
+`partition_max_bytes` are soft: the first batch of the first partition that has data is sent whole (KIP-74).
+
+Versions:
+- 4: message format v2, isolation level, aborted transactions (KIP-98).
+- 5: log start offset (KIP-107).
+- 7: sessions, so that an unchanged request shrinks to nothing (KIP-227).
+- 9: the consumer's leader epoch is checked (KIP-320).
+- 10: zstd allowed (KIP-110).
+- 11: rack of the consumer, preferred replica (KIP-392).
+- 12: flexible; divergence by last fetched epoch (KIP-595).
+- 13: topic ids instead of names (KIP-516).
+- 15: replica state, in a tagged field (KIP-903).
+- 16: addresses of new leaders (KIP-951).
+- 17, 18: directory id and high watermark of followers (KIP-853, KIP-1166).
+
+`aborted_transactions` is null when the isolation level is read_uncommitted, and an empty list when it is
+read_committed and nothing was aborted.
+"""
 
 from collections.abc import Sequence
 

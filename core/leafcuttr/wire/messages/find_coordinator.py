@@ -1,4 +1,12 @@
-"""FindCoordinator."""
+"""Which broker coordinates a group or a transactional id.
+
+Versions:
+- 1: key types, error messages.
+- 3: flexible.
+- 4: several keys; the answer's single fields give way to `coordinators` (KIP-699).
+- 5: TRANSACTION_ABORTABLE may be answered (KIP-890).
+- 6: share groups (KIP-932).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,9 @@
-"""Heartbeat."""
+"""Keep a member of a classic group alive, and let it know of a rebalance.
+
+Versions:
+- 3: static members (KIP-345).
+- 4: flexible.
+"""
 
 from leafcuttr.wire.schema import INT16, INT32, STRING, field, message
 

@@ -1,4 +1,8 @@
-"""IncrementalAlterConfigs."""
+"""Change single settings: set, delete, append to or subtract from a list (KIP-339).
+
+Versions:
+- 1: flexible.
+"""
 
 from collections.abc import Sequence
 

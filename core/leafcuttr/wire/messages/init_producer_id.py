@@ -1,4 +1,12 @@
-"""InitProducerId."""
+"""Hand out a producer id and epoch, for idempotence and transactions (KIP-98).
+
+Versions:
+- 2: flexible.
+- 3: the present id and epoch, to resume after an error (KIP-360).
+- 4: PRODUCER_FENCED may be answered.
+- 5: TRANSACTION_ABORTABLE may be answered (KIP-890).
+- 6: two-phase commit (KIP-939), declared but not yet stable in Kafka and not served.
+"""
 
 from leafcuttr.wire.schema import BOOL, INT16, INT32, INT64, STRING, field, message
 

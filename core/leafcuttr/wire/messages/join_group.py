@@ -1,4 +1,16 @@
-"""JoinGroup."""
+"""Join a group of the classic protocol; answered when the rebalance is complete.
+
+Versions:
+- 1: rebalance timeout apart from the session timeout (KIP-62).
+- 4: a member without id gets one with MEMBER_ID_REQUIRED and joins again (KIP-394).
+- 5: static members (KIP-345).
+- 6: flexible.
+- 7: protocol type in the answer, protocol name may be null (KIP-559).
+- 8: reason (KIP-800).
+- 9: `skip_assignment` for a static leader that returns (KIP-814).
+
+Without a rebalance timeout (version 0, hence the default of -1) the session timeout counts.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,12 @@
-"""LeaveGroup."""
+"""Take members out of a classic group.
+
+0 to 2 name one member.
+
+Versions:
+- 3: a list of them, static ones by instance id (KIP-345).
+- 4: flexible.
+- 5: reason (KIP-800).
+"""
 
 from collections.abc import Sequence
 

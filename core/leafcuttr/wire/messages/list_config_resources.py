@@ -1,4 +1,10 @@
-"""ListConfigResources."""
+"""The resources that have settings of their own (KIP-1142).
+
+Flexible from version 0, which was ListClientMetricsResources (KIP-714) and lists only those.
+
+Versions:
+- 1: types to list, all when empty.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,10 @@
-"""ListGroups."""
+"""The groups this broker coordinates.
+
+Versions:
+- 3: flexible.
+- 4: filter by state, and the state in the answer (KIP-518).
+- 5: filter by type, and the type in the answer (KIP-848).
+"""
 
 from collections.abc import Sequence
 

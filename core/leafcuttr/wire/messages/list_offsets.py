@@ -1,4 +1,17 @@
-"""ListOffsets."""
+"""Find an offset by timestamp, or one of the special ones: -1 latest, -2 earliest, and later negatives.
+
+Versions:
+- 1: one offset with its timestamp per partition.
+- 2: isolation level (KIP-98).
+- 4: leader epoch, checked and answered (KIP-320).
+- 5: OFFSET_NOT_AVAILABLE may be answered.
+- 6: flexible.
+- 7: -3, the offset of the largest timestamp (KIP-734).
+- 8: -4, earliest local (KIP-405).
+- 9: -5, latest tiered (KIP-1005).
+- 10: `timeout_ms` for remote storage (KIP-1075).
+- 11: -6, earliest pending upload (KIP-1023).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments."""
+"""The moves of partitions that are under way (KIP-455).
+
+Flexible from version 0. Null topics ask for all.
+"""
 
 from collections.abc import Sequence
 

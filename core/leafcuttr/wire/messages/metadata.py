@@ -1,4 +1,20 @@
-"""Metadata."""
+"""Brokers, controller, topics and where their partitions are led; may create a topic that is asked for.
+
+In version 0 an empty array of topics means all; from 1 on null means all and an empty array none.
+
+Versions:
+- 1: racks, controller, internal topics.
+- 2: cluster id.
+- 4: `allow_auto_topic_creation`.
+- 5: offline replicas.
+- 7: leader epoch (KIP-320).
+- 8: authorized operations (KIP-430).
+- 9: flexible.
+- 10: topic ids in the answer (KIP-516).
+- 11: no cluster operations any more (KIP-700).
+- 12: a topic may be asked for by id alone, with a null name.
+- 13: a top-level error.
+"""
 
 from collections.abc import Sequence
 

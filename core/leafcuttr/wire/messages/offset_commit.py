@@ -1,4 +1,14 @@
-"""OffsetCommit."""
+"""Store the offsets a group has consumed to.
+
+2 to 4 carry a retention time, which 5 drops (KIP-211).
+
+Versions:
+- 6: leader epoch (KIP-320).
+- 7: static members (KIP-345).
+- 8: flexible.
+- 9: the epoch of a consumer of the new protocol in the place of the generation (KIP-848).
+- 10: topic ids instead of names.
+"""
 
 from collections.abc import Sequence
 

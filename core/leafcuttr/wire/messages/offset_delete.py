@@ -1,4 +1,7 @@
-"""OffsetDelete."""
+"""Delete committed offsets of topics that a group does not subscribe to (KIP-496).
+
+One version, never made flexible.
+"""
 
 from collections.abc import Sequence
 

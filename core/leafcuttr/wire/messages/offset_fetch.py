@@ -1,4 +1,15 @@
-"""OffsetFetch."""
+"""Read back the committed offsets of a group, of several from version 8 on.
+
+Versions:
+- 1: offsets from the broker's own topic.
+- 2: null asks for all topics; top-level error.
+- 5: leader epoch (KIP-320).
+- 6: flexible.
+- 7: `require_stable` waits for transactions (KIP-447).
+- 8: several groups, and all results below `groups` (KIP-709).
+- 9: member id and epoch (KIP-848).
+- 10: topic ids instead of names.
+"""
 
 from collections.abc import Sequence
 

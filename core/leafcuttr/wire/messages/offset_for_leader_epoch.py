@@ -1,4 +1,10 @@
-"""OffsetForLeaderEpoch."""
+"""Where a leader epoch ends, for clients that look for truncation (KIP-320).
+
+Versions:
+- 2: the client's own epoch is checked.
+- 3: replica id, -2 for a debugging consumer.
+- 4: flexible.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,21 @@
-"""Produce."""
+"""Append record batches to partitions.
+
+Each partition carries one record set; the answer gives the base offset or an error, and with acks=0 there is
+no answer.
+
+Versions 0 to 2 are gone from Kafka and from here, though ApiVersions names them for librdkafka's sake
+(KAFKA-18659).
+
+Versions:
+- 3: message format v2, transactional id (KIP-98).
+- 5: log start offset in the answer.
+- 7: zstd allowed (KIP-110).
+- 8: which records of a batch were at fault (KIP-467).
+- 9: flexible.
+- 10: on a leader error the answer names the new leader and its address in tagged fields (KIP-951).
+- 11, 12: transactional errors and implicit partitions of transactions (KIP-890).
+- 13: topic ids instead of names (KIP-516).
+"""
 
 from collections.abc import Sequence
 

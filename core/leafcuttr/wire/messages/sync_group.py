@@ -1,4 +1,10 @@
-"""SyncGroup."""
+"""Hand in the leader's assignments, and get one's own.
+
+Versions:
+- 3: static members (KIP-345).
+- 4: flexible.
+- 5: protocol type and name, to be the same on both sides (KIP-559).
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""UnregisterBroker."""
+"""Remove a broker from a cluster (KIP-500).
+
+Flexible from version 0.
+"""
 
 from leafcuttr.wire.schema import INT16, INT32, STRING, field, message
 

@@ -1,4 +1,8 @@
-"""UpdateFeatures."""
+"""Change the finalized levels of features (KIP-584).
+
+Flexible from version 0. 0 says with `allow_downgrade` what 1 says with `upgrade_type`; 1 also adds
+`validate_only` (KIP-778). 2 has no results per feature.
+"""
 
 from collections.abc import Sequence
 
