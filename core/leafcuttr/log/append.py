@@ -1,0 +1,238 @@
+"""The first half of an append: check a batch, give it offsets, stamp it in place, queue it.
+
+Order of the checks and their error codes as in Kafka (`ProduceRequest.validateRecords`, `UnifiedLog`, `LogValidator`,
+`ProducerAppendInfo`). Nothing here writes; the second half is `leafcuttr.log.commit`. Per batch, never per record,
+unless the topic's settings ask about records (`leafcuttr.log.convert`).
+"""
+
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from crc32c import crc32c
+
+from leafcuttr.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTxnState,
+    MessageTooLarge,
+    RecordListTooLarge,
+    StorageError,
+)
+from leafcuttr.log.rules import AppendRules
+from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    HIGHEST_CODEC,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    CorruptBatch,
+    InvalidBatch,
+    check_client_batch,
+    single_batch,
+    stamp,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from leafcuttr.log.log import Log
+    from leafcuttr.log.producer_state import ProducerEntry
+
+_REFUSED_ATTRIBUTES = CONTROL | TRANSACTIONAL
+
+
+class Staged(NamedTuple):
+    """What a batch got. `log_append_time` is -1 where the timestamps are the producer's; a duplicate has the
+    offsets of the batch it repeats (and, as in Kafka, that batch's largest timestamp)."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int = -1
+    duplicate: bool = False
+
+
+class Tail:
+    """The segment that the next batch would go to, as it will be when all that is staged is written."""
+
+    __slots__ = ("base_offset", "created_ms", "first_timestamp", "segment", "size")
+
+    def __init__(self, segment: Segment, now_ms: int) -> None:
+        if not segment.created_ms:
+            segment.created_ms = now_ms  # known since the start of the process only, as in Kafka
+        self.segment: Segment | None = segment
+        self.base_offset = segment.base_offset
+        self.size = segment.size
+        self.created_ms = segment.created_ms
+        self.first_timestamp = segment.first_timestamp()
+
+    def begin(self, base_offset: int, now_ms: int) -> None:
+        """A new segment will begin here."""
+        self.segment = None
+        self.base_offset = base_offset
+        self.size = 0
+        self.created_ms = now_ms
+        self.first_timestamp = -1
+
+
+class Group:
+    """Staged batches that go to one segment in one write."""
+
+    __slots__ = ("base_offset", "batches", "entries", "rolls", "size", "views")
+
+    def __init__(self, base_offset: int, rolls: bool) -> None:
+        self.base_offset = base_offset
+        self.rolls = rolls  # a new segment begins with it
+        self.views: list[memoryview | bytearray] = []
+        self.batches: list[Appended] = []
+        self.entries: list[ProducerEntry] = []
+        self.size = 0
+
+
+def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
+    """See `Log.stage`."""
+    if log.offline is not None:
+        raise StorageError(log.offline)
+    rules = log.rules
+    size = len(batch)
+    if size < HEADER_SIZE or int.from_bytes(batch[8:12], "big") != size - 12 or batch[16] != MAGIC:
+        batch = _one_batch(batch)
+        size = len(batch)
+    (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, _, sequence, count) = (
+        fields
+    ) = unpack(batch)
+    if size > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
+            f"configured value of {rules.max_message_bytes} bytes"
+        )
+    if crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        _refuse_crc(log, batch, crc)
+    if (
+        base
+        or count != delta + 1
+        or count <= 0
+        or attributes & _REFUSED_ATTRIBUTES
+        or attributes & CODEC_MASK > HIGHEST_CODEC
+        or (producer_id >= 0 and sequence < 0)
+    ):
+        _refuse(log, BatchHeader._make(fields))
+    header = None
+    if producer_id >= 0:
+        header = BatchHeader._make(fields)
+        known = log.producers.duplicate_of(header)
+        if known is not None:
+            return Staged(known.base_offset, known.last_offset, known.timestamp, True)
+    log_append_time = -1
+    if (
+        rules.always_convert
+        or attributes & LOG_APPEND_TIME
+        or max_timestamp - now_ms > rules.timestamp_after_max_ms
+    ):
+        batch = _convert(log, batch, rules, now_ms)
+        size = len(batch)
+        converted = BatchHeader._make(unpack(batch))
+        length, max_timestamp = converted.length, converted.max_timestamp
+        if header is not None:
+            header = converted
+        if log.config.log_append_time:
+            log_append_time = max_timestamp
+    if size > rules.segment_bytes:
+        raise RecordListTooLarge(
+            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+            f"maximum configured segment size of {rules.segment_bytes} bytes"
+        )
+    if header is not None:
+        log.producers.check(header)
+
+    base_offset = log.next_offset
+    last_offset = base_offset + delta
+    if isinstance(batch, memoryview) and batch.readonly:
+        batch = bytearray(batch)
+    stamp(batch, base_offset, length, log.leader_epoch)
+    group = _group_for(log, rules, size, last_offset, max_timestamp, now_ms)
+    group.views.append(batch)
+    group.batches.append((size, last_offset, max_timestamp))
+    group.size += size
+    if header is not None:
+        group.entries.append(log.producers.stage(header, base_offset))
+    log.next_offset = last_offset + 1
+    return Staged(base_offset, last_offset, log_append_time)
+
+
+def _group_for(
+    log: "Log", rules: AppendRules, size: int, last_offset: int, max_timestamp: int, now_ms: int
+) -> Group:
+    """The group the batch belongs to: a new one where a new segment has to begin (Kafka's `shouldRoll`)."""
+    tail = log.tail
+    if tail is None:
+        tail = log.tail = Tail(log.segments[-1], now_ms)
+    groups = log.groups
+    filled = tail.size
+    if filled and (
+        filled > rules.segment_bytes - size
+        or (max_timestamp - tail.first_timestamp if tail.first_timestamp >= 0 else now_ms - tail.created_ms)
+        > rules.segment_ms - log.roll_jitter_ms
+        or last_offset - tail.base_offset > MAX_RELATIVE
+        or (tail.segment is not None and tail.segment.index_is_full(rules.segment_index_bytes))
+    ):
+        tail.begin(log.next_offset, now_ms)
+        groups.append(Group(log.next_offset, True))
+        filled = 0
+    elif not groups:
+        groups.append(Group(log.next_offset, False))
+    if not filled:
+        tail.first_timestamp = max_timestamp
+    tail.size = filled + size
+    return groups[-1]
+
+
+def _one_batch(records: memoryview | bytearray) -> memoryview:
+    try:
+        batch = single_batch(memoryview(records))
+    except CorruptBatch as error:
+        raise CorruptMessage(str(error)) from None
+    except InvalidBatch as error:
+        raise InvalidRecord(str(error)) from None
+    if len(batch) < HEADER_SIZE:
+        raise CorruptMessage(f"Record batch size {len(batch)} is less than its header")
+    return batch
+
+
+def _refuse_crc(log: "Log", batch: memoryview | bytearray, crc: int) -> NoReturn:
+    computed = crc32c(batch[ATTRIBUTES_AT:])
+    raise CorruptMessage(
+        f"Record is corrupt (stored crc = {crc}, computed crc = {computed}) in topic partition {log.topic_partition}."
+    )
+
+
+def _refuse(log: "Log", header: BatchHeader) -> None:
+    if header.base_offset:
+        raise InvalidRecord(
+            f"The baseOffset of the record batch in the append to {log.topic_partition} should be 0, but it is "
+            f"{header.base_offset}"
+        )
+    try:
+        check_client_batch(header)
+    except InvalidBatch as error:
+        raise InvalidRecord(str(error)) from None
+    if header.is_transactional:
+        raise InvalidTxnState(
+            f"Transactional batches are not accepted in {log.topic_partition}: this broker has no transactions"
+        )
+
+
+def _convert(
+    log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
+) -> memoryview | bytearray:
+    from leafcuttr.log.convert import convert
+
+    converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition)
+    if len(converted) > rules.max_message_bytes and len(converted) > len(batch):
+        raise MessageTooLarge(
+            f"The record batch for {log.topic_partition} is {len(converted)} bytes once compressed as the topic asks, "
+            f"which exceeds the maximum configured value of {rules.max_message_bytes} bytes"
+        )
+    return converted

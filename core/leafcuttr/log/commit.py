@@ -1,0 +1,193 @@
+"""The second half of an append: write what is staged, then publish it; or undo all of it.
+
+A group is one vectored write behind the published end of the active segment; a group that `rolls` begins a new
+segment first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its
+published size and everything staged is forgotten: offsets, producer entries, and whatever was staged behind it. If
+even the cut fails, the file is in doubt and the log goes offline.
+
+Off the loop one worker writes at a time for a log; what is staged meanwhile is the next write (group commit).
+"""
+
+import logging
+import os
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from leafcuttr.crashpoints import reach
+from leafcuttr.errors import StorageError
+from leafcuttr.log.append import Group
+from leafcuttr.log.pressure import PRESSURE
+from leafcuttr.log.roll import discard, new_segment, take_over
+from leafcuttr.log.workers import write_limiter
+
+if TYPE_CHECKING:
+    from leafcuttr.log.log import Log
+    from leafcuttr.log.segment import Segment
+
+IOV_MAX: Final = 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Ticket:
+    """The fate shared by all that is staged until the next write takes it."""
+
+    __slots__ = ("error", "finished")
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.error: str | None = None
+
+
+def write_all(fd: int, views: list[memoryview | bytearray], position: int, size: int) -> None:
+    """Write the views one behind the other at `position`, `size` bytes in all. Raises OSError."""
+    if len(views) <= IOV_MAX:
+        written = os.pwritev(fd, views, position)
+        if written == size:
+            return
+    else:
+        written = 0
+    rest: list[memoryview] = []
+    skip = written
+    for view in [memoryview(view) for view in views]:
+        if skip >= len(view):
+            skip -= len(view)
+        else:
+            rest.append(view[skip:])
+            skip = 0
+    position += written
+    while rest:
+        written = os.pwritev(fd, rest[:IOV_MAX], position)
+        if written <= 0:
+            raise OSError("the file takes no more bytes")
+        position += written
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if rest and written:
+            rest[0] = rest[0][written:]
+
+
+def commit(log: "Log") -> None:
+    """See `Log.commit`."""
+    if not log.groups:
+        return
+    if log.flight is not None:
+        raise RuntimeError(f"{log.topic_partition}: a write is in flight, commit_off_loop() is due")
+    reach("append.staged")
+    groups, log.groups = log.groups, []
+    ticket, log.ticket = log.ticket, None
+    try:
+        began = monotonic()
+        for group in groups:
+            segment = log.segments[-1]
+            if group.rolls:
+                segment = _roll_here(log, segment, group.base_offset)
+            write_all(segment.open_file().fd, group.views, segment.size, group.size)
+            if must_sync(log, group):
+                os.fdatasync(segment.open_file().fd)
+            reach("append.written")
+            _publish(log, segment, group)
+        PRESSURE.wrote(monotonic() - began)
+    except OSError as error:
+        _fail(log, ticket, error)
+        raise StorageError(_reason(log, error)) from error
+    if ticket is not None:
+        ticket.finished = True
+
+
+async def wait_for(log: "Log", ticket: Ticket | None) -> None:
+    """Wait until what the ticket stands for is written, or write it: see `Log.commit_off_loop`."""
+    with trio.CancelScope(shield=True):
+        while ticket is not None and not ticket.finished:
+            if log.flight is not None:
+                await log.flight.wait()
+            else:
+                await _fly(log)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+    if ticket is not None and ticket.error is not None:
+        raise StorageError(ticket.error)
+
+
+async def _fly(log: "Log") -> None:
+    """Write all that is staged now, in worker threads; publish on the loop."""
+    reach("append.staged")
+    groups, log.groups = log.groups, []
+    ticket, log.ticket = log.ticket, None
+    log.flight = landed = trio.Event()
+    log.flying = ticket
+    limiter = write_limiter()
+    try:
+        for group in groups:
+            segment = log.segments[-1]
+            if group.rolls:
+                arguments = log, segment, group.base_offset
+                fresh = await trio.to_thread.run_sync(new_segment, *arguments, limiter=limiter)
+                segment = take_over(log, fresh)
+            file, position = segment.open_file(), segment.size
+            await trio.to_thread.run_sync(
+                _write, file.fd, group.views, position, group.size, must_sync(log, group), limiter=limiter
+            )
+            del file
+            reach("append.written")
+            _publish(log, segment, group)
+    except OSError as error:
+        _fail(log, ticket, error)
+    finally:
+        log.flight = log.flying = None
+        landed.set()
+    if ticket is not None:
+        ticket.finished = True
+
+
+def _write(fd: int, views: list[memoryview | bytearray], position: int, size: int, sync: bool) -> None:
+    write_all(fd, views, position, size)
+    if sync:
+        os.fdatasync(fd)
+
+
+def must_sync(log: "Log", group: Group) -> bool:
+    """Whether flush.messages asks for the disk before the answer."""
+    limit = log.rules.flush_messages
+    return log.unflushed + group.batches[-1][1] + 1 - group.base_offset >= limit
+
+
+def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
+    return take_over(log, new_segment(log, segment, base_offset))
+
+
+def _publish(log: "Log", segment: "Segment", group: Group) -> None:
+    end_offset = group.batches[-1][1] + 1
+    if must_sync(log, group):
+        log.unflushed = 0
+    else:
+        log.unflushed += end_offset - group.base_offset
+    segment.extend(group.batches, log.rules.index_interval_bytes)
+    log.log_end_offset = end_offset
+    for entry in group.entries:
+        log.producers.publish(entry)
+    reach("append.published")
+    log.notify()
+
+
+def _fail(log: "Log", ticket: Ticket | None, error: OSError) -> None:
+    """Undo everything that is staged: nothing of it may be seen, and offsets behind a gap are worth nothing."""
+    reason = _reason(log, error)
+    _log.error("%s", reason)
+    for undone in (ticket, log.ticket):
+        if undone is not None:
+            undone.error = reason
+            undone.finished = True
+    log.forget_staged()
+    segment = log.segments[-1]
+    try:
+        os.ftruncate(segment.open_file().fd, segment.size)
+        discard(log, log.log_end_offset)
+    except OSError as undo_error:
+        log.offline = f"{reason}; and what was written of it could not be undone: {undo_error.strerror}"
+        _log.error("%s is offline: %s", log.topic_partition, log.offline)
+
+
+def _reason(log: "Log", error: OSError) -> str:
+    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {error.strerror or error}"

@@ -1,0 +1,381 @@
+"""One partition on disk: a list of segments, of which the last is appended to.
+
+Offsets, and who may see what when (each holds between any two checkpoints of the event loop):
+
+    log_start_offset <= recovery_point <= ... and log_start_offset <= log_end_offset <= next_offset
+
+- `next_offset` is what the next batch gets. What lies between `log_end_offset` and it is *staged*: it has offsets,
+  perhaps it is being written, and nobody but the appender knows of it.
+- `log_end_offset` is *published*: every byte before it is in the file (the page cache: it survives the death of the
+  process, not that of the machine). There are no followers, so it is the high watermark: readers see all of it, and
+  acks=all means published. `last_stable_offset` is the same as long as there are no transactions.
+- Staged becomes published in order, all of one write at once, on the event loop, after the write has returned; the
+  indexes, the producer state and `size` move in the same step. If the write fails, all that is staged is undone, also
+  what was staged behind it: offsets are never given out with a gap, and never twice to what has been published.
+- `recovery_point`: what is before it has been forced to disk. `log_start_offset` only grows.
+
+All methods are synchronous, for the event loop's thread, unless they say otherwise. The methods' work is done in
+the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+from leafcuttr.config.topic import TopicConfig
+from leafcuttr.errors import StorageError
+from leafcuttr.log.append import Group, Staged, Tail, stage
+from leafcuttr.log.commit import Ticket, commit, wait_for
+from leafcuttr.log.files import FilePool, FileRegion, NotCached
+from leafcuttr.log.lookup import Found, max_timestamp_offset, offset_for_leader_epoch, offset_for_timestamp
+from leafcuttr.log.pressure import PRESSURE
+from leafcuttr.log.producer_snapshot import write_snapshot
+from leafcuttr.log.producer_state import ProducerStateTable
+from leafcuttr.log.read import LogRead, read
+from leafcuttr.log.retention import (
+    Doomed,
+    apply_retention,
+    delete_records_before,
+    delete_scheduled_files,
+)
+from leafcuttr.log.roll import jitter_ms, new_segment, take_over
+from leafcuttr.log.rules import append_rules
+from leafcuttr.log.scan import DamagedSegmentError
+from leafcuttr.log.segment import Segment, segment_name
+from leafcuttr_sdk import Clock, TopicPartition
+
+__all__ = ["FileRegion", "Log", "LogRead", "Staged"]
+
+T = TypeVar("T")
+
+
+class Waiter(Protocol):
+    """Who wants to know that a log has changed."""
+
+    def notify(self) -> None:
+        """The log has more, or less, than before. Called synchronously; may not block."""
+
+
+class Log:
+    """See the module's docstring. Nothing on disk is touched before it is needed."""
+
+    __slots__ = (
+        "_config",
+        "_producers",
+        "_waiters",
+        "clock",
+        "cursors",
+        "directory_name",
+        "doomed",
+        "flight",
+        "flying",
+        "groups",
+        "leader_epoch",
+        "log_end_offset",
+        "log_start_offset",
+        "next_offset",
+        "offline",
+        "pool",
+        "recovery_point",
+        "roll_jitter_ms",
+        "rules",
+        "segments",
+        "tail",
+        "ticket",
+        "topic_partition",
+        "unflushed",
+        "unflushed_since_ms",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: Path | str,
+        config: TopicConfig,
+        *,
+        segments: list[Segment],
+        log_end_offset: int,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        leader_epoch: int = 0,
+        producers: ProducerStateTable | None = None,
+        pool: FilePool,
+        clock: Clock,
+        offline: str | None = None,
+    ) -> None:
+        """A log in a known state. `segments` is not empty unless `offline` says why nothing can be served."""
+        self.topic_partition = topic_partition
+        self.directory_name = str(directory)
+        self.segments = segments
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = self.next_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.leader_epoch = leader_epoch
+        self.offline = offline
+        self.pool = pool
+        self.clock = clock
+        self._producers = producers
+        self._waiters: set[Waiter] | None = None
+        self._config = config
+        self.rules = append_rules(config)
+        self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
+        self.groups: list[Group] = []
+        self.tail: Tail | None = None
+        self.ticket: Ticket | None = None
+        self.flight: trio.Event | None = None
+        self.flying: Ticket | None = None
+        self.cursors: dict[int, tuple[Segment, int]] | None = None
+        self.doomed: list[Doomed] = []
+        self.unflushed = 0
+        self.unflushed_since_ms = -1
+
+    @classmethod
+    def create(
+        cls,
+        topic_partition: TopicPartition,
+        directory: Path | str,
+        config: TopicConfig,
+        *,
+        pool: FilePool,
+        clock: Clock,
+    ) -> "Log":
+        """A new, empty log in a folder that exists (callable in a worker). Raises OSError."""
+        preallocate = config.segment_bytes if config.preallocate else 0
+        segment = Segment.create(str(directory), 0, pool=pool, preallocate=preallocate)
+        return cls(
+            topic_partition, directory, config, segments=[segment], log_end_offset=0, pool=pool, clock=clock
+        )
+
+    def __repr__(self) -> str:
+        return f"<Log {self.topic_partition} [{self.log_start_offset}, {self.log_end_offset})>"
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.directory_name)
+
+    @directory.setter
+    def directory(self, directory: Path) -> None:
+        """The folder has been renamed (deletion)."""
+        self.directory_name = str(directory)
+        for segment in self.segments:
+            segment.close()
+            segment.move_to(self.directory_name)
+
+    @property
+    def config(self) -> TopicConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        """New settings hold from the next append, roll or retention on."""
+        if (config.segment_jitter_ms, config.segment_ms) != (
+            self._config.segment_jitter_ms,
+            self._config.segment_ms,
+        ):
+            self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
+        self._config = config
+        self.rules = append_rules(config)
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log_end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of published batches in all segments."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def producers(self) -> ProducerStateTable:
+        if self._producers is None:
+            self._producers = ProducerStateTable()
+        return self._producers
+
+    @property
+    def waiters(self) -> set[Waiter]:
+        """Notified after every publish, move of the log start offset, and deletion."""
+        if self._waiters is None:
+            self._waiters = set()
+        return self._waiters
+
+    def notify(self) -> None:
+        """Tell all waiters."""
+        if self._waiters:
+            for waiter in tuple(self._waiters):
+                waiter.notify()
+
+    def stage(self, batch: memoryview, *, now_ms: int) -> Staged:
+        """Check one produced record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is
+        visible before `commit`, and the view must stay as it is until then.
+
+        Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
+        a base offset, more or less than one batch, no key where one is due), InvalidTimestamp, MessageTooLarge,
+        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState, StorageError.
+        """
+        try:
+            return stage(self, batch, now_ms=now_ms)
+        except OSError as error:
+            raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
+        except DamagedSegmentError as error:
+            raise StorageError(str(error)) from error
+
+    def commit(self) -> None:
+        """Write everything staged, publish it and wake waiters. Not while `must_wait`.
+
+        Raises StorageError; then nothing of what could not be written is there, and its offsets are free again.
+        """
+        commit(self)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is staged or being written."""
+        return self.flight is not None or bool(self.groups)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether what is staged has to go through `commit_off_loop`: a write is in flight, or one on the loop would
+        likely wait for the disk."""
+        if self.flight is not None:
+            return True
+        groups = self.groups
+        if not groups:
+            return False
+        if self.rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
+            return True
+        return PRESSURE.stalls(groups[-1].size)
+
+    def commit_off_loop(self) -> Coroutine[Any, Any, None]:
+        """Await it to have everything written that is staged at the call (not: at the await), by a worker thread, one
+        write at a time; what is staged meanwhile makes the next one. Shielded from cancellation: views stay in use.
+
+        Raises StorageError as `commit` does, also if what was staged was written, and failed, for somebody else.
+        """
+        if self.groups:
+            if self.ticket is None:
+                self.ticket = Ticket()
+            return wait_for(self, self.ticket)
+        return wait_for(self, self.flying)
+
+    def append(self, batch: bytes | bytearray, now_ms: int) -> int:
+        """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write
+        in flight: see `append_and_wait`."""
+        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms)
+        self.commit()
+        return staged.base_offset
+
+    async def append_and_wait(self, batch: bytes | bytearray, now_ms: int) -> int:
+        """`append`, on the loop or off it, whichever does not block."""
+        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms)
+        if self.must_wait:
+            await self.commit_off_loop()
+        else:
+            self.commit()
+        return staged.base_offset
+
+    def forget_staged(self) -> None:
+        """Undo what is staged, after a failed write."""
+        self.groups = []
+        self.ticket = None
+        self.tail = None
+        self.next_offset = self.log_end_offset
+        if self._producers is not None:
+            self._producers.forget_staged()
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        up_to: int | None = None,
+        may_block: bool = True,
+    ) -> LogRead:
+        """Whole batches from the one that holds `offset` on, of one segment, within `max_bytes`; with `at_least_one`
+        the first batch whatever its size. Nothing at or beyond `up_to` (default: the high watermark).
+
+        Raises OffsetOutOfRange, StorageError; NotCached if `may_block` is False and finding the place needs the disk.
+        """
+        return read(self, offset, max_bytes, at_least_one=at_least_one, up_to=up_to, may_block=may_block)
+
+    async def off_loop(self, ask: Callable[[bool], T]) -> T:
+        """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
+        worker threads. For example `await log.off_loop(lambda b: log.offset_for_timestamp(t, may_block=b))`."""
+        while True:
+            try:
+                return ask(False)
+            except NotCached as cold:
+                await trio.to_thread.run_sync(cold.warm)
+
+    def offset_for_timestamp(self, timestamp: int, *, may_block: bool = True) -> Found | None:
+        """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one."""
+        return offset_for_timestamp(self, timestamp, may_block=may_block)
+
+    def max_timestamp_offset(self, *, may_block: bool = True) -> Found | None:
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp of all."""
+        return max_timestamp_offset(self, may_block=may_block)
+
+    def offset_for_leader_epoch(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) for an epoch, (-1, -1) if it is not known."""
+        return offset_for_leader_epoch(self, epoch)
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log start offset up to `offset` and drop the segments below it; returns the log start offset.
+        Raises OffsetOutOfRange beyond the high watermark, StorageError."""
+        return delete_records_before(self, offset, self.clock.now_ms())
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Drop what retention.ms, retention.bytes and the log start offset let go; returns the bytes freed once the
+        files are gone. Raises StorageError."""
+        return apply_retention(self, now_ms)
+
+    def delete_scheduled_files(self, now_ms: int, *, at_most: int = 8) -> int:
+        """Remove dropped files whose delay is over, a few at a time (a large file takes long: call it in a worker);
+        returns how many. Raises OSError."""
+        return delete_scheduled_files(self, now_ms, at_most=at_most)
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end, if the active one has anything. Raises OSError."""
+        if self.busy:
+            raise RuntimeError(f"{self.topic_partition}: cannot roll while batches are staged")
+        active = self.segments[-1]
+        if active.size:
+            take_over(self, new_segment(self, active, self.log_end_offset))
+            self.tail = None
+
+    def segment_sizes(self) -> Sequence[tuple[int, int, int]]:
+        """(base offset, size, largest timestamp) of each segment, as a checkpoint keeps it."""
+        return [(s.base_offset, s.size, s.largest_timestamp) for s in self.segments]
+
+    def flush_indexes(self) -> None:
+        """Write pending index entries. Raises OSError."""
+        if self.segments and self.flight is None:
+            self.segments[-1].flush_indexes()
+
+    def flush(self) -> None:
+        """Force everything published to disk and move the recovery point. Blocks: call it in a worker thread.
+        Raises OSError."""
+        end, segments, before = self.log_end_offset, tuple(self.segments), self.recovery_point
+        unflushed = self.unflushed
+        for number, segment in enumerate(segments):
+            if number + 1 == len(segments) or segments[number + 1].base_offset > before:
+                segment.sync()
+        self.recovery_point = max(self.recovery_point, end)
+        self.unflushed = max(self.unflushed - unflushed, 0)
+
+    def close(self) -> None:
+        """Write what belongs into a clean stop (indexes, producer snapshot) and let go of the files. Nothing may be
+        staged. Raises OSError."""
+        if self.offline is None and self.segments:
+            if self._producers:
+                write_snapshot(
+                    self.directory / f"{segment_name(self.log_end_offset)}.snapshot", self._producers
+                )
+            self.segments[-1].seal()
+        for segment in self.segments:
+            segment.close()

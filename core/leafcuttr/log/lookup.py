@@ -1,0 +1,95 @@
+"""Answers to ListOffsets and OffsetForLeaderEpoch: from a time, or an epoch, to an offset.
+
+May go through cold parts of the disk: with `may_block` False they raise NotCached instead, see `Log.off_loop`.
+"""
+
+from typing import TYPE_CHECKING
+
+from leafcuttr.errors import StorageError
+from leafcuttr.log.scan import DamagedSegmentError, headers
+from leafcuttr.log.segment import Segment
+from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from leafcuttr.log.log import Log
+
+Found = tuple[int, int, int]
+"""Timestamp in ms, offset, leader epoch."""
+
+
+def offset_for_timestamp(log: "Log", timestamp: int, *, may_block: bool) -> Found | None:
+    """The first record (by offset, from the log start offset on) with this timestamp or a later one."""
+    for segment in tuple(log.segments):
+        if segment.largest_timestamp < timestamp or not segment.size:
+            continue
+        found = _in_segment(log, segment, timestamp, may_block)
+        if found is not None:
+            return found
+    return None
+
+
+def _in_segment(log: "Log", segment: Segment, timestamp: int, may_block: bool) -> Found | None:
+    before = segment.time_index.offset_before(timestamp, may_block=may_block)
+    start = segment.index.position_for(before, may_block=may_block)
+    for position, header in headers(segment.open_file(), start, segment.size, may_block=may_block):
+        if header.max_timestamp >= timestamp and header.last_offset >= log.log_start_offset:
+            batch = segment.open_file().pread(header.size, position, may_block=may_block)
+            for record_timestamp, offset in _records(log, batch):
+                if record_timestamp >= timestamp and offset >= log.log_start_offset:
+                    return record_timestamp, offset, header.leader_epoch
+    return None
+
+
+def max_timestamp_offset(log: "Log", *, may_block: bool) -> Found | None:
+    """The largest timestamp of the log, and the first record that has it (KIP-734)."""
+    best: Segment | None = None
+    for segment in tuple(log.segments):
+        if segment.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
+            best = segment
+    if best is None or best.largest_timestamp < 0:
+        return None
+    last_offset = best.offset_of_largest_timestamp(may_block=may_block)
+    found = best.find(last_offset, may_block=may_block)
+    if found is None:
+        return None
+    position, header = found
+    batch = best.open_file().pread(header.size, position, may_block=may_block)
+    return _first_largest(log, header, batch)
+
+
+def _first_largest(log: "Log", header: BatchHeader, batch: bytes) -> Found | None:
+    for timestamp, offset in _records(log, batch):
+        if timestamp >= header.max_timestamp:
+            return timestamp, offset, header.leader_epoch
+    return header.max_timestamp, header.last_offset, header.leader_epoch
+
+
+def _records(log: "Log", batch: bytes) -> list[tuple[int, int]]:
+    from leafcuttr.wire.records import decode_records
+
+    try:
+        return [(record.timestamp, record.offset) for record in decode_records(batch)]
+    except WireError as error:
+        raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
+
+
+def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
+    """The epoch asked for, or the largest below it, and where it ended; (-1, -1) if it is not known (KIP-101).
+
+    A log has one epoch: it is not replicated.
+    """
+    if epoch < 0 or epoch > log.leader_epoch:
+        return -1, -1
+    if epoch == log.leader_epoch:
+        return epoch, log.log_end_offset
+    return epoch, log.log_start_offset
+
+
+__all__ = [
+    "DamagedSegmentError",
+    "Found",
+    "max_timestamp_offset",
+    "offset_for_leader_epoch",
+    "offset_for_timestamp",
+]

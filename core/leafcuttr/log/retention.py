@@ -1,0 +1,132 @@
+"""What goes: segments that are too old, too many, or below the log start offset.
+
+A segment goes in two steps: its files are renamed to `.deleted` at once, and removed after file.delete.delay.ms, so
+that a reader who has just been given a range of them is not cut short. Only whole segments go, the oldest first, and
+the log start offset moves to the base of what remains. An expired log rolls first, so that its last records go too
+(as in Kafka). Nothing of a topic that is only compacted is deleted.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from leafcuttr.crashpoints import reach
+from leafcuttr.errors import OffsetOutOfRange, StorageError
+from leafcuttr.log.segment import Segment
+
+if TYPE_CHECKING:
+    from leafcuttr.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+
+class Doomed(NamedTuple):
+    """Renamed files, and when they may be removed (ms)."""
+
+    paths: list[str]
+    at_ms: int
+
+
+def apply_retention(log: "Log", now_ms: int) -> int:
+    """See `Log.apply_retention`."""
+    if log.offline is not None:
+        return 0
+    freed = _drop_while(
+        log, now_ms, "it is below the log start offset", lambda s, end: end <= log.log_start_offset
+    )
+    config = log.config
+    if not config.delete:
+        return freed
+    if config.retention_bytes >= 0:
+        excess = log.size - config.retention_bytes
+
+        def too_many(segment: Segment, _: int) -> bool:
+            nonlocal excess
+            excess -= segment.size
+            return excess >= 0
+
+        freed += _drop_while(log, now_ms, f"retention.bytes is {config.retention_bytes}", too_many)
+    if config.retention_ms >= 0:
+        freed += _drop_while(
+            log,
+            now_ms,
+            f"retention.ms is {config.retention_ms}",
+            lambda s, _: now_ms - _age_mark(s) > config.retention_ms,
+        )
+    return freed
+
+
+def _age_mark(segment: Segment) -> int:
+    """When the newest record of the segment was new: its timestamp, or the last write if it has none."""
+    if segment.largest_timestamp >= 0:
+        return segment.largest_timestamp
+    return int(os.stat(segment.path(".log")).st_mtime * 1000)  # noqa: PTH116
+
+
+def delete_records_before(log: "Log", offset: int, now_ms: int) -> int:
+    """See `Log.delete_records_before`."""
+    if log.offline is not None:
+        raise StorageError(log.offline)
+    if offset < 0 or offset > log.high_watermark:
+        raise OffsetOutOfRange(
+            f"Cannot delete records of {log.topic_partition} before offset {offset}, the high watermark is "
+            f"{log.high_watermark}"
+        )
+    if offset > log.log_start_offset:
+        log.log_start_offset = offset
+        reach("delete-records.moved")
+        _drop_while(
+            log, now_ms, "it is below the log start offset", lambda s, end: end <= log.log_start_offset
+        )
+        log.notify()
+    return log.log_start_offset
+
+
+def _drop_while(log: "Log", now_ms: int, reason: str, goes: Callable[[Segment, int], bool]) -> int:
+    """Drop segments from the oldest on while `goes(segment, offset after it)`."""
+    segments = log.segments
+    count = 0
+    while count < len(segments):
+        last = count == len(segments) - 1
+        end = log.log_end_offset if last else segments[count + 1].base_offset
+        segment = segments[count]
+        if (last and (not segment.size or log.busy)) or not goes(segment, end):
+            break
+        count += 1
+    if not count:
+        return 0
+    try:
+        if count == len(segments):
+            log.roll()
+        return _drop(log, segments[:count], now_ms, reason)
+    except OSError as error:
+        raise StorageError(f"Deleting segments of {log.topic_partition} failed: {error.strerror}") from error
+
+
+def _drop(log: "Log", doomed: list[Segment], now_ms: int, reason: str) -> int:
+    del log.segments[: len(doomed)]
+    log.cursors = None
+    log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
+    freed = 0
+    for segment in doomed:
+        freed += segment.size
+        _log.info("%s: segment %d goes: %s", log.topic_partition, segment.base_offset, reason)
+        log.doomed.append(Doomed(segment.mark_deleted(), now_ms + log.config.file_delete_delay_ms))
+        reach("retention.renamed")
+    log.notify()
+    return freed
+
+
+def delete_scheduled_files(log: "Log", now_ms: int, *, at_most: int) -> int:
+    """See `Log.delete_scheduled_files`."""
+    gone = 0
+    while log.doomed and gone < at_most and log.doomed[0].at_ms <= now_ms:
+        for path in log.doomed[0].paths:
+            try:
+                os.unlink(path)  # noqa: PTH108
+            except FileNotFoundError:
+                continue
+            gone += 1
+        log.doomed.pop(0)
+    return gone

@@ -1,0 +1,307 @@
+"""One segment of a log: a run of whole batches in `<base offset>.log`, with its two indexes.
+
+`size` is what is published of the file: readers never look past it, and appends go exactly there. Nothing touches
+the disk until it is needed; a segment known from a checkpoint is a few numbers. Which segment is the active one, and
+what offsets mean beyond it, is the log's.
+
+Kafka's rules for the indexes are kept, so that its tools find nothing to complain of: an entry in both for a batch
+that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from leafcuttr.log.files import FilePool, OpenFile
+from leafcuttr.log.index import OffsetIndex, TimeIndex
+from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
+
+MAX_RELATIVE: Final = 0x7FFFFFFF  # offsets in an index are 4 bytes, relative to the base offset
+DELETED: Final = ".deleted"
+SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+UNKNOWN: Final = -2  # a first timestamp that has not been read yet
+
+Appended = tuple[int, int, int]
+"""Bytes, last offset and max timestamp of one appended batch."""
+
+
+class Rebuilt(NamedTuple):
+    """What a scan found: where the sound batches end, the offset after them, and why it stopped before the end."""
+
+    end_position: int
+    next_offset: int
+    damage: DamagedSegmentError | None
+
+
+def segment_name(base_offset: int) -> str:
+    """The file name without suffix: 20 digits."""
+    return f"{base_offset:020d}"
+
+
+class Segment:
+    """See the module's docstring. One thread, but for `sync` and what is said to be callable in a worker."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_index",
+        "_pool",
+        "_since_index",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "file",
+        "largest_timestamp",
+        "largest_timestamp_offset",
+        "size",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        *,
+        pool: FilePool,
+        size: int,
+        largest_timestamp: int = -1,
+        created_ms: int = 0,
+    ) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.largest_timestamp = largest_timestamp
+        self.largest_timestamp_offset = -1  # -1: not known, found from the index or by a scan
+        self.created_ms = created_ms
+        self.file: OpenFile | None = None
+        self._pool = pool
+        self._first_timestamp = UNKNOWN
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._since_index = 0
+
+    @classmethod
+    def create(
+        cls, directory: str, base_offset: int, *, pool: FilePool, preallocate: int = 0, created_ms: int = 0
+    ) -> "Segment":
+        """Make the empty files, which must not exist (callable in a worker). Raises OSError."""
+        segment = cls(directory, base_offset, pool=pool, size=0, created_ms=created_ms)
+        file = pool.open(segment, segment.path(".log"), create=True)
+        if preallocate:
+            os.posix_fallocate(file.fd, 0, preallocate)
+        segment._first_timestamp = -1
+        segment.index.create()
+        segment.time_index.create()
+        return segment
+
+    @classmethod
+    def open(cls, directory: str, base_offset: int, *, pool: FilePool) -> "Segment":
+        """The segment of files on disk, its size that of the file, its largest timestamp that of the time index
+        (recovery knows better where that index may be behind). Raises OSError."""
+        segment = cls(directory, base_offset, pool=pool, size=0)
+        segment.size = os.stat(segment.path(".log")).st_size  # noqa: PTH116 - a str path is kept, 10,000 times
+        last = segment.time_index.last()
+        if last is not None:
+            segment.largest_timestamp = int(last[0])
+            segment.largest_timestamp_offset = base_offset + int(last[1])
+        return segment
+
+    def path(self, suffix: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+
+    def open_file(self) -> OpenFile:
+        """The open .log file. Raises OSError."""
+        file = self.file
+        if file is not None:
+            file.used = True
+            return file
+        return self._pool.open(self, self.path(".log"))
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._index = OffsetIndex(self.path(".index"), self._pool)
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.path(".timeindex"), self._pool)
+        return self._time_index
+
+    def index_is_full(self, max_bytes: int) -> bool:
+        """Whether an index has no room left within segment.index.bytes, by Kafka's count."""
+        if self.size < (max_bytes // 12 - 1) * HEADER_SIZE:
+            return False  # even with an entry for every batch
+        return len(self.index) >= max_bytes // 8 or len(self.time_index) >= max_bytes // 12 - 1
+
+    def first_timestamp(self, *, may_block: bool = True) -> int:
+        """The max timestamp of the first batch, by which segment.ms counts; -1 if empty or without."""
+        if self._first_timestamp == UNKNOWN:
+            self._first_timestamp = -1
+            for _, header in headers(self.open_file(), 0, self.size, may_block=may_block):
+                self._first_timestamp = header.max_timestamp
+                break
+        return self._first_timestamp
+
+    def extend(self, batches: Iterable[Appended], index_interval: int) -> None:
+        """Publish batches that have been written behind `size`: indexes, timestamps, and `size` itself."""
+        position, since, base = self.size, self._since_index, self.base_offset
+        for size, last_offset, max_timestamp in batches:
+            if max_timestamp > self.largest_timestamp:
+                self.largest_timestamp = max_timestamp
+                self.largest_timestamp_offset = last_offset
+            if not position:
+                self._first_timestamp = max_timestamp
+            if since > index_interval:
+                self.index.append(last_offset - base, position)
+                if self.largest_timestamp_offset >= 0:
+                    self.time_index.maybe_append(self.largest_timestamp, self.largest_timestamp_offset - base)
+                since = 0
+            position += size
+            since += size
+        self.size, self._since_index = position, since
+
+    def offset_of_largest_timestamp(self, *, may_block: bool = True) -> int:
+        """Last offset of the batch with the largest timestamp; -1 if there is none."""
+        if self.largest_timestamp < 0 or self.largest_timestamp_offset >= 0:
+            return self.largest_timestamp_offset
+        last = self.time_index.last(may_block=may_block)
+        start = 0
+        if last is not None:
+            if last[0] == self.largest_timestamp:
+                self.largest_timestamp_offset = self.base_offset + int(last[1])
+                return self.largest_timestamp_offset
+            start = self.index.position_for(int(last[1]), may_block=may_block)
+        for _, header in headers(self.open_file(), start, self.size, chunk=SCAN_CHUNK, may_block=may_block):
+            if header.max_timestamp == self.largest_timestamp:
+                self.largest_timestamp_offset = header.last_offset
+                break
+        return self.largest_timestamp_offset
+
+    def scan(
+        self, from_position: int = 0, *, end: int | None = None, check_crc: bool = False
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of each batch from a position where one begins. Raises DamagedSegmentError, OSError."""
+        return headers(
+            self.open_file(),
+            from_position,
+            self.size if end is None else end,
+            chunk=SCAN_CHUNK,
+            check_crc=check_crc,
+        )
+
+    def find(self, offset: int, *, may_block: bool = True) -> tuple[int, BatchHeader] | None:
+        """Position and header of the first batch whose last offset is at least `offset`; None if all are before."""
+        start = self.index.position_for(offset - self.base_offset, may_block=may_block) if self.size else 0
+        for position, header in headers(self.open_file(), start, self.size, may_block=may_block):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+        return None
+
+    def rebuild_indexes(
+        self,
+        index_interval: int,
+        *,
+        from_position: int = 0,
+        next_offset: int | None = None,
+        check_crc: bool = True,
+        observe: Callable[[BatchHeader], None] | None = None,
+    ) -> Rebuilt:
+        """Scan the file from a position where a batch begins to its end; index and count what is sound.
+
+        Before `from_position` the indexes are trusted, from there on they are written anew. `size` becomes the end of
+        what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
+        have at least. Raises OSError.
+        """
+        end, self.size = os.fstat(self.open_file().fd).st_size, from_position
+        self._drop_index_entries(from_position)
+        if from_position == 0:
+            self.largest_timestamp = self.largest_timestamp_offset = -1
+        position = from_position
+        expected = self.base_offset if next_offset is None else next_offset
+        damage = None
+        batch: list[Appended] = []
+        try:
+            for position, header in self.scan(from_position, end=end, check_crc=check_crc):
+                if header.base_offset < expected or header.last_offset - self.base_offset > MAX_RELATIVE:
+                    raise DamagedSegmentError(
+                        self.path(".log"),
+                        position,
+                        f"base offset {header.base_offset}, at least {expected} is due",
+                    )
+                if observe is not None:
+                    observe(header)
+                batch.append((header.size, header.last_offset, header.max_timestamp))
+                if len(batch) >= 1024:
+                    self.extend(batch, index_interval)
+                    batch.clear()
+                expected = header.next_offset
+        except DamagedSegmentError as error:
+            damage = error
+        self.extend(batch, index_interval)
+        return Rebuilt(self.size, expected, damage)
+
+    def truncate(self, position: int) -> None:
+        """Cut the file, and what the indexes say, at a batch boundary. Raises OSError."""
+        os.ftruncate(self.open_file().fd, position)
+        self.size = position
+        self._drop_index_entries(position)
+
+    def _drop_index_entries(self, position: int) -> None:
+        index, times = self.index, self.time_index
+        kept = index.count_at_most(1, position - 1) if position else 0
+        index.truncate(kept)
+        last = index.last()
+        times.truncate(times.count_at_most(1, int(last[0])) if last is not None else 0)
+        self._since_index = 0
+
+    def flush_indexes(self) -> None:
+        """Write pending index entries. Raises OSError."""
+        if self._index is not None:
+            self._index.flush()
+        if self._time_index is not None:
+            self._time_index.flush()
+
+    def seal(self) -> None:
+        """No more appends (roll), or none for now (close): the last time index entry, no unused preallocation.
+        Raises OSError."""
+        offset = self.offset_of_largest_timestamp()
+        if offset >= 0:
+            self.time_index.maybe_append(self.largest_timestamp, offset - self.base_offset)
+        self.flush_indexes()
+        file = self.file
+        if file is not None and os.fstat(file.fd).st_size > self.size:
+            os.ftruncate(file.fd, self.size)
+
+    def sync(self) -> None:
+        """Force log and indexes to disk. Blocks: call it in a worker thread. Raises OSError."""
+        os.fdatasync(self.open_file().fd)
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.sync()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._pool.close(self)
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.close()
+
+    def move_to(self, directory: str) -> None:
+        """The folder has another name now."""
+        self.directory = directory
+        self._index = self._time_index = None
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files so that a start does not take them for data; returns the new paths. Raises OSError."""
+        self.close()
+        renamed = []
+        for suffix in SUFFIXES:
+            path = self.path(suffix)
+            try:
+                os.rename(path, path + DELETED)  # noqa: PTH104
+            except FileNotFoundError:
+                continue
+            renamed.append(path + DELETED)
+        return renamed

@@ -1,0 +1,191 @@
+"""The record batch of magic 2, as bytes: where its header fields are, whether it is intact, how it is stamped.
+
+    base offset i64 | length i32 | leader epoch i32 | magic i8 | CRC u32 | attributes i16 | last offset delta i32 |
+    base timestamp i64 | max timestamp i64 | producer id i64 | producer epoch i16 | base sequence i32 | count i32
+
+`length` counts what follows it. The CRC (CRC-32C) covers everything from the attributes to the end, so that the
+broker can set the base offset and the leader epoch, which lie before it, without touching the sender's checksum.
+Nothing here looks at a record: those are `leafcuttr.wire.records`. No topic's settings are known here either:
+what a topic allows is `leafcuttr.log.check`.
+
+Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from leafcuttr.wire.errors import WireError
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = 61
+LOG_OVERHEAD: Final = 12  # base offset and length: what a reader needs to step to the next batch
+MIN_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+MAGIC: Final = 2
+
+BASE_OFFSET_AT: Final = 0
+LENGTH_AT: Final = 8
+LEADER_EPOCH_AT: Final = 12
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21  # the CRC covers from here on
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_ID_AT: Final = 43
+PRODUCER_EPOCH_AT: Final = 51
+BASE_SEQUENCE_AT: Final = 53
+COUNT_AT: Final = 57
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+HIGHEST_CODEC: Final = 4  # zstd, KIP-110
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_SEQUENCE: Final = -1
+MAX_SEQUENCE: Final = 0x7FFFFFFF
+
+_FRAME = struct.Struct(">qiib")
+_STAMP = struct.Struct(">qii")
+_LEGACY_FRAME = 17  # up to and with the magic byte; a record set shorter than this holds no batch at all
+_LEGACY_MIN_LENGTH = 14
+
+unpack = HEADER.unpack_from
+
+
+class CorruptBatch(WireError):
+    """The bytes cannot be what a sender made: a length, magic or CRC that does not fit."""
+
+
+class InvalidBatch(WireError):
+    """The bytes are intact, but say what a client may not say."""
+
+
+class BatchHeader(NamedTuple):
+    """The fields of one batch header, in their order on disk. Offsets are absolute, timestamps in ms."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of a header
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        """The compression: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def last_sequence(self) -> int:
+        return sequence_after(self.base_sequence, self.last_offset_delta)
+
+
+def sequence_after(sequence: int, records: int) -> int:
+    """The sequence number `records` further on; it goes from 2**31 - 1 to 0 (KIP-98). -1 stays -1."""
+    if sequence == NO_SEQUENCE:
+        return NO_SEQUENCE
+    return (sequence + records) & MAX_SEQUENCE
+
+
+def parse(buffer: bytes | bytearray | memoryview, at: int = 0) -> BatchHeader:
+    """Read the header at `at`; nothing is checked but that its bytes are there. Raises CorruptBatch."""
+    if len(buffer) - at < HEADER_SIZE:
+        raise CorruptBatch(f"{len(buffer) - at} bytes are too few for a batch header of {HEADER_SIZE}")
+    return BatchHeader._make(unpack(buffer, at))
+
+
+def batch_size(records: bytes | bytearray | memoryview, at: int = 0) -> int | None:
+    """Bytes of the whole batch at `at`, or None if the record set ends before that batch does.
+
+    Raises CorruptBatch when no batch can begin like this, whatever follows.
+    """
+    left = len(records) - at
+    if left < _LEGACY_FRAME:
+        return None
+    _, length, _, magic = _FRAME.unpack_from(records, at)
+    if length < _LEGACY_MIN_LENGTH:
+        raise CorruptBatch(
+            f"Record size {length} is less than the minimum record overhead ({_LEGACY_MIN_LENGTH})"
+        )
+    if not 0 <= magic <= MAGIC:
+        raise CorruptBatch(f"Invalid magic found in record: {magic}")
+    return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= left else None
+
+
+def single_batch(records: memoryview) -> memoryview:
+    """The one batch of a produced record set; a cut-off batch behind it is dropped, as Kafka does.
+
+    Raises InvalidBatch when there is none, a second one, or one of an older magic; CorruptBatch when the bytes
+    cannot be a batch.
+    """
+    size = batch_size(records)
+    if size is None:
+        raise InvalidBatch("Produce requests must have at least one record batch per partition")
+    if records[MAGIC_AT] != MAGIC:
+        raise InvalidBatch("Produce requests are only allowed to contain record batches with magic version 2")
+    if size == len(records):
+        return records
+    if batch_size(records, size) is not None:
+        raise InvalidBatch("Produce requests must contain exactly one record batch per partition")
+    return records[:size]
+
+
+def check_client_batch(header: BatchHeader) -> None:
+    """What an intact batch from a client must obey, whatever the topic. Raises InvalidBatch."""
+    base_offset, _, _, _, _, attributes, last_delta, _, _, producer_id, _, base_sequence, count = header
+    if last_delta < 0:
+        raise InvalidBatch(f"Batch has an invalid offset range: [{base_offset}, {base_offset + last_delta}]")
+    if count <= 0:
+        raise InvalidBatch(f"Invalid reported count for record batch: {count}")
+    if count != last_delta + 1:
+        raise InvalidBatch(
+            f"Inconsistent batch offset range [{base_offset}, {base_offset + last_delta}] and count of records {count}"
+        )
+    if attributes & CONTROL:
+        raise InvalidBatch("Clients are not allowed to write control records")
+    if producer_id != NO_PRODUCER_ID and base_sequence < 0:
+        raise InvalidBatch(
+            f"Invalid sequence number {base_sequence} in record batch with producerId {producer_id}"
+        )
+    if attributes & CODEC_MASK > HIGHEST_CODEC:
+        raise InvalidBatch(f"Unknown compression type id: {attributes & CODEC_MASK}")
+
+
+def stamp(batch: bytearray | memoryview, base_offset: int, length: int, leader_epoch: int) -> None:
+    """Set base offset and leader epoch in place; `length` is written back as it is. All lie before the CRC."""
+    _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
