@@ -26,8 +26,14 @@ import trio
 
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
-from leafcuttr.config.topic import TopicConfig, topic_config
-from leafcuttr.errors import InvalidPartitions, InvalidTopic, TopicAlreadyExists, UnknownTopicOrPartition
+from leafcuttr.config.topic import TopicConfig, stored_topic_config, topic_config
+from leafcuttr.errors import (
+    InvalidPartitions,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager, LogSpec
 from leafcuttr.state import topic_names
@@ -88,21 +94,18 @@ class Topics:
         self._logs = logs
         self._clock = clock
         self._colliding: dict[str, set[str]] = {}
-        self._configs: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+        self._defaults = settings.topic_defaults
         self._turns: dict[str, trio.Lock] = {}
 
     def load(self) -> None:
         """Open what the metadata knows, once, at start. Raises StartError."""
         records = self._metadata.topics()
-        specs = [
-            LogSpec(record.name, index, record.id, self._config(record.overrides))
-            for record in records
-            for index in range(record.partitions)
-        ]
-        self._logs.load(specs)
-        for record in records:
-            self._publish(self._build(record, self._adopted(record.name, range(record.partitions))))
-        self._settings.on_change(self._defaults_changed)
+        configs = _Configs(self._settings)
+        specs = [_specs(record, range(record.partitions), configs.of(record.overrides)) for record in records]
+        self._logs.load([spec for of_topic in specs for spec in of_topic])
+        for record, of_topic in zip(records, specs, strict=True):
+            self._publish(record, of_topic, [self._logs.logs[spec.topic_partition] for spec in of_topic])
+        self._settings.on_change(self._settings_changed)
 
     # Reading
 
@@ -125,6 +128,16 @@ class Topics:
         if others:
             raise InvalidTopic(f"Topic '{name}' collides with existing topic: {min(others)}")
 
+    def check_growth(self, topic: Topic, count: int) -> None:
+        """Raise InvalidPartitions unless `count` is more than the topic has."""
+        present = len(topic.partitions)
+        if count == present:
+            raise InvalidPartitions(f"Topic already has {present} partition(s).")
+        if count < present:
+            raise InvalidPartitions(
+                f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase."
+            )
+
     # Changing
 
     async def create(
@@ -140,12 +153,12 @@ class Topics:
         async with self._turn(name):
             self.check_creatable(name)
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides))
-            specs = _specs(record, range(partitions), self._config(record.overrides))
+            specs = _specs(record, range(partitions), topic_config(self._settings, record.overrides))
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
-                logs = await self._adopt(specs)
-            topic = self._build(record, logs)
-            self._publish(topic)
+            topic = self._publish(record, specs, await self._adopt(specs))
+            # The broker's defaults may have changed while the logs were made.
+            _configure(topic, stored_topic_config(self._settings, record.overrides))
             return topic
 
     async def ensure(self, name: str) -> Topic:
@@ -161,10 +174,16 @@ class Topics:
                 return await self.create(name, partitions, shape.overrides if shape else {})
         return topic
 
-    async def delete(self, name: str) -> None:
-        """Delete a topic and, in the background, its files. Raises UnknownTopicOrPartition, StorageError."""
+    async def delete(self, name: str, *, topic_id: bytes | None = None) -> None:
+        """Delete a topic and, in the background, its files.
+
+        With `topic_id`, only if it is still that topic. Raises UnknownTopicOrPartition, UnknownTopicId,
+        StorageError.
+        """
         async with self._turn(name):
             topic = self._existing(name)
+            if topic_id not in (None, topic.id):
+                raise UnknownTopicId
             await trio.to_thread.run_sync(self._metadata.remove_topics, [topic.id])
             crashpoints.reach("topic-delete.committed")
             with trio.CancelScope(shield=True):
@@ -183,16 +202,14 @@ class Topics:
         """
         async with self._turn(name):
             topic = self._existing(name)
+            self.check_growth(topic, count)
             present = len(topic.partitions)
-            if count <= present:
-                raise InvalidPartitions(f"Topic already has {present} partition(s).")
             record = TopicRecord(name, topic.id, count, topic.overrides)
             specs = _specs(record, range(present, count), topic.config)
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.set_partitions, topic.id, count)
-                logs = await self._adopt(specs)
+            logs = await self._adopt(specs)
             topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs, present))
-            # A change of the broker's defaults may have passed while the logs were made.
             _configure(topic, topic.config)
 
     async def alter_config(self, name: str, changes: Mapping[str, str | None]) -> None:
@@ -216,10 +233,10 @@ class Topics:
         async with self._turn(name):
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
-            self._config(overrides)
+            topic_config(self._settings, overrides)
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
-            _configure(topic, self._config(overrides))
+            _configure(topic, stored_topic_config(self._settings, overrides))
 
     # Steps of the above
 
@@ -273,21 +290,14 @@ class Topics:
                 await trio.lowlevel.checkpoint()
         return logs
 
-    def _adopted(self, name: str, indexes: range) -> list[Log]:
-        return [self._logs.logs[TopicPartition(name, index)] for index in indexes]
-
-    def _build(self, record: TopicRecord, logs: Sequence[Log]) -> Topic:
+    def _publish(self, record: TopicRecord, specs: Sequence[LogSpec], logs: Sequence[Log]) -> Topic:
         internal = record.name in topic_names.INTERNAL
-        topic = Topic(record.name, record.id, [], record.overrides, self._config(record.overrides), internal)
+        topic = Topic(record.name, record.id, [], record.overrides, specs[0].config, internal)
         topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs))
-        return topic
-
-    def _publish(self, topic: Topic) -> None:
-        # A change of the broker's defaults may have passed while the logs were made.
-        _configure(topic, self._config(topic.overrides))
         self.by_name[topic.name] = topic
         self.by_id[topic.id] = topic
         self._colliding.setdefault(topic_names.collision_key(topic.name), set()).add(topic.name)
+        return topic
 
     def _withdraw(self, topic: Topic) -> None:
         del self.by_name[topic.name]
@@ -297,18 +307,28 @@ class Topics:
         if not self._colliding[key]:
             del self._colliding[key]
 
-    def _config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The settings in force. Topics with the same overrides share one object. Raises InvalidConfig."""
-        key = frozenset(overrides.items())
-        config = self._configs.get(key)
-        if config is None:
-            config = self._configs[key] = topic_config(self._settings, overrides)
-        return config
-
-    def _defaults_changed(self) -> None:
-        self._configs.clear()
+    def _settings_changed(self, _names: frozenset[str]) -> None:
+        if self._settings.topic_defaults is self._defaults:
+            return
+        self._defaults = self._settings.topic_defaults
+        configs = _Configs(self._settings)
         for topic in self.by_name.values():
-            _configure(topic, self._config(topic.overrides))
+            _configure(topic, configs.of(topic.overrides))
+
+
+class _Configs:
+    """Settings for many topics at once: those with the same overrides share one object."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._known: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+
+    def of(self, overrides: Mapping[str, str]) -> TopicConfig:
+        key = frozenset(overrides.items())
+        config = self._known.get(key)
+        if config is None:
+            config = self._known[key] = stored_topic_config(self._settings, overrides)
+        return config
 
 
 def new_topic_id() -> bytes:

@@ -1,0 +1,50 @@
+"""AlterReplicaLogDirs, versions 1 and 2: move partitions to another data directory (KIP-113).
+
+There is one data directory, so a move is a LOG_DIR_NOT_FOUND or, for a partition that is where it should go,
+done. Versions differ in encoding only.
+"""
+
+from leafcuttr.errors import ErrorCode, UnknownTopicOrPartition
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from leafcuttr_sdk import TopicPartition
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    own = str(broker.logs.directory)
+    codes: dict[str, dict[int, ErrorCode]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = _move(broker, TopicPartition(topic.name, index), directory.path == own)
+                codes.setdefault(topic.name, {})[index] = code
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                    for index, code in of_topic.items()
+                ],
+            )
+            for name, of_topic in codes.items()
+        ]
+    )
+
+
+def _move(broker: Broker, topic_partition: TopicPartition, here: bool) -> ErrorCode:
+    if not here:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    try:
+        broker.topics.partition(topic_partition)
+    except UnknownTopicOrPartition as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,34 @@
+"""What several handlers put in their answers: error fields, the standing words for an error, authorized
+operations."""
+
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+
+# Bit sets of AclOperation codes (KIP-430). Until there is an authorizer everybody may do everything.
+NOT_ASKED: Final = -(2**31)
+TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+
+# Kafka's clients show these words; answers that carry a message carry them even where nothing more is known.
+WORDS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
+}
+
+
+def words(error: BrokerError) -> str | None:
+    """The message of an error, or the standing words for its code."""
+    return error.message or WORDS.get(error.code)
+
+
+def rack(broker: Broker) -> str | None:
+    return broker.settings.optional_str("broker.rack")
+
+
+def address(context: RequestContext) -> tuple[str, int]:
+    """The host and port that this client should know us by: those of the listener it came in through."""
+    return context.listener.advertised_host, context.listener.advertised_port

@@ -1,0 +1,79 @@
+"""CreatePartitions, versions 0 to 3: more partitions for topics that exist (KIP-195). Versions differ in
+encoding only.
+
+Each topic succeeds or fails by itself; one that is named twice fails. Assignments may name this broker only.
+Nothing is done if the timeout is not positive. Where Kafka answers a growth that its controller cannot hold
+in one batch with UNKNOWN_SERVER_ERROR, the answer here is POLICY_VIOLATION, as for the creation of a topic.
+"""
+
+from collections import Counter
+
+from leafcuttr.errors import (
+    BrokerError,
+    ErrorCode,
+    InvalidReplicaAssignment,
+    PolicyViolation,
+    UnknownTopicOrPartition,
+)
+from leafcuttr.handlers.assignments import check_replicas
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.create_topics import MAX_PARTITIONS
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    if request.timeout_ms <= 0:
+        late = [
+            CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT)
+            for topic in request.topics
+        ]
+        return CreatePartitionsResponse(results=late)
+    times = Counter(topic.name for topic in request.topics)
+    results = [
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
+        )
+        for name in times
+        if times[name] > 1
+    ]
+    for topic in request.topics:
+        if times[topic.name] == 1:
+            try:
+                await _enlarge(broker, topic, validate_only=request.validate_only)
+            except BrokerError as error:
+                results.append(
+                    CreatePartitionsTopicResult(
+                        name=topic.name, error_code=error.code, error_message=error.message
+                    )
+                )
+            else:
+                results.append(CreatePartitionsTopicResult(name=topic.name))
+    return CreatePartitionsResponse(results=results)
+
+
+async def _enlarge(broker: Broker, asked: CreatePartitionsTopic, *, validate_only: bool) -> None:
+    topic = broker.topics.find(asked.name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    broker.topics.check_growth(topic, asked.count)
+    more = asked.count - len(topic.partitions)
+    if asked.assignments is not None:
+        if len(asked.assignments) != more:
+            raise InvalidReplicaAssignment(
+                f"Attempted to add {more} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+                "were specified."
+            )
+        for assignment in asked.assignments:
+            check_replicas(broker.node_id, assignment.broker_ids)
+    if more > MAX_PARTITIONS:
+        raise PolicyViolation("Excessively large number of partitions per request.")
+    if not validate_only:
+        await broker.topics.add_partitions(asked.name, asked.count)

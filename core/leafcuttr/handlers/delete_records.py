@@ -1,0 +1,64 @@
+"""DeleteRecords, versions 0 to 2: move the log start offset of partitions up (KIP-107). Versions differ in
+encoding only.
+
+-1 means everything there is. The low watermark of the answer is the log start offset, as there are no
+followers that could lag behind. A partition of an internal topic is an INVALID_TOPIC_EXCEPTION, one of a
+topic that is compacted and not deleted from a POLICY_VIOLATION. The timeout has no use: nothing is waited
+for.
+"""
+
+from typing import Final
+
+from leafcuttr.errors import BrokerError, InvalidTopic, OffsetOutOfRange, PolicyViolation, StorageError
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from leafcuttr_sdk import TopicPartition
+
+HIGH_WATERMARK: Final = -1
+
+
+def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    # The last offset counts for a partition that is named twice, and a topic is in the answer once.
+    asked: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            asked.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name,
+                partitions=[_delete(broker, name, index, offset) for index, offset in offsets.items()],
+            )
+            for name, offsets in asked.items()
+        ]
+    )
+
+
+def _delete(broker: Broker, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    try:
+        low_watermark = _move(broker, TopicPartition(name, index), offset)
+    except BrokerError as error:
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error.code)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+
+
+def _move(broker: Broker, topic_partition: TopicPartition, offset: int) -> int:
+    partition = broker.topics.partition(topic_partition)
+    log = partition.log
+    if partition.topic.internal:
+        raise InvalidTopic
+    if log.offline is not None:
+        raise StorageError
+    if log.config.compact and not log.config.delete:
+        raise PolicyViolation
+    if offset == HIGH_WATERMARK:
+        offset = log.high_watermark
+    if not 0 <= offset <= log.high_watermark:
+        raise OffsetOutOfRange
+    return log.delete_records_before(offset)

@@ -1,0 +1,127 @@
+"""DeleteTopics, versions 1 to 6.
+
+Version 5 added messages (KIP-599), 6 topics named by id (KIP-516): each is named by exactly one of the two.
+With `delete.topic.enable=false` all are refused, with a code that clients before version 3 know. A topic that
+is named twice, by whatever means, fails. When the answer leaves, the topics are gone and their names are
+free; their files go in the background. Nothing is done if the timeout is not positive.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
+from leafcuttr.handlers.answers import words
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import ZERO_ID
+from leafcuttr.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    asked: Sequence[DeleteTopicState] = request.topics
+    if context.api_version < 6:
+        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+    if not broker.settings.bool("delete.topic.enable"):
+        known = context.api_version >= 3
+        code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+        return _all(asked, code)
+    if request.timeout_ms <= 0:
+        return _all(asked, ErrorCode.REQUEST_TIMED_OUT)
+    refused, ids, names = _sort(asked)
+    results = [
+        *refused,
+        *[await _delete_by_id(broker, topic_id) for topic_id in _unlike(ids, names, broker, refused)],
+        *[await _delete_by_name(broker, name) for name in names],
+    ]
+    return DeleteTopicsResponse(responses=results)
+
+
+def _all(asked: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code) for topic in asked
+        ]
+    )
+
+
+def _invalid(name: str | None, topic_id: bytes, message: str) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=ErrorCode.INVALID_REQUEST, error_message=message
+    )
+
+
+def _sort(asked: Iterable[DeleteTopicState]) -> tuple[list[DeletableTopicResult], list[bytes], list[str]]:
+    """What cannot be meant, the ids and the names: each of those once in the request."""
+    refused: list[DeletableTopicResult] = []
+    ids: dict[bytes, int] = {}
+    names: dict[str, int] = {}
+    for topic in asked:
+        if topic.name is None and topic.topic_id == ZERO_ID:
+            refused.append(_invalid(None, ZERO_ID, "Neither topic name nor id were specified."))
+        elif topic.name is None:
+            ids[topic.topic_id] = ids.get(topic.topic_id, 0) + 1
+        elif topic.topic_id != ZERO_ID:
+            refused.append(
+                _invalid(topic.name, topic.topic_id, "You may not specify both topic name and topic id.")
+            )
+        else:
+            names[topic.name] = names.get(topic.name, 0) + 1
+    refused += [_invalid(None, each, "Duplicate topic id.") for each, times in ids.items() if times > 1]
+    refused += [
+        _invalid(each, ZERO_ID, "Duplicate topic name.") for each, times in names.items() if times > 1
+    ]
+    return (
+        refused,
+        [each for each, times in ids.items() if times == 1],
+        [each for each, times in names.items() if times == 1],
+    )
+
+
+def _unlike(
+    ids: Iterable[bytes], names: list[str], broker: Broker, refused: list[DeletableTopicResult]
+) -> list[bytes]:
+    """The ids whose topic is not also there by name; the others are refused and their names taken out."""
+    left = []
+    for topic_id in ids:
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is not None and topic.name in names:
+            names.remove(topic.name)
+            message = "The provided topic name maps to an ID that was already supplied."
+            refused.append(_invalid(topic.name, topic_id, message))
+        else:
+            left.append(topic_id)
+    return left
+
+
+async def _delete_by_id(broker: Broker, topic_id: bytes) -> DeletableTopicResult:
+    topic = broker.topics.by_id.get(topic_id)
+    if topic is None:
+        return _failed(None, topic_id, UnknownTopicId())
+    return await _delete(broker, topic.name, topic_id)
+
+
+async def _delete_by_name(broker: Broker, name: str) -> DeletableTopicResult:
+    topic = broker.topics.find(name)
+    if topic is None:
+        return _failed(name, ZERO_ID, UnknownTopicOrPartition())
+    return await _delete(broker, name, topic.id)
+
+
+async def _delete(broker: Broker, name: str, topic_id: bytes) -> DeletableTopicResult:
+    try:
+        await broker.topics.delete(name, topic_id=topic_id)
+    except BrokerError as error:
+        return _failed(name, topic_id, error)
+    return DeletableTopicResult(name=name, topic_id=topic_id)
+
+
+def _failed(name: str | None, topic_id: bytes, error: BrokerError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=words(error)
+    )

@@ -1,0 +1,63 @@
+"""DescribeProducers, version 0 (KIP-664): the producers whose sequences a partition keeps."""
+
+from leafcuttr.errors import BrokerError, StorageError, UnknownTopicOrPartition
+from leafcuttr.handlers.answers import words
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+from leafcuttr_sdk import TopicPartition
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(topics=[_topic(broker, topic) for topic in request.topics])
+
+
+def _topic(broker: Broker, asked: TopicRequest) -> TopicResponse:
+    try:
+        topic_names.check(asked.name)
+        if broker.topics.find(asked.name) is None:
+            raise UnknownTopicOrPartition
+    except BrokerError as error:
+        partitions = [
+            PartitionResponse(partition_index=i, error_code=error.code, error_message=words(error))
+            for i in asked.partition_indexes
+        ]
+    else:
+        partitions = [_partition(broker, TopicPartition(asked.name, i)) for i in asked.partition_indexes]
+    return TopicResponse(name=asked.name, partitions=partitions)
+
+
+def _partition(broker: Broker, topic_partition: TopicPartition) -> PartitionResponse:
+    try:
+        log = broker.topics.partition(topic_partition).log
+        if log.offline is not None:
+            raise StorageError
+    except BrokerError as error:
+        # No words: where the topic is known, Kafka gives none.
+        return PartitionResponse(
+            partition_index=topic_partition.partition, error_code=error.code, error_message=error.message
+        )
+    return PartitionResponse(
+        partition_index=topic_partition.partition,
+        active_producers=[
+            ProducerState(
+                producer_id=entry.producer_id,
+                producer_epoch=entry.epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.last_timestamp,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=entry.current_txn_first_offset,
+            )
+            for entry in log.producers
+        ],
+    )

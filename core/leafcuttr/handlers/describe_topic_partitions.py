@@ -1,0 +1,107 @@
+"""DescribeTopicPartitions, version 0 (KIP-966): topics in order of name, a page of partitions at a time.
+
+A page ends after `response_partition_limit` partitions (at least one, at most
+`max.request.partition.size.limit`) with a cursor that names the next one. Of topics that are asked for by
+name the cursor's must be one; of all topics it may have been deleted meanwhile. There is one replica, so the
+lists of eligible and last known leaders are empty.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.answers import TOPIC_OPERATIONS
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Topic
+from leafcuttr.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+class _Start(NamedTuple):
+    topic: str
+    partition: int
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    names = {topic.name for topic in request.topics}
+    cursor = request.cursor
+    if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+                for topic in request.topics
+            ]
+        )
+    start = _Start(cursor.topic_name, cursor.partition_index) if cursor else _Start("", 0)
+    wanted = sorted(name for name in names or broker.topics.by_name if name >= start.topic)
+    limit = min(request.response_partition_limit, broker.settings.int("max.request.partition.size.limit"))
+    return _page(broker, wanted, start, max(limit, 1))
+
+
+def _page(broker: Broker, names: list[str], start: _Start, limit: int) -> DescribeTopicPartitionsResponse:
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    left = limit
+    following: Cursor | None = None
+    for name in names:
+        if not left:
+            following = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = broker.topics.find(name)
+        if topic is None:
+            topics.append(_unknown(name))
+            continue
+        first = start.partition if name == start.topic else 0
+        end = min(first + left, len(topic.partitions))
+        topics.append(_found(broker.node_id, topic, first, end))
+        left -= max(end - first, 0)
+        if end < len(topic.partitions):
+            following = Cursor(topic_name=name, partition_index=end)
+            break
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=following)
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    valid = topic_names.is_valid(name)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in topic_names.INTERNAL,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _found(node_id: int, topic: Topic, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=list(_partitions(node_id, topic, first, end)),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partitions(
+    node_id: int, topic: Topic, first: int, end: int
+) -> Iterator[DescribeTopicPartitionsResponsePartition]:
+    for part in topic.partitions[first:end]:
+        offline = part.log.offline is not None
+        yield DescribeTopicPartitionsResponsePartition(
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
+            partition_index=part.index,
+            leader_id=-1 if offline else node_id,
+            leader_epoch=part.leader_epoch,
+            replica_nodes=(node_id,),
+            isr_nodes=() if offline else (node_id,),
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+            offline_replicas=(node_id,) if offline else (),
+        )

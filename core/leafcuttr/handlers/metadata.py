@@ -1,0 +1,156 @@
+"""Metadata, versions 0 to 13: who the brokers are, which topics there are, who leads their partitions.
+
+No topics means all of them in version 0; from version 1 on null means all and none means none. Version 4
+added the choice whether to create what is missing (KIP-204; before, always), 5 offline replicas (KIP-112), 7
+the leader epoch (KIP-320), 8 authorized operations (KIP-430), 10 topic ids in answers (KIP-516), 12 asking by
+topic id; as soon as one topic of a request has an id, only the ids count. Version 13 has an error code for
+the whole answer that tells a client to bootstrap again (KIP-1102); one broker never needs it.
+
+The address is that of the listener that was asked. The controller is this broker. A topic that is created by
+asking for it is in the same answer, where Kafka says UNKNOWN_TOPIC_OR_PARTITION once and lets the client ask
+again.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
+from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, address, rack
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import ZERO_ID, Topic
+from leafcuttr.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+async def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    refusal = _refusal(context.api_version, request)
+    if refusal is not None:
+        return _refused(request, refusal)
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    host, port = address(context)
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack(broker))],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=await _topics(broker, context.api_version, request, operations),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _refusal(version: int, request: MetadataRequest) -> ErrorCode | None:
+    asked = request.topics or ()
+    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_ID for topic in asked):
+        return ErrorCode.INVALID_REQUEST
+    if any(topic.name is None and topic.topic_id == ZERO_ID for topic in asked):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return None
+
+
+def _refused(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+        error_code=code,
+    )
+
+
+async def _topics(
+    broker: Broker, version: int, request: MetadataRequest, operations: int
+) -> list[MetadataResponseTopic]:
+    asked = request.topics
+    if asked is None or (version == 0 and not asked):
+        return [_found(broker.node_id, topic, operations) for topic in broker.topics.by_name.values()]
+    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_ID)
+    if ids:
+        return _by_id(broker, ids, operations)
+    create = request.allow_auto_topic_creation and broker.settings.bool("auto.create.topics.enable")
+    found: list[MetadataResponseTopic] = []
+    missing: list[MetadataResponseTopic] = []
+    for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+        topic = broker.topics.find(name)
+        code = ErrorCode.NONE
+        if topic is None:
+            topic, code = await _missing(broker, name, create)
+        if topic is not None:
+            found.append(_found(broker.node_id, topic, operations))
+        else:
+            missing.append(
+                MetadataResponseTopic(
+                    error_code=code,
+                    name=name,
+                    is_internal=name in topic_names.INTERNAL,
+                    topic_authorized_operations=operations,
+                )
+            )
+    return found + missing
+
+
+async def _missing(broker: Broker, name: str, create: bool) -> tuple[Topic | None, ErrorCode]:
+    if not topic_names.is_valid(name):
+        return None, ErrorCode.INVALID_TOPIC_EXCEPTION
+    if create:
+        try:
+            return await broker.topics.ensure(name), ErrorCode.NONE
+        except InvalidTopic:
+            # It collides with the name of another: Kafka calls it unknown too.
+            pass
+        except BrokerError as error:
+            return None, error.code
+    return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _by_id(broker: Broker, ids: Iterable[bytes], operations: int) -> list[MetadataResponseTopic]:
+    found: list[MetadataResponseTopic] = []
+    unknown: list[MetadataResponseTopic] = []
+    for topic_id in ids:
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is not None:
+            found.append(_found(broker.node_id, topic, operations))
+        else:
+            unknown.append(
+                MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    name=None,
+                    topic_id=topic_id,
+                    topic_authorized_operations=operations,
+                )
+            )
+    return unknown + found
+
+
+def _found(node_id: int, topic: Topic, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[
+            _partition(node_id, part.index, part.leader_epoch, part.log.offline is not None)
+            for part in topic.partitions
+        ],
+        topic_authorized_operations=operations,
+    )
+
+
+# Most partitions of a broker look like those of another topic, and a list of all topics is long.
+@lru_cache(maxsize=4096)
+def _partition(node_id: int, index: int, leader_epoch: int, offline: bool) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=-1 if offline else node_id,
+        leader_epoch=leader_epoch,
+        replica_nodes=(node_id,),
+        isr_nodes=() if offline else (node_id,),
+        offline_replicas=(node_id,) if offline else (),
+    )
