@@ -23,6 +23,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.files import NotCached
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
@@ -73,10 +74,25 @@ def handle(
         )
     except BrokerError as error:
         return FetchResponse(error_code=error.code, session_id=0)
-    pass_ = _Pass(broker, plan, request)
-    if pass_.size >= request.min_bytes or pass_.failed or request.max_wait_ms <= 0 or not plan.specs:
-        return pass_.response()
-    return _wait(broker, plan, request, pass_)
+    try:
+        first = _Pass(broker, plan, request)
+    except NotCached:
+        return _answer_from_disk(broker, plan, request)
+    return first.response() if first.suffices(request) else _wait(broker, plan, request, first)
+
+
+async def _answer_from_disk(broker: Broker, plan: FetchPlan, request: FetchRequest) -> FetchResponse:
+    first = await _pass_off_loop(broker, plan, request)
+    return first.response() if first.suffices(request) else await _wait(broker, plan, request, first)
+
+
+async def _pass_off_loop(broker: Broker, plan: FetchPlan, request: FetchRequest) -> "_Pass":
+    """A pass for which indexes and headers may have to come from the disk: a worker thread reads them in first."""
+    while True:
+        try:
+            return _Pass(broker, plan, request)
+        except NotCached as cold:
+            await trio.to_thread.run_sync(cold.warm)
 
 
 async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> FetchResponse:
@@ -89,8 +105,8 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
         with trio.move_on_after(request.max_wait_ms / 1000):
             while not poll.over:
                 await poll.wait()
-                pass_ = _Pass(broker, plan, request)
-                if pass_.size >= request.min_bytes or pass_.failed:
+                pass_ = await _pass_off_loop(broker, plan, request)
+                if pass_.suffices(request):
                     break
     finally:
         broker.long_polls.discard(poll)
@@ -100,7 +116,10 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
 
 
 class _Pass:
-    """One look at all partitions of a plan: `size` bytes found, `failed` if any partition has an error."""
+    """One look at all partitions of a plan: `size` bytes found, `failed` if any partition has an error.
+
+    Making one raises NotCached when it would have to wait for the disk; nothing has changed then.
+    """
 
     __slots__ = ("_answers", "_left", "_plan", "failed", "logs", "size")
 
@@ -122,6 +141,12 @@ class _Pass:
                 )
             self._answers.append((spec, answer))
 
+    def suffices(self, request: FetchRequest) -> bool:
+        """Whether this is the answer, or waiting may bring more."""
+        return (
+            self.failed or self.size >= request.min_bytes or request.max_wait_ms <= 0 or not self._plan.specs
+        )
+
     def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
         partition = _find(broker, spec)
         log = partition.log
@@ -135,6 +160,7 @@ class _Pass:
                 min(spec.max_bytes, self._left),
                 at_least_one=not self.size,
                 up_to=log.last_stable_offset if committed else None,
+                may_block=False,
             )
             records = read.region
             if records is not None:

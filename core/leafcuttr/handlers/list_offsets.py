@@ -3,13 +3,11 @@
 Version 2 added the isolation level, 4 the leader epoch (KIP-320), 6 is flexible, 7 the offset of the largest timestamp
 (-3, KIP-734), 8 the earliest local offset (-4, KIP-405), 9 the last tiered offset (-5, KIP-1005), 10 a timeout, 11 the
 earliest offset that waits for upload (-6, KIP-1023). There is no tiered storage here: the earliest local offset is
-the log start offset, and -5 and -6 have no answer (offset -1). A time is looked for in a worker thread, because it
-may lie on a cold disk.
+the log start offset, and -5 and -6 have no answer (offset -1). What a search needs and the page cache lacks is read
+in by a worker thread first.
 """
 
 from typing import Final
-
-import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode, FencedLeaderEpoch, UnknownLeaderEpoch, UnsupportedVersion
 from leafcuttr.handlers.context import RequestContext
@@ -77,9 +75,11 @@ async def _offset(
         case -5 | -6:
             found = None
         case -3:
-            found = await trio.to_thread.run_sync(log.max_timestamp_offset)
+            found = await log.off_loop(lambda may_block: log.max_timestamp_offset(may_block=may_block))
         case _:
-            found = await trio.to_thread.run_sync(log.offset_for_timestamp, timestamp)
+            found = await log.off_loop(
+                lambda may_block: log.offset_for_timestamp(timestamp, may_block=may_block)
+            )
     if found is None or (found[1] > end and timestamp >= 0):
         return ListOffsetsPartitionResponse(partition_index=item.partition_index)
     return ListOffsetsPartitionResponse(

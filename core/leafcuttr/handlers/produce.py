@@ -12,7 +12,7 @@ acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.i
 batches, which the log refuses until transactions exist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import trio
@@ -132,18 +132,21 @@ class Turn:
 
 
 async def _commit_off_loop(logs: dict[Log, list[_Place]], answers: list[tuple[int, Any, int, Any]]) -> None:
-    async def commit_one(log: Log, places: list[_Place]) -> None:
+    # Each call, not its await, says what has to be written: all are made before anything else can be staged.
+    writes = [(log.commit_off_loop(), places) for log, places in logs.items()]
+
+    async def wait(write: Coroutine[Any, Any, None], places: list[_Place]) -> None:
         try:
-            await log.commit_off_loop()
+            await write
         except StorageError as error:
             _fail(answers, places, error)
 
-    if len(logs) == 1:
-        await commit_one(*next(iter(logs.items())))
+    if len(writes) == 1:
+        await wait(*writes[0])
         return
     async with trio.open_nursery() as nursery:
-        for log, places in logs.items():
-            nursery.start_soon(commit_one, log, places)
+        for write, places in writes:
+            nursery.start_soon(wait, write, places)
 
 
 def _records(item: PartitionProduceData) -> memoryview:
@@ -186,7 +189,9 @@ def _from_error(index: int, error: BrokerError) -> PartitionProduceResponse:
         base_offset=-1,
         log_start_offset=-1,
         record_errors=[
-            BatchIndexAndErrorMessage(batch_index=record.batch_index, batch_index_error_message=record.message)
+            BatchIndexAndErrorMessage(
+                batch_index=record.batch_index, batch_index_error_message=record.message
+            )
             for record in error.record_errors
         ],
         error_message=error.message,

@@ -1,0 +1,169 @@
+"""The loads: what is done to a broker in one measurement, and the figures that come of it."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from peers import HERE, Peer
+from rawclient import RawClient, seconds_to_first_ack
+
+Figures = dict[str, float]
+BUILD = HERE / "results" / "kperf"
+ONE_A_BATCH = ("batch.num.messages=1", "linger.ms=0", "enable.idempotence=false")
+
+
+def kperf(*words: str) -> dict[str, float]:
+    """Run the librdkafka load program; build it at first use."""
+    if not BUILD.exists():
+        BUILD.parent.mkdir(exist_ok=True)
+        subprocess.run(["sh", str(HERE / "build_kperf.sh"), str(BUILD), sys.executable], check=True)
+    done = subprocess.run([str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def with_cpu(peer: Peer, work: Callable[[], dict[str, float]], gigabytes: float) -> Figures:
+    before = peer.cpu_s()
+    figures = work()
+    figures["cpu_s_per_gb"] = (peer.cpu_s() - before) / gigabytes
+    return figures
+
+
+def produce_1000(peer: Peer, run: int) -> Figures:
+    count = 600_000
+    return with_cpu(
+        peer, lambda: kperf("produce", peer.address, f"p1000-{run}", str(count), "1000"), count * 1000 / 1e9
+    )
+
+
+def produce_100(peer: Peer, run: int) -> Figures:
+    return kperf("produce", peer.address, f"p100-{run}", "3000000", "100")
+
+
+def consume_1000(peer: Peer, run: int) -> Figures:
+    """Reads what `produce_1000` of the same run wrote."""
+    count = 600_000
+    return with_cpu(
+        peer, lambda: kperf("consume", peer.address, f"p1000-{run}", str(count)), count * 1000 / 1e9
+    )
+
+
+def one_a_batch(peer: Peer, run: int) -> Figures:
+    return kperf("produce", peer.address, f"one-{run}", "100000", "100", *ONE_A_BATCH, "max.in.flight=100")
+
+
+def eight_clients(peer: Peer, run: int) -> Figures:
+    """Eight processes, each with one record under way at a time."""
+    count = 8_000
+    words = [
+        str(BUILD),
+        "produce",
+        peer.address,
+        f"eight-{run}",
+        str(count),
+        "100",
+        *ONE_A_BATCH,
+        "max.in.flight=1",
+    ]
+    kperf("produce", peer.address, f"eight-{run}", "1", "100")
+    children = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    results = [json.loads(child.communicate()[0]) for child in children]
+    return {
+        "records_per_s": sum(r["records_per_s"] for r in results),
+        "failed": sum(r["failed"] for r in results),
+    }
+
+
+def latency(peer: Peer, run: int) -> Figures:
+    found = kperf("latency", peer.address, f"latency-{run}", "1000", "10")
+    ack: dict[str, float] = found["ack"]  # type: ignore[assignment]
+    return {name: value for name, value in ack.items() if name != "n"}
+
+
+def start(peer: Peer, run: int) -> Figures:
+    """A start on an empty directory: to the first acknowledgement, then at rest. Leaves the broker running."""
+    peer.stop() if peer.pid else None
+    peer.wipe()
+    began = time.monotonic()
+    peer.start()
+    first = seconds_to_first_ack(peer.port, "first", began)
+    time.sleep(3)
+    cpu, at = peer.cpu_s(), time.monotonic()
+    time.sleep(10)
+    return {
+        "first_ack_s": first,
+        "idle_mb": peer.rss_mb(),
+        "idle_cpu_percent": 100 * (peer.cpu_s() - cpu) / (time.monotonic() - at),
+    }
+
+
+def after_kill(peer: Peer, run: int) -> Figures:
+    """SIGKILL with nearly one 1 GB segment of batches of one 1 kB record; then the first acknowledgement."""
+    import signal
+
+    kperf(
+        "produce",
+        peer.address,
+        "big",
+        "900000",
+        "1000",
+        "batch.num.messages=1",
+        "linger.ms=5",
+        "max.in.flight=100",
+    )
+    time.sleep(2)
+    peer.stop(signal.SIGKILL)
+    began = time.monotonic()
+    peer.start()
+    return {"first_ack_s": seconds_to_first_ack(peer.port, "big", began)}
+
+
+def many_partitions(peer: Peer, count: int) -> Figures:
+    """A clean stop and a start with `count` partitions that all hold data."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": peer.address})
+    admin.create_topics([NewTopic("many", count, 1)], request_timeout=300)["many"].result(300)
+    _fill(peer, "many", count)
+    stopped = peer.stop()
+    began = time.monotonic()
+    peer.start()
+    return {"first_ack_s": seconds_to_first_ack(peer.port, "many", began, 300), "stop_s": stopped}
+
+
+def _fill(peer: Peer, topic: str, partitions: int) -> None:
+    client = RawClient(peer.port, timeout=60)
+    for partition in range(partitions):
+        code = client.produce(topic, partition=partition)
+        if code:
+            raise RuntimeError(f"{topic}-{partition}: error {code}")
+    client.close()
+
+
+def crowd(peer: Peer, run: int) -> Figures:
+    """1,000 connections that produce once a second while 200 consumers in 20 groups read."""
+    done = subprocess.run(
+        [sys.executable, str(HERE / "crowd.py"), peer.address, "--seconds", "20"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
+def warm_memory(megabytes: int) -> None:
+    """Touch memory once: a fresh virtual machine hands out its first gigabytes slowly."""
+    scratch = Path(os.environ.get("TMPDIR", "/tmp")) / "leafcuttr-bench-warm"
+    with contextlib.suppress(OSError), scratch.open("wb") as file:
+        chunk = bytes(1 << 20)
+        for _ in range(megabytes):
+            file.write(chunk)
+    scratch.unlink(missing_ok=True)

@@ -1,0 +1,112 @@
+"""The two brokers under test, started and measured the same way."""
+
+import abc
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@dataclass
+class Peer(abc.ABC):
+    """One broker: `start` brings it up on an existing or empty directory, `cpu_s` and `rss_mb` are the broker's own."""
+
+    name: str
+    directory: Path
+    port: int = field(default_factory=free_port)
+    pid: int = 0
+    version: str = ""
+
+    @abc.abstractmethod
+    def start(self, *settings: str) -> None:
+        """Start the process and return at once, or when it listens."""
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_s(self) -> float:
+        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / _TICKS
+
+    def rss_mb(self) -> float:
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE / 1e6
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> float:
+        """End the process; returns the seconds it took."""
+        began = time.monotonic()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, how)
+        while Path(f"/proc/{self.pid}").exists() and time.monotonic() - began < 60:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            time.sleep(0.005)
+        self.pid = 0
+        return time.monotonic() - began
+
+    def wipe(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class LeafCuttr(Peer):
+    """This project, as installed in the interpreter that runs the bench."""
+
+    def start(self, *settings: str) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        options = [
+            f"listeners=PLAINTEXT://127.0.0.1:{self.port}",
+            f"log.dirs={self.directory / 'data'}",
+            *settings,
+        ]
+        with (self.directory / "out.log").open("ab") as out:
+            self.pid = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "leafcuttr",
+                    "serve",
+                    *(word for item in options for word in ("-o", item)),
+                ],
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+            ).pid
+
+
+class Kafka(Peer):
+    """Apache Kafka from Maven Central, by `kafka_peer.py`."""
+
+    def start(self, *settings: str) -> None:
+        if settings:
+            raise ValueError("the Kafka peer takes no settings")
+        command = [sys.executable, str(HERE / "kafka_peer.py"), "start", str(self.directory), str(self.port)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        about = json.loads(done.stdout)
+        self.pid, self.version = about["pid"], about["version"]
+
+
+def wait_listening(peer: Peer, limit: float = 60.0) -> None:
+    began = time.monotonic()
+    while time.monotonic() - began < limit:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", peer.port), 0.5).close()
+            return
+        time.sleep(0.01)
+    raise TimeoutError(f"{peer.name} does not listen; see {peer.directory}/out.log")
