@@ -65,5 +65,4 @@ BROKER_SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "log.roll.ms": (("log.roll.hours", 3_600_000),),
     "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
     "log.flush.interval.ms": (("log.flush.scheduler.interval.ms", 1),),
-    "log.dirs": (("log.dir", 1),),
 }

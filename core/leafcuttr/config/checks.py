@@ -10,7 +10,8 @@ _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+\Z")
 
 def gzip_level(value: Value) -> str | None:
     """-1 (the library's own default) or 1 to 9."""
-    return "Value must be between 1 and 9 or equal to -1" if value == 0 else None
+    allowed = isinstance(value, int) and (value == -1 or 1 <= value <= 9)
+    return None if allowed else "Value must be between 1 and 9 or equal to -1"
 
 
 def not_empty(value: Value) -> str | None:
@@ -19,11 +20,23 @@ def not_empty(value: Value) -> str | None:
 
 
 def throttled_replicas(value: Value) -> str | None:
-    """`*`, `none`, or a list of partition:broker."""
+    """`*`, `none`, or a list of partition:broker. `{name}` in the reason stands for the setting."""
     if not isinstance(value, tuple) or value in ((), ("*",), ("none",)):
         return None
     if all(_REPLICA.match(one.strip()) for one in value):
         return None
     return (
-        "Must be the literal '*' or a list of replicas: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        "{name} must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
+
+
+def host_limits(value: Value) -> str | None:
+    """`host:count` pairs."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    for pair in value.split(","):
+        host, _, count = pair.strip().rpartition(":")
+        if not host or not count.isascii() or not count.isdigit():
+            return f"{pair.strip()!r} is not host:count"
+    return None

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from leafcuttr.config.checks import host_limits
 from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, STRING, Effect, Setting
 
 NONE: Final = Effect.NONE
@@ -59,8 +60,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "The security protocol of each listener name, NAME:PROTOCOL.",
-        dynamic=True,
-        per_broker=True,
     ),
     Setting(
         "listeners",
@@ -70,8 +69,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "The addresses to bind, NAME://host:port; an empty host is every interface, port 0 any free "
             "port. Kafka's own default binds every interface, ours this machine only."
         ),
-        dynamic=True,
-        per_broker=True,
     ),
     Setting(
         "max.connection.creation.rate",
@@ -104,6 +101,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         STRING,
         "",
         "Limits for single addresses, host:count.",
+        check=host_limits,
         dynamic=True,
     ),
     Setting(

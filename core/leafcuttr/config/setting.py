@@ -49,7 +49,14 @@ class Effect(Enum):
 
 
 class BadValueError(ValueError):
-    """A value that its setting does not take. The text is the reason alone, in Kafka's words."""
+    """A value that its setting does not take. The text is the reason alone, in Kafka's words.
+
+    `shown` is what Kafka names as the bad value when that is not the whole text: one element of a list.
+    """
+
+    def __init__(self, reason: str, shown: str | None = None) -> None:
+        super().__init__(reason)
+        self.shown = shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +97,34 @@ class Setting:
         self.validate(value)
         return value
 
+    def refusal(self, text: str, error: BadValueError) -> str:
+        """Kafka's sentence about a text that `parse` refused; a secret stays out of it."""
+        shown = "[hidden]" if self.sensitive else text if error.shown is None else error.shown
+        return f"Invalid value {shown} for configuration {self.name}: {error}"
+
+    def refuses(self, value: Value) -> str | None:
+        """Kafka's sentence, or ours, about a valid value that would be a false promise; None if it is not."""
+        if self.effect is not Effect.REFUSED or value == self.default or value in ("", ()):
+            return None
+        if self.reason.endswith("."):
+            return self.reason
+        return f"Invalid value {render(value)} for configuration {self.name}: {self.reason}"
+
     def validate(self, value: Value) -> None:
         """Check range and choices of a typed value. Raises BadValueError with the reason."""
         if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.check is not None and (reason := self.check(value)) is not None:
+                raise BadValueError(reason, render(value))
             if self.minimum is not None and value < self.minimum:
-                raise BadValueError(f"Value must be at least {self._bound(self.minimum)}")
+                raise BadValueError(f"Value must be at least {self._bound(self.minimum)}", render(value))
             if self.maximum is not None and value > self.maximum:
-                raise BadValueError(f"Value must be no more than {self._bound(self.maximum)}")
+                raise BadValueError(f"Value must be no more than {self._bound(self.maximum)}", render(value))
+            return
         if self.choices:
             self._check_choices(value)
         if self.check is not None and (reason := self.check(value)) is not None:
-            raise BadValueError(reason)
+            shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else None
+            raise BadValueError(reason.format(name=self.name), shown)
 
     def allowed(self) -> str:
         """The values it takes, for a person: `true or false`, `at least 1`, `one of gzip, lz4`."""
@@ -122,7 +146,7 @@ class Setting:
         if isinstance(value, tuple):
             for one in value:
                 if one not in self.choices:
-                    raise BadValueError(f"String must be one of: {', '.join(self.choices)}")
+                    raise BadValueError(f"String must be one of: {', '.join(self.choices)}", one)
         elif isinstance(value, str):
             known = [c.upper() for c in self.choices] if self.ignore_case else self.choices
             if (value.upper() if self.ignore_case else value) not in known:

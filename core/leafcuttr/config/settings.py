@@ -6,14 +6,15 @@ they come in, so that an accessor is one dictionary look-up. Everything here run
 worker threads may read, because a change replaces whole dictionaries and never edits one that is in use.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from itertools import dropwhile
 from typing import NamedTuple
 
 from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, TOPIC
-from leafcuttr.config.setting import BadValueError, Effect, Setting, Value, render
+from leafcuttr.config.setting import BadValueError, Setting, Value, render
 from leafcuttr.config.values import Values
-from leafcuttr.errors import ConfigError, InvalidConfig
+from leafcuttr.errors import ConfigError, InvalidRequest
 
 
 class Source(IntEnum):
@@ -100,9 +101,12 @@ class Settings(Values):
         given = self._given.get(name)
         return given.source if given else "default"
 
-    def synonyms(self, names: Iterable[str]) -> tuple[Synonym, ...]:
-        """Every place that has a value for one of `names`, the one that counts first."""
-        names = tuple(names)
+    def synonyms(self, names: Sequence[str]) -> tuple[Synonym, ...]:
+        """Every place that has a value for one of `names`, the one that counts first.
+
+        As in Kafka what precedes the first place of `names[0]` is left out, so a retention given in hours does
+        not show as a synonym of the one in milliseconds.
+        """
         found = [
             Synonym(name, None if BROKER[name].sensitive else render(layer[name]), source)
             for layer, source in self._layers()
@@ -114,7 +118,7 @@ class Settings(Values):
             for name in names
             if BROKER[name].default is not None
         ]
-        return tuple(found)
+        return tuple(dropwhile(lambda synonym: synonym.name != names[0], found))
 
     # Changing
 
@@ -123,7 +127,7 @@ class Settings(Values):
         self._callbacks.append(callback)
 
     def set_dynamic(self, name: str, text: str, *, cluster: bool = False) -> None:
-        """Change one value while running, for this broker or for the cluster. Raises InvalidConfig."""
+        """Change one value while running, for this broker or for the cluster. Raises InvalidRequest."""
         layer = self._cluster if cluster else self._broker
         self._replace({**layer, name: parse_dynamic(name, text)}, cluster=cluster)
 
@@ -133,8 +137,12 @@ class Settings(Values):
         self._replace({n: v for n, v in layer.items() if n != name}, cluster=cluster)
 
     def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
-        """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidConfig."""
-        self._replace({name: parse_dynamic(name, text) for name, text in texts.items()}, cluster=cluster)
+        """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidRequest.
+
+        A name that no table knows has no effect: Kafka takes and keeps those too.
+        """
+        known = {name: parse_dynamic(name, text) for name, text in texts.items() if name in BROKER}
+        self._replace(known, cluster=cluster)
 
     def dynamic(self, *, cluster: bool = False) -> Mapping[str, Value]:
         """The changes in force for this broker or for the cluster."""
@@ -205,19 +213,18 @@ def _parse_static(setting: Setting, given: Given) -> Value:
     except BadValueError as error:
         allowed = setting.allowed() or str(error)
         raise ConfigError(f"{setting.name}={shown} ({given.source}): allowed is {allowed}") from None
-    if setting.effect is Effect.REFUSED and value != setting.default and value not in ("", ()):
+    if setting.refuses(value) is not None:
         raise ConfigError(f"{setting.name}={shown} ({given.source}): refused, because {setting.reason}")
     return value
 
 
 def parse_dynamic(name: str, text: str) -> Value:
-    """The typed value of a change made over the wire. Raises InvalidConfig with Kafka's words."""
+    """The typed value of a change made over the wire. Raises InvalidRequest, as Kafka does for brokers."""
     setting = BROKER[name]
     try:
         value = setting.parse(text)
     except BadValueError as error:
-        shown = "[hidden]" if setting.sensitive else text
-        raise InvalidConfig(f"Invalid value {shown} for configuration {name}: {error}") from None
-    if setting.effect is Effect.REFUSED and value != setting.default and value not in ("", ()):
-        raise InvalidConfig(f"Invalid value {render(value)} for configuration {name}: {setting.reason}")
+        raise InvalidRequest(setting.refusal(text, error)) from None
+    if (refusal := setting.refuses(value)) is not None:
+        raise InvalidRequest(refusal)
     return value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leafcuttr.config.catalog import TOPIC
-from leafcuttr.config.setting import BadValueError, Effect, Value, render
+from leafcuttr.config.setting import BadValueError, Value
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import InvalidConfig
 
@@ -74,14 +74,15 @@ class TopicConfig:
 def topic_config(settings: Settings, overrides: Mapping[str, str] | None = None) -> TopicConfig:
     """The effective settings of a topic with these overrides (Kafka's names, texts).
 
-    Raises InvalidConfig as `validate_overrides` does. Topics without overrides share one object.
+    Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. Topics without overrides share one object.
     """
     if not overrides:
         return _default(settings.topic_defaults)
-    values = {
-        **settings.topic_defaults,
-        **{name: validate_override(name, text) for name, text in overrides.items()},
-    }
+    for name in overrides:
+        if name not in TOPIC:
+            raise InvalidConfig(f"Unknown topic config name: {name}")
+    typed = {name: validate_override(name, text) for name, text in overrides.items()}
+    values = {**settings.topic_defaults, **typed}
     _cross_check(values)
     return _build(values)
 
@@ -100,32 +101,26 @@ def stored_topic_config(settings: Settings, overrides: Mapping[str, str]) -> Top
     return _build(values)
 
 
-def validate_override(name: str, text: str | None) -> Value:
+def validate_override(name: str, text: str) -> Value:
     """The typed value of one override. Raises InvalidConfig with Kafka's words."""
     setting = TOPIC.get(name)
     if setting is None:
         raise InvalidConfig(f"Unknown topic config name: {name}")
-    if text is None:
-        raise InvalidConfig(f"Null value not supported for topic configs: {name}")
     try:
         value = setting.parse(text)
     except BadValueError as error:
-        raise InvalidConfig(f"Invalid value {text} for configuration {name}: {error}") from None
-    if setting.effect is Effect.REFUSED and value != setting.default:
-        raise InvalidConfig(f"Invalid value {render(value)} for configuration {name}: {setting.reason}")
+        raise InvalidConfig(setting.refusal(text, error)) from None
+    if (refusal := setting.refuses(value)) is not None:
+        raise InvalidConfig(refusal)
     return value
 
 
 def validate_overrides(settings: Settings, overrides: Mapping[str, str | None]) -> None:
-    """Check a topic's overrides one by one and against each other. Raises InvalidConfig."""
-    for name in overrides:
-        if name not in TOPIC:
-            raise InvalidConfig(f"Unknown topic config name: {name}")
+    """Check the overrides of a new topic, where null is a mistake. Raises InvalidConfig."""
     nulls = [name for name, text in overrides.items() if text is None]
     if nulls:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
-    typed = {name: validate_override(name, text) for name, text in overrides.items()}
-    _cross_check({**settings.topic_defaults, **typed})
+    topic_config(settings, {name: text for name, text in overrides.items() if text is not None})
 
 
 def _cross_check(values: Mapping[str, Any]) -> None:
