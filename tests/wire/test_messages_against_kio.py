@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from support.wire_strategies import every_version, messages
 
 from leafcuttr.wire.api import APIS, Api
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.emit import present_fields
 from leafcuttr.wire.schema import Array, FieldSpec, Kind
+from support.wire_strategies import every_version, messages
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _YEAR_2100_MS = 4_102_444_800_000

@@ -51,9 +51,7 @@ def parse_request_header(buffer: Buffer, at: int, end: int) -> tuple[RequestHead
     return RequestHeader(api_key, api_version, correlation_id, client_id), at
 
 
-def read_client_id(
-    buffer: memoryview, at: int, end: int, *, flexible: bool
-) -> tuple[bytes | None, int]:
+def read_client_id(buffer: memoryview, at: int, end: int, *, flexible: bool) -> tuple[bytes | None, int]:
     """The rest of a request header, from the client id on: (its bytes, position of the body).
 
     For a server that has already looked at key and version and knows most client ids by sight. Raises
@@ -97,12 +95,15 @@ def _skip_tags(buffer: Buffer, at: int, end: int) -> int:
     """Skip a section of tagged fields; none is known in a request header."""
     if at < end and buffer[at] == 0:
         return at + 1
-    view = memoryview(buffer)[:end]
-    count, at = read_unsigned_varint(view, at)
-    for _ in range(count):
-        _, at = read_unsigned_varint(view, at)
-        size, at = read_unsigned_varint(view, at)
-        if size > end - at:
-            raise MalformedMessage(f"RequestHeader at byte {at}: a tagged field exceeds the frame")
-        at += size
+    start, view = at, memoryview(buffer)[:end]
+    try:
+        count, at = read_unsigned_varint(view, at)
+        for _ in range(count):
+            _, at = read_unsigned_varint(view, at)
+            size, at = read_unsigned_varint(view, at)
+            at += size
+    except MalformedMessage as error:
+        raise MalformedMessage(f"RequestHeader at byte {start}: tagged fields: {error}") from None
+    if at > end:
+        raise MalformedMessage(f"RequestHeader at byte {start}: a tagged field exceeds the frame")
     return at

@@ -1,6 +1,6 @@
 """Take members out of a classic group.
 
-0 to 2 name one member.
+Versions 0 to 2 name one member.
 
 Versions:
 - 3: a list of them, static ones by instance id (KIP-345).

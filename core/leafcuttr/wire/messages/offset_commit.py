@@ -1,6 +1,6 @@
 """Store the offsets a group has consumed to.
 
-2 to 4 carry a retention time, which 5 drops (KIP-211).
+Versions 2 to 4 carry a retention time, which 5 drops (KIP-211).
 
 Versions:
 - 6: leader epoch (KIP-320).

@@ -1,7 +1,10 @@
 """Change the finalized levels of features (KIP-584).
 
-Flexible from version 0. 0 says with `allow_downgrade` what 1 says with `upgrade_type`; 1 also adds
-`validate_only` (KIP-778). 2 has no results per feature.
+Flexible from version 0.
+
+Versions:
+- 1: `upgrade_type` in place of `allow_downgrade`; `validate_only` (KIP-778).
+- 2: no results per feature in the answer.
 """
 
 from collections.abc import Sequence
