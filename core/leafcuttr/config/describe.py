@@ -36,8 +36,9 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
     """What was changed for all brokers, and nothing else."""
     found = []
     for name, value in settings.dynamic(cluster=True).items():
-        own = Synonym(name, render(value), Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
-        found.append(_described(BROKER[name], own.value, (own,)))
+        text = None if BROKER[name].sensitive else render(value)
+        own = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        found.append(_described(BROKER[name], text, (own,)))
     return found
 
 

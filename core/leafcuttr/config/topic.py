@@ -74,7 +74,8 @@ class TopicConfig:
 def topic_config(settings: Settings, overrides: Mapping[str, str] | None = None) -> TopicConfig:
     """The effective settings of a topic with these overrides (Kafka's names, texts).
 
-    Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. Topics without overrides share one object.
+    Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. Topics
+    without overrides share one object.
     """
     if not overrides:
         return _default(settings.topic_defaults)

@@ -11,6 +11,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
+from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.fetch_sessions import FetchSessions
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
@@ -34,6 +35,7 @@ class Broker:
     """
 
     settings: Settings
+    dynamic_settings: DynamicSettings
     clock: Clock
     node_id: int
     cluster_id: str
@@ -56,10 +58,13 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
     directory = data_directory(settings)
     logs = LogManager.open(directory, clock=clock, settings=settings, node_id=node_id)
     metadata = MetadataStore.open(directory)
+    dynamic_settings = DynamicSettings(settings, metadata, node_id)
+    dynamic_settings.load()
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)
     topics.load()
     return Broker(
         settings=settings,
+        dynamic_settings=dynamic_settings,
         clock=clock,
         node_id=node_id,
         cluster_id=logs.cluster_id,

@@ -1,0 +1,127 @@
+"""What the four APIs of settings share: kinds of resources, which broker is meant, changes of topics and brokers.
+
+The order of checks and their words are Kafka 4.3's; they were read off a real broker. Nothing here knows how a
+request spells a change: it comes as a function from the present texts of a resource to the new ones.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+from leafcuttr.config.catalog import BROKER
+from leafcuttr.config.topic import topic_config
+from leafcuttr.errors import InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.dynamic_settings import ALL_BROKERS
+
+Edit = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+TWICE: Final = "Each resource must appear at most once."
+
+
+class Resource(IntEnum):
+    """The kinds of things that have settings (org.apache.kafka.common.config.ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_KINDS: Final[frozenset[int]] = frozenset(Resource)
+
+
+def is_known(kind: int) -> bool:
+    return kind in _KINDS
+
+
+def check_node(broker: Broker, name: str) -> None:
+    """Raise InvalidRequest unless `name` is this broker's id. Words of the APIs that change settings."""
+    try:
+        node = int(name)
+    except ValueError:
+        raise InvalidRequest(f"Node id must be an integer, but it is: {name}") from None
+    if node != broker.node_id:
+        raise InvalidRequest(f"Unexpected broker id, expected {broker.node_id}, but received {name}")
+
+
+def check_names(names: Sequence[str], nulls: Iterable[str]) -> None:
+    """Raise InvalidRequest for a setting that is named twice, or has no value where one is needed."""
+    if len(set(names)) != len(names):
+        raise InvalidRequest("Error due to duplicate config keys")
+    missing = list(nulls)
+    if missing:
+        raise InvalidRequest(f"Null value not supported for : {', '.join(missing)}")
+
+
+async def alter(
+    broker: Broker, kind: int, name: str, changed: Sequence[str], edit: Edit, *, validate_only: bool
+) -> None:
+    """Change the settings of a topic or a broker; `changed` are the names that get a value.
+
+    Raises InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition, StorageError.
+    """
+    if kind == Resource.TOPIC:
+        await _alter_topic(broker, name, edit, validate_only=validate_only)
+    elif kind == Resource.BROKER:
+        await _alter_broker(broker, name, changed, edit, validate_only=validate_only)
+    elif kind == Resource.GROUP:
+        if not name:
+            raise InvalidRequest("Default group resources are not allowed.")
+        raise InvalidRequest(
+            "Settings of groups belong to the consumer protocol of KIP-848, which comes in a later version"
+        )
+    elif kind == Resource.CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("Subscription name can't be empty")
+        raise InvalidRequest("Metrics of clients (KIP-714) come in a later version")
+    else:
+        raise InvalidRequest(f"Unknown resource type {kind}")
+
+
+async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: bool) -> None:
+    if not name:
+        raise InvalidRequest("Default topic resources are not allowed.")
+    topic_names.check(name)
+    topic = broker.topics.find(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+    if validate_only:
+        topic_config(broker.settings, edit(topic.overrides))
+    else:
+        await broker.topics.edit_config(name, edit)
+
+
+async def _alter_broker(
+    broker: Broker, name: str, changed: Sequence[str], edit: Edit, *, validate_only: bool
+) -> None:
+    if name:
+        check_node(broker, name)
+    _check_changeable(changed, own=bool(name))
+    dynamic = broker.dynamic_settings
+    scope = dynamic.own_scope if name else ALL_BROKERS
+    if validate_only:
+        dynamic.check(edit(dynamic.texts(scope)))
+    else:
+        await dynamic.edit(scope, edit)
+
+
+def _check_changeable(changed: Sequence[str], *, own: bool) -> None:
+    known = [BROKER[name] for name in changed if name in BROKER]
+    fixed = [setting.name for setting in known if not setting.dynamic]
+    if fixed:
+        raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    keys = [setting.name for setting in known if setting.name.startswith("ssl.")]
+    if keys:
+        raise InvalidRequest(
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"[{', '.join(keys)}]"
+        )
+    single = [] if own else [setting.name for setting in known if setting.per_broker]
+    if single:
+        raise InvalidRequest(
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{', '.join(single)}]"
+        )

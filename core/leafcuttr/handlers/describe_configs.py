@@ -1,0 +1,134 @@
+"""DescribeConfigs, versions 1 to 4.
+
+Version 1 brought sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is flexible. Topics,
+brokers (an empty name: what was changed for all brokers), loggers of this broker, groups and client metrics; a
+group shows the broker's values, client metrics Kafka's defaults, because neither can be changed yet. The
+documentation is ours. A null or empty list of keys asks for all; an unknown key is left out. Secrets have no
+value. One resource of an unknown kind fails the whole request, as in Kafka.
+"""
+
+from typing import Final
+
+from leafcuttr.config.describe import (
+    Described,
+    describe_broker,
+    describe_cluster_default,
+    describe_group,
+    describe_topic,
+)
+from leafcuttr.config.setting import Type
+from leafcuttr.config.settings import Source
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.handlers.broker_loggers import describe_loggers
+from leafcuttr.handlers.config_resources import Resource, is_known
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent "
+    "to an incompatible broker. See the broker logs for more details."
+)
+_CLIENT_METRICS: Final = (
+    Described("interval.ms", "300000", Source.DEFAULT_CONFIG, type=Type.INT),
+    Described("match", "", Source.DEFAULT_CONFIG, type=Type.LIST),
+    Described("metrics", "", Source.DEFAULT_CONFIG, type=Type.LIST),
+)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    malformed = not all(is_known(resource.resource_type) for resource in request.resources)
+    return DescribeConfigsResponse(
+        results=[
+            _failed(resource, InvalidRequest(MALFORMED)) if malformed else _answer(broker, request, resource)
+            for resource in request.resources
+        ]
+    )
+
+
+def _answer(
+    broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    try:
+        settings = _settings_of(broker, resource)
+    except BrokerError as error:
+        return _failed(resource, error)
+    keys = frozenset(resource.configuration_keys or ())
+    return DescribeConfigsResult(
+        error_code=ErrorCode.NONE,
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_config(request, setting) for setting in settings if not keys or setting.name in keys],
+    )
+
+
+def _settings_of(broker: Broker, resource: DescribeConfigsResource) -> list[Described]:
+    name = resource.resource_name
+    match resource.resource_type:
+        case Resource.TOPIC:
+            topic_names.check(name)
+            topic = broker.topics.find(name)
+            if topic is None:
+                raise UnknownTopicOrPartition
+            return describe_topic(broker.settings, topic.overrides, topic.config)
+        case Resource.BROKER if not name:
+            return describe_cluster_default(broker.settings)
+        case Resource.BROKER:
+            _check_broker(broker, name, f"{broker.node_id} or empty string,")
+            return describe_broker(broker.settings)
+        case Resource.BROKER_LOGGER:
+            if not name:
+                raise InvalidRequest("Broker id must not be empty")
+            _check_broker(broker, name, f"{broker.node_id}")
+            return describe_loggers()
+        case Resource.GROUP:
+            if not name:
+                raise InvalidRequest("Group name must not be empty")
+            return describe_group(broker.settings)
+        case _:
+            if not name:
+                raise InvalidRequest("Client metrics subscription name must not be empty")
+            return list(_CLIENT_METRICS)
+
+
+def _check_broker(broker: Broker, name: str, expected: str) -> None:
+    try:
+        node = int(name)
+    except ValueError:
+        raise InvalidRequest(f"Broker id must be an integer, but it is: {name}") from None
+    if node != broker.node_id:
+        raise InvalidRequest(f"Unexpected broker id, expected {expected} but received {name}")
+
+
+def _config(request: DescribeConfigsRequest, setting: Described) -> DescribeConfigsResourceResult:
+    synonyms = setting.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=setting.name,
+        value=setting.value,
+        read_only=setting.read_only,
+        config_source=setting.source,
+        is_sensitive=setting.sensitive,
+        synonyms=[DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in synonyms],
+        config_type=setting.type,
+        documentation=setting.help if request.include_documentation else None,
+    )
+
+
+def _failed(resource: DescribeConfigsResource, error: BrokerError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message or "",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

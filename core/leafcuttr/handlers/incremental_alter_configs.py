@@ -1,0 +1,157 @@
+"""IncrementalAlterConfigs, versions 0 and 1: change single settings, the others stay (KIP-339).
+
+SET, DELETE (back to the default), APPEND and SUBTRACT (lists only). Version 1 is flexible. Topics, brokers (an
+empty name: all brokers) and this broker's loggers (KIP-412); groups and client metrics cannot be changed yet.
+Each resource succeeds or fails by itself and as a whole. `validate_only` checks and changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from functools import partial
+from typing import Final
+
+from leafcuttr.config.catalog import BROKER, TOPIC
+from leafcuttr.config.setting import Setting, Type, render
+from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
+from leafcuttr.handlers import broker_loggers
+from leafcuttr.handlers.config_resources import TWICE, Resource, alter, check_names, check_node
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class Operation(IntEnum):
+    """What is done to a setting (org.apache.kafka.clients.admin.AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_OPERATIONS: Final[frozenset[int]] = frozenset(Operation)
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    responses = []
+    for resource in request.resources:
+        error: BrokerError | None = None
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise InvalidRequest(TWICE)
+            await _change(broker, resource, validate_only=request.validate_only)
+        except BrokerError as caught:
+            error = caught
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error.code if error else 0,
+                error_message=error.message if error else None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+    kind, configs = resource.resource_type, resource.configs
+    nulls = [c.name for c in configs if c.config_operation != Operation.DELETE and c.value is None]
+    check_names([config.name for config in configs], nulls)
+    for config in configs:
+        if config.config_operation not in _OPERATIONS:
+            raise InvalidRequest(f"Unknown operations type {config.config_operation}")
+    if kind == Resource.BROKER_LOGGER:
+        _change_loggers(broker, resource, validate_only=validate_only)
+        return
+    await alter(
+        broker,
+        kind,
+        resource.resource_name,
+        [config.name for config in configs if config.config_operation != Operation.DELETE],
+        partial(_edited, BROKER if kind == Resource.BROKER else TOPIC, broker, configs),
+        validate_only=validate_only,
+    )
+
+
+def _edited(
+    table: Mapping[str, Setting],
+    broker: Broker,
+    configs: Sequence[AlterableConfig],
+    present: Mapping[str, str],
+) -> Mapping[str, str]:
+    """The texts of a resource after the changes. Raises InvalidConfig for a list operation on anything else."""
+    texts = dict(present)
+    for config in configs:
+        match config.config_operation:
+            case Operation.DELETE:
+                texts.pop(config.name, None)
+            case Operation.SET:
+                texts[config.name] = config.value or ""
+            case _:
+                texts[config.name] = _list_changed(table, broker, texts, config)
+    return texts
+
+
+def _list_changed(
+    table: Mapping[str, Setting], broker: Broker, texts: Mapping[str, str], config: AlterableConfig
+) -> str:
+    setting = table.get(config.name)
+    append = config.config_operation == Operation.APPEND
+    if setting is None or setting.type is not Type.LIST:
+        if table is BROKER:
+            word = "append" if append else "subtract"
+            raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
+        word = "APPEND" if append else "SUBTRACT"
+        raise InvalidConfig(f"Can't {word} to key {config.name} because its type is not LIST.")
+    if config.name in texts:
+        present = texts[config.name]
+    else:
+        settings = broker.settings
+        value = settings.value(config.name) if table is BROKER else settings.topic_default(config.name)
+        present = render(value) or ""
+    elements = [one.strip() for one in present.split(",") if one.strip()]
+    given = [one.strip() for one in (config.value or "").split(",") if one.strip()]
+    if append:
+        elements += [one for one in given if one not in elements]
+    else:
+        elements = [one for one in elements if one not in given]
+    return ",".join(elements)
+
+
+def _change_loggers(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+    _check_own_loggers(broker, resource.resource_name)
+    for config in resource.configs:
+        match config.config_operation:
+            case Operation.SET:
+                broker_loggers.check_level(config.name, config.value or "")
+            case Operation.DELETE:
+                broker_loggers.check_unset(config.name)
+            case operation:
+                name = Operation(operation).name
+                raise InvalidRequest(f"{name} operation is not allowed for the BROKER_LOGGER resource")
+    if validate_only:
+        return
+    for config in resource.configs:
+        if config.config_operation == Operation.SET:
+            broker_loggers.set_level(config.name, config.value or "")
+        else:
+            broker_loggers.unset_level(config.name)
+
+
+def _check_own_loggers(broker: Broker, name: str) -> None:
+    try:
+        check_node(broker, name)
+    except InvalidRequest as error:
+        if "must be" in str(error):
+            raise
+        raise InvalidRequest(f"Unexpected node id. Expected {broker.node_id}, but received {name}") from None

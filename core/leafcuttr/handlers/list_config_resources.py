@@ -1,0 +1,43 @@
+"""ListConfigResources, versions 0 and 1: what has settings that can be described (KIP-1142).
+
+Version 0, once ListClientMetricsResources (KIP-714), asks for client metrics only, and there are none. Version 1
+asks for kinds; none means all. A kind that does not exist makes the whole answer UNSUPPORTED_VERSION. Groups show
+only where they override something, which they cannot do yet.
+"""
+
+from collections.abc import Iterable
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.config_resources import Resource, is_known
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    if context.api_version == 0:
+        return ListConfigResourcesResponse()
+    if not all(is_known(kind) for kind in request.resource_types):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    kinds = frozenset(request.resource_types) or frozenset(Resource)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in sorted(kinds)
+            for name in _names(broker, kind)
+        ]
+    )
+
+
+def _names(broker: Broker, kind: int) -> Iterable[str]:
+    if kind == Resource.TOPIC:
+        return broker.topics.by_name
+    if kind in (Resource.BROKER, Resource.BROKER_LOGGER):
+        return (str(broker.node_id),)
+    return ()
