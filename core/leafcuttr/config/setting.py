@@ -18,6 +18,7 @@ LONG_MAX: Final = 2**63 - 1
 DOUBLE_MAX: Final = 1.7976931348623157e308
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\Z")
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -178,10 +179,9 @@ def _read(kind: Type, text: str) -> Value:
             raise BadValueError(f"Not a number of type {kind.name}")
         return number
     if kind is Type.DOUBLE:
-        try:
-            return float(text)
-        except ValueError:
-            raise BadValueError(f"Not a number of type {kind.name}") from None
+        if _DECIMAL.match(text) is None:
+            raise BadValueError(f"Not a number of type {kind.name}")
+        return float(text)
     if kind is Type.LIST:
         return tuple(_COMMA.split(text)) if text else ()
     return text

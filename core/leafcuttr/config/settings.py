@@ -211,8 +211,10 @@ def _parse_static(setting: Setting, given: Given) -> Value:
     try:
         value = setting.parse(given.text)
     except BadValueError as error:
-        allowed = setting.allowed() or str(error)
-        raise ConfigError(f"{setting.name}={shown} ({given.source}): allowed is {allowed}") from None
+        # Where a check of its own refused the value, a range would not say why.
+        allowed = "" if setting.check else setting.allowed()
+        why = f"allowed is {allowed}" if allowed else str(error).format(name=setting.name)
+        raise ConfigError(f"{setting.name}={shown} ({given.source}): {why}") from None
     if setting.refuses(value) is not None:
         raise ConfigError(f"{setting.name}={shown} ({given.source}): refused, because {setting.reason}")
     return value

@@ -1,0 +1,117 @@
+"""The reference page of settings, written from the tables: `python -m leafcuttr.config.reference`.
+
+A test compares the committed page with what this writes. Nothing else imports it.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from leafcuttr.config.catalog import ALIASES, THEMES
+from leafcuttr.config.group_resource_settings import SETTINGS as GROUP_SETTINGS
+from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, Effect, Setting, Type, render
+from leafcuttr.config.topic_settings import SETTINGS as TOPIC_SETTINGS
+
+_HEAD: Final = """\
+# Settings
+
+<!-- Written by `python -m leafcuttr.config.reference`; a test fails when this page and the tables differ. -->
+
+The names, types, defaults and ranges are those of Apache Kafka 4.3. They come from a `server.properties` file, from
+the environment (`KAFKA_LOG_RETENTION_MS` is `log.retention.ms`: `_` is `.`, `__` is `_`, `___` is `-`) and from
+`-o key=value`; the later of these wins. A value that is not allowed stops the start with one line. A name that is
+not here prints a warning with the nearest one that is.
+
+*Changes while running* says who may change a setting with Kafka's own tools: `yes` for one broker or for all,
+`this broker` for one broker only, `no` at the start only. *Effect* says what a value does here: `honoured`,
+`accepted without effect`, or `refused`, which means that any value but the default stops the start (for a topic:
+is refused).
+
+Where a default is not Kafka's, the text says so.
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    yield "## Topics\n"
+    yield (
+        "Every topic may override these; without an override it has the value of the broker setting that is named "
+        "with it, the first that has one.\n"
+    )
+    yield from _table(TOPIC_SETTINGS, of_topic=True)
+    for theme, settings in THEMES:
+        yield f"## {theme}\n"
+        yield from _table(settings, of_topic=False)
+    yield "## Groups of the newer protocols\n"
+    yield "Shown for every group, at the broker's value; they cannot be changed yet.\n"
+    yield from _table(GROUP_SETTINGS, of_topic=True)
+    yield "## Other names\n"
+    yield "These names are taken for the ones beside them.\n"
+    yield "| name | stands for |"
+    yield "|---|---|"
+    for alias, name in ALIASES.items():
+        yield f"| `{alias}` | `{name}` |"
+
+
+def _table(settings: tuple[Setting, ...], *, of_topic: bool) -> Iterator[str]:
+    last = "broker setting" if of_topic else "changes while running"
+    yield f"| setting | type | default | allowed | {last} | what it does | effect |"
+    yield "|---|---|---|---|---|---|---|"
+    for setting in settings:
+        where = _synonyms(setting) if of_topic else _changes(setting)
+        cells = (_name(setting), _type(setting), _default(setting), _allowed(setting), where)
+        yield "| " + " | ".join((*cells, _cell(setting.help), _effect(setting))) + " |"
+    yield ""
+
+
+def _name(setting: Setting) -> str:
+    return f"`{setting.name}`"
+
+
+def _type(setting: Setting) -> str:
+    kind = setting.type.name.lower()
+    return f"{kind}, {setting.unit}" if setting.unit else kind
+
+
+def _default(setting: Setting) -> str:
+    if setting.default is None:
+        return "none"
+    if setting.default in (LONG_MAX, DOUBLE_MAX) and setting.default is not True:
+        return "no limit"
+    return f"`{render(setting.default)}`" if setting.default not in ("", ()) else "empty"
+
+
+def _allowed(setting: Setting) -> str:
+    numbers = (Type.INT, Type.SHORT, Type.LONG, Type.DOUBLE)
+    if setting.type is Type.BOOLEAN or (setting.type in numbers and setting.minimum is None):
+        return ""
+    return _cell(setting.allowed())
+
+
+def _changes(setting: Setting) -> str:
+    if not setting.dynamic:
+        return "no"
+    return "this broker" if setting.per_broker else "yes"
+
+
+def _synonyms(setting: Setting) -> str:
+    return ", ".join(f"`{name}`" for name, _ in setting.synonyms)
+
+
+def _effect(setting: Setting) -> str:
+    if setting.effect is Effect.HONOURED:
+        return "honoured"
+    return f"{setting.effect.value}: {_cell(setting.reason).rstrip('.')}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
