@@ -2,8 +2,8 @@
 
     answer = await ask(MetadataRequest(topics=None), 12)
 
-The request goes through the codec in that version and so does the answer: a handler sees the defaults of what the
-version lacks, and a test sees what a client of that version would.
+The request goes through the codec in that version and so does the answer: a handler sees the defaults of what
+the version lacks, and a test sees what a client of that version would.
 """
 
 import importlib
@@ -53,7 +53,8 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def open_test_broker(tmp_path: Path, clock: HandClock) -> Iterator[Callable[..., Broker]]:
-    """Open a broker with these settings (a dict of Kafka's names) on the test's directory; closes it at the end.
+    """Open a broker with these settings (a dict of Kafka's names) on the test's directory; closes it at the
+    end.
 
     Calling it again closes the one before, cleanly: a restart.
     """
@@ -97,10 +98,10 @@ def ask_of() -> Callable[[Broker], Ask]:
 
 def asker(broker: Broker) -> Ask:
     async def ask(
-        request: Any, version: int, *, listener: Listener = LISTENER, client_id: str = "test", **known: Any
+        request: Any, version: int, *, listener: Listener = LISTENER, client_id: str = "test"
     ) -> Any:
         module = type(request).__module__.rpartition(".")[2]
-        context = RequestContext(listener=listener, peer="127.0.0.1", connection_id=1, **known)
+        context = RequestContext(listener=listener, peer="127.0.0.1", connection_id=1)
         context.api_version = version
         context.client_id = client_id
         handle = importlib.import_module(f"leafcuttr.handlers.{module}").handle

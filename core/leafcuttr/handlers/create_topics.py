@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from leafcuttr.config.catalog import TOPIC
-from leafcuttr.config.setting import render
-from leafcuttr.config.settings import Settings, Source
-from leafcuttr.config.topic import validate_overrides
+from leafcuttr.config.describe import describe_topic
+from leafcuttr.config.settings import Settings
+from leafcuttr.config.topic import topic_config, validate_overrides
 from leafcuttr.errors import (
     BrokerError,
     ErrorCode,
@@ -146,12 +145,14 @@ def _check_assignments(node_id: int, topic: CreatableTopic) -> None:
 
 def _effective(settings: Settings, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     """Every setting of the new topic, in order of name, with where its value comes from."""
-    described = []
-    for name, setting in sorted(TOPIC.items()):
-        value, source = overrides.get(name), Source.DYNAMIC_TOPIC_CONFIG
-        if value is None:
-            value = render(settings.topic_default(name))
-            elsewhere = settings.synonyms(synonym for synonym, _ in setting.synonyms)
-            source = elsewhere[0].source if elsewhere else Source.DEFAULT_CONFIG
-        described.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
-    return described
+    described = describe_topic(settings, overrides, topic_config(settings, overrides))
+    return [
+        CreatableTopicConfigs(
+            name=setting.name,
+            value=setting.value,
+            read_only=setting.read_only,
+            config_source=setting.source,
+            is_sensitive=setting.sensitive,
+        )
+        for setting in sorted(described, key=lambda setting: setting.name)
+    ]

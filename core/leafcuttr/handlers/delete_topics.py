@@ -34,12 +34,18 @@ async def handle(
     if request.timeout_ms <= 0:
         return _all(asked, ErrorCode.REQUEST_TIMED_OUT)
     refused, ids, names = _sort(asked)
-    results = [
-        *refused,
-        *[await _delete_by_id(broker, topic_id) for topic_id in _unlike(ids, names, broker, refused)],
-        *[await _delete_by_name(broker, name) for name in names],
-    ]
-    return DeleteTopicsResponse(responses=results)
+    responses = list(refused)
+    for topic_id in ids:
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is not None and topic.name in names:
+            names.remove(topic.name)
+            message = "The provided topic name maps to an ID that was already supplied."
+            responses.append(_invalid(topic.name, topic_id, message))
+        else:
+            responses.append(await _delete_by_id(broker, topic_id))
+    for name in names:
+        responses.append(await _delete_by_name(broker, name))
+    return DeleteTopicsResponse(responses=responses)
 
 
 def _all(asked: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:
@@ -81,22 +87,6 @@ def _sort(asked: Iterable[DeleteTopicState]) -> tuple[list[DeletableTopicResult]
         [each for each, times in ids.items() if times == 1],
         [each for each, times in names.items() if times == 1],
     )
-
-
-def _unlike(
-    ids: Iterable[bytes], names: list[str], broker: Broker, refused: list[DeletableTopicResult]
-) -> list[bytes]:
-    """The ids whose topic is not also there by name; the others are refused and their names taken out."""
-    left = []
-    for topic_id in ids:
-        topic = broker.topics.by_id.get(topic_id)
-        if topic is not None and topic.name in names:
-            names.remove(topic.name)
-            message = "The provided topic name maps to an ID that was already supplied."
-            refused.append(_invalid(topic.name, topic_id, message))
-        else:
-            left.append(topic_id)
-    return left
 
 
 async def _delete_by_id(broker: Broker, topic_id: bytes) -> DeletableTopicResult:

@@ -1,0 +1,366 @@
+"""Topics on a real log manager and a real metadata file: created, found, deleted, enlarged, configured,
+reopened."""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from leafcuttr.log.manager import LogManager, LogSpec
+from trio.testing import wait_all_tasks_blocked
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import (
+    BrokerError,
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from leafcuttr.state.clock import SystemClock
+from leafcuttr.state.metadata import MetadataStore
+from leafcuttr.state.topics import ZERO_ID, Topic, Topics, new_topic_id
+from leafcuttr_sdk import TopicPartition
+
+
+class House:
+    """The parts that topics stand on, opened together on one directory."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self.directory = directory
+        self.settings = Settings({"log.dirs": str(directory), "node.id": "1", **given})
+        self._open()
+
+    def _open(self) -> None:
+        clock = SystemClock()
+        self.logs = LogManager.open(self.directory, clock=clock, settings=self.settings, node_id=1)
+        self.metadata = MetadataStore.open(self.directory)
+        self.topics = Topics(
+            settings=self.settings, metadata=self.metadata, logs=self.logs, clock=clock, node_id=1
+        )
+        self.topics.load()
+
+    def close(self) -> None:
+        self.logs.close()
+        self.metadata.close()
+
+    def reopen(self) -> Topics:
+        self.close()
+        self._open()
+        return self.topics
+
+    def folders(self) -> list[str]:
+        return sorted(path.name for path in self.directory.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path / "data", num_partitions="2", offsets_topic_num_partitions="3")
+    yield house
+    house.close()
+
+
+async def test_a_created_topic_is_found_and_survives_a_restart(house: House) -> None:
+    topic = await house.topics.create("orders", 3, {"retention.ms": "1000"})
+
+    assert house.topics.find("orders") is topic
+    assert house.topics.by_id[topic.id] is topic
+    assert [part.index for part in topic.partitions] == [0, 1, 2]
+    assert topic.config.retention_ms == 1000
+    assert not topic.internal
+    assert house.topics.partition(TopicPartition("orders", 2)).log.config is topic.config
+    assert house.folders() == ["orders-0", "orders-1", "orders-2"]
+
+    again = house.reopen().by_name["orders"]
+    assert (again.id, len(again.partitions), dict(again.overrides)) == (topic.id, 3, {"retention.ms": "1000"})
+    assert again.partitions[1].log.config.retention_ms == 1000
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+async def test_a_partition_that_is_not_there(house: House, index: int) -> None:
+    await house.topics.create("orders", 1, {})
+    with pytest.raises(UnknownTopicOrPartition):
+        house.topics.partition(TopicPartition("orders", index))
+    with pytest.raises(UnknownTopicOrPartition):
+        house.topics.partition(TopicPartition("missing", 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "overrides", "error"),
+    [
+        ("bad name", 1, {}, InvalidTopic),
+        ("orders", 1, {}, TopicAlreadyExists),
+        ("a_b", 1, {}, InvalidTopic),
+        ("new", 0, {}, InvalidPartitions),
+        ("new", 1, {"retention.ms": "soon"}, InvalidConfig),
+        ("new", 1, {"no.such.setting": "1"}, InvalidConfig),
+    ],
+)
+async def test_a_refused_creation_leaves_nothing(
+    house: House, name: str, partitions: int, overrides: dict[str, str], error: type[BrokerError]
+) -> None:
+    await house.topics.create("orders", 1, {})
+    await house.topics.create("a.b", 1, {})
+    with pytest.raises(error):
+        await house.topics.create(name, partitions, overrides)
+    assert sorted(house.topics.by_name) == ["a.b", "orders"]
+    assert house.folders() == ["a.b-0", "orders-0"]
+    assert sorted(house.reopen().by_name) == ["a.b", "orders"]
+
+
+@pytest.mark.parametrize("names", [["orders"] * 5, ["a.b", "a_b", "a.b", "a_b"]])
+async def test_of_creations_at_once_one_wins(house: House, names: list[str]) -> None:
+    won: list[Topic] = []
+    refused: list[BrokerError] = []
+
+    async def create(name: str) -> None:
+        try:
+            won.append(await house.topics.create(name, 2, {}))
+        except BrokerError as error:
+            refused.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(create, name)
+
+    assert list(house.topics.by_name.values()) == won
+    assert len(won) == 1
+    assert len(refused) == len(names) - 1
+    assert not house.topics._turns
+
+
+async def test_a_deleted_topic_is_gone_and_its_name_is_free(house: House) -> None:
+    first = await house.topics.create("orders", 2, {})
+    told: list[Topic] = []
+    house.topics.on_deleted.append(told.append)
+
+    await house.topics.delete("orders")
+
+    assert told == [first]
+    assert house.topics.find("orders") is None
+    assert first.id not in house.topics.by_id
+    assert "orders-0" not in house.folders()
+    second = await house.topics.create("orders", 1, {})
+    assert second.id != first.id
+    assert [topic.id for topic in house.reopen().by_name.values()] == [second.id]
+
+
+async def test_a_deletion_frees_the_names_that_collided(house: House) -> None:
+    await house.topics.create("a.b", 1, {})
+    await house.topics.delete("a.b")
+    await house.topics.create("a_b", 1, {})
+
+
+async def test_deleting_what_is_not_there(house: House) -> None:
+    await house.topics.create("orders", 1, {})
+    with pytest.raises(UnknownTopicOrPartition):
+        await house.topics.delete("missing")
+    with pytest.raises(UnknownTopicId):
+        await house.topics.delete("orders", topic_id=new_topic_id())
+    assert "orders" in house.topics.by_name
+
+
+async def test_a_topic_grows(house: House) -> None:
+    topic = await house.topics.create("orders", 1, {"retention.ms": "5"})
+    await house.topics.add_partitions("orders", 4)
+    assert [part.index for part in topic.partitions] == [0, 1, 2, 3]
+    assert topic.partitions[3].log.config is topic.config
+    assert len(house.reopen().by_name["orders"].partitions) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        (2, "Topic already has 2 partition(s)."),
+        (1, "The topic orders currently has 2 partition(s); 1 would not be an increase."),
+    ],
+)
+async def test_a_topic_does_not_shrink(house: House, count: int, message: str) -> None:
+    await house.topics.create("orders", 2, {})
+    with pytest.raises(InvalidPartitions) as refused:
+        await house.topics.add_partitions("orders", count)
+    assert refused.value.message == message
+
+
+async def test_a_changed_setting_reaches_every_log_and_survives(house: House) -> None:
+    topic = await house.topics.create("orders", 2, {"retention.ms": "1000", "segment.bytes": "2000000"})
+    await house.topics.alter_config("orders", {"retention.ms": "77", "segment.bytes": None})
+    assert dict(topic.overrides) == {"retention.ms": "77"}
+    assert [part.log.config.retention_ms for part in topic.partitions] == [77, 77]
+    assert topic.config.segment_bytes == house.settings.int("log.segment.bytes")
+    assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "77"}
+
+
+async def test_a_refused_setting_changes_nothing(house: House) -> None:
+    topic = await house.topics.create("orders", 1, {"retention.ms": "1000"})
+    config = topic.config
+    with pytest.raises(InvalidConfig):
+        await house.topics.alter_config("orders", {"retention.ms": "77", "cleanup.policy": "burn"})
+    assert topic.config is config
+    assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "1000"}
+
+
+async def test_edits_at_once_build_on_each_other(house: House) -> None:
+    topic = await house.topics.create("orders", 1, {"retention.ms": "0"})
+
+    async def count_up() -> None:
+        await house.topics.edit_config(
+            "orders", lambda now: {"retention.ms": str(int(now["retention.ms"]) + 1)}
+        )
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(count_up)
+
+    assert topic.config.retention_ms == 8
+
+
+async def test_a_change_of_the_brokers_default_reaches_topics_without_their_own(house: House) -> None:
+    own = await house.topics.create("own", 1, {"retention.ms": "1000"})
+    plain = await house.topics.create("plain", 2, {})
+    house.settings.set_dynamic("log.retention.ms", "55", cluster=True)
+    assert own.partitions[0].log.config.retention_ms == 1000
+    assert [part.log.config.retention_ms for part in plain.partitions] == [55, 55]
+    later = await house.topics.create("later", 1, {})
+    assert later.config.retention_ms == 55
+
+
+async def test_ensure_creates_once_with_the_brokers_defaults(house: House) -> None:
+    found: list[Topic] = []
+
+    async def ensure() -> None:
+        found.append(await house.topics.ensure("orders"))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(ensure)
+
+    assert len(set(map(id, found))) == 1
+    assert len(found[0].partitions) == 2
+    with pytest.raises(InvalidTopic):
+        await house.topics.ensure("bad name")
+
+
+async def test_internal_topics_have_their_own_shape(house: House) -> None:
+    topic = await house.topics.ensure("__consumer_offsets")
+    assert topic.internal
+    assert len(topic.partitions) == 3
+    assert topic.config.compact
+    assert topic.config.segment_bytes == house.settings.int("offsets.topic.segment.bytes")
+
+
+async def test_a_cancelled_creation_leaves_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = trio.CancelScope()
+    prepare = LogManager.prepare
+
+    def prepare_and_cancel(logs: LogManager, spec: LogSpec) -> None:
+        prepare(logs, spec)
+        if spec.topic_partition.partition == 100:
+            trio.from_thread.run_sync(scope.cancel)
+
+    monkeypatch.setattr(LogManager, "prepare", prepare_and_cancel)
+    with scope:
+        await house.topics.create("orders", 300, {})
+
+    assert scope.cancelled_caught
+    assert house.topics.by_name == {}
+    assert house.metadata.topics() == []
+    assert house.folders() == []
+    await house.topics.create("orders", 1, {})
+
+
+async def test_others_run_while_many_partitions_come_and_go(house: House) -> None:
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        await house.topics.create("orders", 1000, {})
+        created, turns = turns, 0
+        await house.topics.delete("orders")
+        nursery.cancel_scope.cancel()
+
+    assert created > 20
+    assert turns > 10
+
+
+async def test_a_reader_waits_for_no_creation(house: House) -> None:
+    """While a topic is made, others are found and created."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(house.topics.create, "big", 200, {})
+        await wait_all_tasks_blocked()
+        await house.topics.create("small", 1, {})
+        assert house.topics.find("small") is not None
+    assert house.topics.find("big") is not None
+
+
+def test_topic_ids_suit_a_command_line() -> None:
+    ids = [new_topic_id() for _ in range(2000)]
+    assert not any(base64.urlsafe_b64encode(each).startswith(b"-") for each in ids)
+    assert len(set(ids)) == len(ids)
+    assert ZERO_ID not in ids
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import trio
+from leafcuttr.config.settings import Settings
+from leafcuttr.log.manager import LogManager
+from leafcuttr.state.clock import SystemClock
+from leafcuttr.state.metadata import MetadataStore
+from leafcuttr.state.topics import Topics
+
+directory, clock = Path(sys.argv[1]), SystemClock()
+settings = Settings({"log.dirs": str(directory), "node.id": "1"})
+logs = LogManager.open(directory, clock=clock, settings=settings, node_id=1)
+topics = Topics(settings=settings, metadata=MetadataStore.open(directory), logs=logs, clock=clock, node_id=1)
+topics.load()
+
+async def main():
+    await topics.create("orders", 3, {})
+    await topics.delete("orders")
+
+trio.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "left"),
+    [
+        ("topic-create.folders", []),
+        ("metadata.committed", ["orders"]),
+        ("topic-delete.committed", []),
+        ("topic-delete.renamed", []),
+    ],
+)
+async def test_a_kill_leaves_the_topic_whole_or_gone(tmp_path: Path, point: str, left: list[str]) -> None:
+    directory = tmp_path / "data"
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(directory)],
+        env={**os.environ, "LEAFCUTTR_CRASH_POINT": point},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+
+    house = House(directory)
+    assert list(house.topics.by_name) == left
+    if left:
+        assert all(part.log.offline is None for part in house.topics.by_name["orders"].partitions)
+        await house.topics.delete("orders")
+    again = await house.topics.create("orders", 3, {})
+    assert [part.log.log_end_offset for part in again.partitions] == [0, 0, 0]
+    house.close()
