@@ -1,0 +1,314 @@
+"""Checks one segment: its log file batch by batch, and in step with it the entries of its two indexes.
+
+What is checked is what a reader relies on, so that a segment which passes can be served. What a finding means for
+the data directory, and everything outside the segment's own files, belongs to `leafcuttr.log.verify`.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+from leafcuttr.log.files import OpenFile
+from leafcuttr.log.index import OffsetIndex, TimeIndex
+from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.wire.batch import HEADER_SIZE, MIN_LENGTH, BatchHeader, parse
+from leafcuttr.wire.errors import WireError
+
+_TRANSACTION: Final = Struct(
+    ">hqqqq"
+)  # .txnindex: version, producer id, first offset, last offset, last stable offset
+
+
+class Severity(StrEnum):
+    """A note is a state that the broker knows how to leave; a problem is damage."""
+
+    PROBLEM = "problem"
+    NOTE = "note"
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be. `position` is a byte of the file, where there is one to name."""
+
+    severity: Severity
+    path: Path
+    position: int | None
+    text: str
+
+    def __str__(self) -> str:
+        at = "" if self.position is None else f" at byte {self.position}"
+        return f"{self.severity}: {self.path}{at}: {self.text}"
+
+
+Report = Callable[[Finding], None]
+
+
+@dataclass(slots=True)
+class SegmentChecked:
+    """What was found in one segment."""
+
+    base_offset: int
+    end_position: int = 0
+    next_offset: int = 0
+    batches: int = 0
+    records: int = 0
+    max_timestamp: int = -1
+    damaged: bool = False
+
+
+class SegmentRules(NamedTuple):
+    """What to expect of a segment. `expected` is the offset after the segment before it (-1: not known)."""
+
+    expected: int
+    gaps: Severity
+    """How bad a hole between two batches is: compaction makes them."""
+    open_tail: int | None
+    """Position from which on a broker that did not stop cleanly may have left half a batch; None for nowhere."""
+    deep: bool
+
+
+class _Holder:
+    """Owns the file in place of a pool: a tool has one open at a time."""
+
+    file: OpenFile | None = None
+
+
+def check_segment(
+    log: Path, base_offset: int, rules: SegmentRules, report: Report, progress: Callable[[int], None]
+) -> SegmentChecked:
+    """Read the whole segment. `progress` gets the bytes read since it was last called. Raises OSError."""
+    found = SegmentChecked(base_offset, next_offset=base_offset)
+    file = OpenFile(str(log), os.O_RDONLY, _Holder())
+    end = os.fstat(file.fd).st_size
+    walks = [
+        _OffsetWalk(log.with_suffix(".index"), base_offset, report),
+        _TimeWalk(log.with_suffix(".timeindex"), base_offset, report),
+    ]
+    expected = base_offset if rules.expected < 0 else max(base_offset, rules.expected)
+    position = told = 0
+    while position < end:
+        try:
+            walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=True)
+            for position, header in walked:
+                if header.base_offset != expected:
+                    _compare(log, position, header, expected, found, rules, report)
+                expected = header.next_offset
+                found.batches += 1
+                found.records += header.count
+                found.max_timestamp = max(found.max_timestamp, header.max_timestamp)
+                for walk in walks:
+                    if walk.due <= position or walk.due_offset <= header.last_offset:
+                        walk.batch(position, header, found.max_timestamp)
+                if rules.deep:
+                    _check_records(
+                        log, position, file.pread(header.size, position, may_block=True), header, report
+                    )
+                if position - told > SCAN_CHUNK:
+                    progress(position - told)
+                    told = position
+                found.end_position = position + header.size
+            position = end
+        except DamagedSegmentError as error:
+            position = _after_damage(log, file, error, end, found, rules, report)
+            expected = found.next_offset = max(expected, _base_offset_at(file, position, end))
+    found.next_offset = expected
+    progress(end - told)
+    for walk in walks:
+        walk.finish(found.end_position, expected, found.damaged or rules.open_tail is not None)
+    _check_transactions(log.with_suffix(".txnindex"), report)
+    return found
+
+
+def _compare(
+    log: Path,
+    position: int,
+    header: BatchHeader,
+    expected: int,
+    found: SegmentChecked,
+    rules: SegmentRules,
+    report: Report,
+) -> None:
+    if header.base_offset < expected:
+        text = f"base offset {header.base_offset} goes back, {expected} is next"
+        report(Finding(Severity.PROBLEM, log, position, text))
+    elif not found.damaged:
+        text = f"offsets {expected} to {header.base_offset - 1} are not there"
+        report(Finding(rules.gaps, log, position, text))
+
+
+def _after_damage(
+    log: Path,
+    file: OpenFile,
+    error: DamagedSegmentError,
+    end: int,
+    found: SegmentChecked,
+    rules: SegmentRules,
+    report: Report,
+) -> int:
+    """Report the damage; return where to go on: behind the batch if its length can be believed, else the end."""
+    at = error.position
+    if rules.open_tail is not None and at >= rules.open_tail:
+        text = f"{error.reason}; the next start cuts the last {end - at} bytes"
+        report(Finding(Severity.NOTE, log, at, text))
+        return end
+    report(Finding(Severity.PROBLEM, log, at, error.reason))
+    found.damaged = True
+    head = file.pread(HEADER_SIZE, at, may_block=True)
+    if len(head) == HEADER_SIZE:
+        header = parse(head)
+        following = at + header.size
+        if header.length >= MIN_LENGTH and _base_offset_at(file, following, end) >= found.base_offset:
+            return following
+    return end
+
+
+def _base_offset_at(file: OpenFile, position: int, end: int) -> int:
+    """The base offset of what looks like a batch there, else -1."""
+    head = file.pread(HEADER_SIZE, position, may_block=True) if position < end else b""
+    if len(head) < HEADER_SIZE:
+        return -1
+    header = parse(head)
+    sound = header.magic == 2 and header.length >= MIN_LENGTH and position + header.size <= end
+    return header.base_offset if sound else -1
+
+
+def _check_records(log: Path, position: int, batch: bytes, header: BatchHeader, report: Report) -> None:
+    from leafcuttr.wire.records import decode_records
+
+    last = header.base_offset - 1
+    try:
+        for record in decode_records(batch):
+            if not last < record.offset <= header.last_offset:
+                text = f"a record has offset {record.offset}, in a batch up to {header.last_offset}, behind {last}"
+                report(Finding(Severity.PROBLEM, log, position, text))
+                return
+            last = record.offset
+    except WireError as error:
+        report(Finding(Severity.PROBLEM, log, position, f"the records cannot be read: {error}"))
+
+
+def _check_transactions(path: Path, report: Report) -> None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    if size % _TRANSACTION.size:
+        report(
+            Finding(Severity.PROBLEM, path, None, f"{size} bytes are not a multiple of {_TRANSACTION.size}")
+        )
+
+
+_NEVER: Final = 1 << 63
+
+
+class _Walk:
+    """The entries of one index, taken as the batches go by. `due` and `due_offset` say when the next one is."""
+
+    entry: Struct
+    name: str
+
+    def __init__(self, path: Path, base_offset: int, report: Report) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.report = report
+        self.due = self.due_offset = _NEVER
+        self.position = 0
+        self.faulty = False
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+            self.fault("the file is missing")
+        used = len(data.rstrip(b"\0"))
+        used += -used % self.entry.size
+        if used < len(data):
+            report(Finding(Severity.NOTE, path, used, f"{len(data) - used} bytes of unused preallocation"))
+        elif len(data) % self.entry.size:
+            self.fault(f"{len(data)} bytes are not a multiple of {self.entry.size}")
+        self.entries = self.entry.iter_unpack(data[: used - used % self.entry.size])
+        self.current: tuple[int, int] | None = None
+        self.advance()
+
+    def fault(self, text: str, severity: Severity = Severity.PROBLEM) -> None:
+        """Report the first fault of the file; the rest usually follows from it."""
+        if not self.faulty:
+            self.report(Finding(severity, self.path, self.position, text))
+        self.faulty = True
+        self.due = self.due_offset = _NEVER
+        self.current = None
+
+    def advance(self) -> None:
+        if self.faulty:
+            return
+        last, following = self.current, next(self.entries, None)
+        if last is not None:
+            self.position += self.entry.size
+        if following is None:
+            self.current, self.due, self.due_offset = None, _NEVER, _NEVER
+            return
+        self.current = (following[0], following[1])
+        if last is not None and (following[0] <= last[0] or following[1] < last[1]):
+            self.fault(f"the entry {self.current} does not ascend after {last}")
+            return
+        self.arm(*self.current)
+
+    def arm(self, first: int, second: int) -> None:
+        """Say when the entry is due."""
+        raise AssertionError("each index has its own")
+
+    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
+        """Judge the entries that are due with this batch, which is the newest of those gone by."""
+        raise AssertionError("each index has its own")
+
+    def finish(self, end: int, next_offset: int, tolerant: bool) -> None:
+        """The log has ended: an entry that is left points to nothing."""
+        if self.current is not None:
+            severity = Severity.NOTE if tolerant else Severity.PROBLEM
+            self.fault(
+                f"the entry {self.current} points behind the end of the log file ({end} bytes)", severity
+            )
+
+
+class _OffsetWalk(_Walk):
+    """Each position is the beginning of a batch, and each offset is not before that batch: a lookup starts there."""
+
+    entry = OffsetIndex.ENTRY
+
+    def arm(self, first: int, second: int) -> None:
+        self.due = second
+
+    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
+        while self.current is not None and self.due <= position:
+            relative, at = self.current
+            if at != position:
+                self.fault(f"offset {self.base_offset + relative} has position {at}, where no batch begins")
+            elif self.base_offset + relative < header.base_offset:
+                self.fault(
+                    f"offset {self.base_offset + relative} has position {at}, "
+                    f"where the batch {header.base_offset} to {header.last_offset} begins"
+                )
+            else:
+                self.advance()
+
+
+class _TimeWalk(_Walk):
+    """Each timestamp is the largest of all batches up to the entry's offset: a search by time starts behind it."""
+
+    entry = TimeIndex.ENTRY
+
+    def arm(self, first: int, second: int) -> None:
+        self.due_offset = self.base_offset + second
+
+    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
+        while self.current is not None and self.due_offset <= header.last_offset:
+            timestamp, relative = self.current
+            if timestamp != max_timestamp:
+                self.fault(
+                    f"says that {timestamp} is the largest timestamp up to offset {self.base_offset + relative}, "
+                    f"but {max_timestamp} is"
+                )
+            else:
+                self.advance()
