@@ -272,10 +272,6 @@ class InvalidProducerEpoch(BrokerError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-class InvalidTxnState(BrokerError):
-    code = ErrorCode.INVALID_TXN_STATE
-
-
 class UnknownProducerId(BrokerError):
     code = ErrorCode.UNKNOWN_PRODUCER_ID
 

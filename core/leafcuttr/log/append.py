@@ -12,10 +12,10 @@ from crc32c import crc32c
 from leafcuttr.errors import (
     CorruptMessage,
     InvalidRecord,
-    InvalidTxnState,
     MessageTooLarge,
     RecordListTooLarge,
     StorageError,
+    TransactionalIdAuthorizationFailed,
 )
 from leafcuttr.log.rules import AppendRules
 from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
@@ -219,7 +219,7 @@ def _refuse(log: "Log", header: BatchHeader) -> None:
     except InvalidBatch as error:
         raise InvalidRecord(str(error)) from None
     if header.is_transactional:
-        raise InvalidTxnState(
+        raise TransactionalIdAuthorizationFailed(
             f"Transactional batches are not accepted in {log.topic_partition}: this broker has no transactions"
         )
 

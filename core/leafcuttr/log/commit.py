@@ -134,11 +134,14 @@ async def _fly(log: "Log") -> None:
             _publish(log, segment, group)
     except OSError as error:
         _fail(log, ticket, error)
+    except BaseException:
+        _fail(log, ticket, OSError("the write was interrupted"))
+        raise
     finally:
         log.flight = log.flying = None
+        if ticket is not None:
+            ticket.finished = True
         landed.set()
-    if ticket is not None:
-        ticket.finished = True
 
 
 def _write(fd: int, views: list[memoryview | bytearray], position: int, size: int, sync: bool) -> None:

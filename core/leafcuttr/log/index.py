@@ -8,7 +8,7 @@ Both ascend in both columns. Entries of the active segment gather in memory and 
 (soft checkpoint, roll, close), so an append costs no system call here. An index is a cache of the log file:
 recovery rebuilds what is missing.
 
-All methods run on one thread; `may_block` False raises NotCached rather than wait for the disk.
+`may_block` False raises NotCached rather than wait for the disk.
 """
 
 import os
@@ -21,104 +21,112 @@ _RUN = 512  # entries read at once when a search has come that near
 
 
 class SparseIndex:
-    """An ascending sequence of fixed-size entries: those on disk, then those still pending."""
+    """An ascending sequence of fixed-size entries: those on disk, then those still pending.
 
-    __slots__ = ("_on_disk", "_pending", "_pool", "file", "path")
+    Lookups may run in another thread than the one that appends and flushes: what is on disk and what is pending
+    change places in one assignment.
+    """
+
+    __slots__ = ("_known", "_pool", "file", "path")
     ENTRY: ClassVar[struct.Struct]
 
-    def __init__(self, path: str, pool: FilePool, *, on_disk: int = -1) -> None:
+    def __init__(self, path: str, pool: FilePool) -> None:
         self.path = path
         self.file: OpenFile | None = None
         self._pool = pool
-        self._on_disk = on_disk
-        self._pending: bytearray | None = None
+        self._known: tuple[int, bytearray] | None = None
+
+    def _entries_known(self) -> tuple[int, bytearray]:
+        """(whole entries in the file, the pending ones)."""
+        known = self._known
+        if known is None:
+            try:
+                on_disk = os.stat(self.path).st_size // self.ENTRY.size  # noqa: PTH116 - no Path for each of 10,000
+            except FileNotFoundError:
+                on_disk = 0
+            known = self._known = on_disk, bytearray()
+        return known
 
     def __len__(self) -> int:
-        return self.on_disk + (len(self._pending) // self.ENTRY.size if self._pending else 0)
-
-    @property
-    def on_disk(self) -> int:
-        """Whole entries in the file."""
-        if self._on_disk < 0:
-            try:
-                self._on_disk = os.stat(self.path).st_size // self.ENTRY.size  # noqa: PTH116 - no Path object per partition
-            except FileNotFoundError:
-                self._on_disk = 0
-        return self._on_disk
+        on_disk, pending = self._entries_known()
+        return on_disk + len(pending) // self.ENTRY.size
 
     def create(self) -> None:
         """Make the empty file; it must not exist. Raises OSError."""
         self._pool.open(self, self.path, create=True)
-        self._on_disk = 0
+        self._known = 0, bytearray()
 
-    def entry(self, number: int, *, may_block: bool = True) -> tuple[Any, ...]:
-        """The entry of that number, 0 the oldest."""
-        size = self.ENTRY.size
-        if number >= self.on_disk:
-            assert self._pending is not None
-            return self.ENTRY.unpack_from(self._pending, (number - self.on_disk) * size)
+    def _entry(self, number: int, known: tuple[int, bytearray], may_block: bool) -> tuple[Any, ...]:
+        size, (on_disk, pending) = self.ENTRY.size, known
+        if number >= on_disk:
+            return self.ENTRY.unpack_from(pending, (number - on_disk) * size)
         data = self._pool.open(self, self.path).pread(size, number * size, may_block=may_block)
         return self.ENTRY.unpack(data)
 
     def last(self, *, may_block: bool = True) -> tuple[Any, ...] | None:
-        count = len(self)
-        return self.entry(count - 1, may_block=may_block) if count else None
+        known = on_disk, pending = self._entries_known()
+        count = on_disk + len(pending) // self.ENTRY.size
+        return self._entry(count - 1, known, may_block) if count else None
 
     def entries(self) -> list[tuple[Any, ...]]:
         """All of them (tests, tools, sanity checks)."""
-        return [self.entry(number) for number in range(len(self))]
+        known = self._entries_known()
+        return [self._entry(number, known, True) for number in range(len(self))]
 
-    def count_at_most(self, column: int, value: int, *, may_block: bool = True) -> int:
-        """How many entries have a `column` of at most `value` (a bisect over disk and memory)."""
-        low, high = 0, len(self)
+    def search(
+        self, column: int, value: int, *, may_block: bool = True
+    ) -> tuple[int, tuple[Any, ...] | None]:
+        """How many entries have a `column` of at most `value`, and the last of these (a bisect)."""
+        known = on_disk, pending = self._entries_known()
         size, unpack = self.ENTRY.size, self.ENTRY.unpack_from
+        low, high = 0, on_disk + len(pending) // size
+        found = None
         while low < high:
-            if high - low <= _RUN and high <= self.on_disk:
+            if high - low <= _RUN and high <= on_disk:
                 run = self._pool.open(self, self.path).pread(
                     (high - low) * size, low * size, may_block=may_block
                 )
-                start = low
-                high = min(high, low + len(run) // size)
+                start, high = low, low + len(run) // size
                 while low < high:
                     middle = (low + high) // 2
-                    if unpack(run, (middle - start) * size)[column] <= value:
-                        low = middle + 1
+                    entry = unpack(run, (middle - start) * size)
+                    if entry[column] <= value:
+                        low, found = middle + 1, entry
                     else:
                         high = middle
-                return low
+                break
             middle = (low + high) // 2
-            if self.entry(middle, may_block=may_block)[column] <= value:
-                low = middle + 1
+            entry = self._entry(middle, known, may_block)
+            if entry[column] <= value:
+                low, found = middle + 1, entry
             else:
                 high = middle
-        return low
+        return low, found
 
     def _append(self, first: int, second: int) -> None:
-        if self._pending is None:
-            self._pending = bytearray()
-        self._pending += self.ENTRY.pack(first, second)
+        pending = self._entries_known()[1]
+        pending += self.ENTRY.pack(first, second)
 
     def flush(self) -> None:
         """Write what is pending. Raises OSError; then everything is pending still."""
-        pending = self._pending
+        on_disk, pending = self._entries_known()
         if not pending:
             return
         file = self._pool.open(self, self.path)
-        at = self.on_disk * self.ENTRY.size
+        data, at = bytes(pending), on_disk * self.ENTRY.size
         written = 0
-        while written < len(pending):
-            written += os.pwrite(file.fd, memoryview(pending)[written:], at + written)
-        self._on_disk += len(pending) // self.ENTRY.size
-        self._pending = None
+        while written < len(data):
+            written += os.pwrite(file.fd, data[written:], at + written)
+        self._known = on_disk + len(data) // self.ENTRY.size, pending[len(data) :]
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries. Raises OSError."""
-        if count < self.on_disk:
+        on_disk, pending = self._entries_known()
+        if count < on_disk:
             os.ftruncate(self._pool.open(self, self.path).fd, count * self.ENTRY.size)
-            self._on_disk = count
-            self._pending = None
-        elif self._pending is not None:
-            del self._pending[(count - self.on_disk) * self.ENTRY.size :]
+            self._known = count, bytearray()
+        else:
+            self._known = on_disk, pending[: (count - on_disk) * self.ENTRY.size]
 
     def sync(self) -> None:
         """Force the file to disk. Blocks: worker thread."""
@@ -139,13 +147,13 @@ class OffsetIndex(SparseIndex):
 
     def position_for(self, relative_offset: int, *, may_block: bool = True) -> int:
         """A position at or before the batch that holds the offset: where a scan for it begins."""
-        count = self.count_at_most(0, relative_offset, may_block=may_block)
-        return int(self.entry(count - 1, may_block=may_block)[1]) if count else 0
+        entry = self.search(0, relative_offset, may_block=may_block)[1]
+        return int(entry[1]) if entry is not None else 0
 
     def boundary_at_most(self, position: int, *, may_block: bool = True) -> int:
         """The largest indexed beginning of a batch that is at most `position`; 0 if none is."""
-        count = self.count_at_most(1, position, may_block=may_block)
-        return int(self.entry(count - 1, may_block=may_block)[1]) if count else 0
+        entry = self.search(1, position, may_block=may_block)[1]
+        return int(entry[1]) if entry is not None else 0
 
 
 class TimeIndex(SparseIndex):
@@ -162,5 +170,5 @@ class TimeIndex(SparseIndex):
 
     def offset_before(self, timestamp: int, *, may_block: bool = True) -> int:
         """Relative offset at or before the first batch that can hold a record of `timestamp` or later."""
-        count = self.count_at_most(0, timestamp - 1, may_block=may_block)
-        return int(self.entry(count - 1, may_block=may_block)[1]) if count else 0
+        entry = self.search(0, timestamp - 1, may_block=may_block)[1]
+        return int(entry[1]) if entry is not None else 0

@@ -216,7 +216,7 @@ class Log:
 
         Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
         a base offset, more or less than one batch, no key where one is due), InvalidTimestamp, MessageTooLarge,
-        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState, StorageError.
+        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, TransactionalIdAuthorizationFailed, StorageError.
         """
         try:
             return stage(self, batch, now_ms=now_ms)

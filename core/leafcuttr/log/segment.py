@@ -250,10 +250,9 @@ class Segment:
 
     def _drop_index_entries(self, position: int) -> None:
         index, times = self.index, self.time_index
-        kept = index.count_at_most(1, position - 1) if position else 0
+        kept, last = index.search(1, position - 1)
         index.truncate(kept)
-        last = index.last()
-        times.truncate(times.count_at_most(1, int(last[0])) if last is not None else 0)
+        times.truncate(times.search(1, int(last[0]))[0] if last is not None else 0)
         self._since_index = 0
 
     def flush_indexes(self) -> None:
