@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from leafcuttr.wire.api import APIS, Api
+from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataValue
+from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitValue
 from leafcuttr.wire.schema import Array, FieldSpec, Kind, declaration, versions
 
 _VERSION = "4.3.1"
 _CACHE = Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache"))
-_JAR = _CACHE / f"kafka-peer-{_VERSION}" / "libs" / f"kafka-clients-{_VERSION}.jar"
+_LIBS = _CACHE / f"kafka-peer-{_VERSION}" / "libs"
+_JAR = _LIBS / f"kafka-clients-{_VERSION}.jar"
+_GROUPS_JAR = _LIBS / f"kafka-group-coordinator-{_VERSION}.jar"
 
 pytestmark = pytest.mark.skipif(not _JAR.exists(), reason=f"no {_JAR}: the parity session fetches it")
 
@@ -36,8 +40,7 @@ def test_a_declaration_equals_kafkas_definition(api: Api, part: str) -> None:
     assert found.versions == versions(definition["validVersions"])
     flexible = definition["flexibleVersions"]
     assert found.flexible == versions("" if flexible == "none" else flexible)
-    shared = {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", [])}
-    _assert_same_fields(cls, definition["fields"], shared, cls.__name__)
+    _assert_same_fields(cls, definition["fields"], _shared(definition), cls.__name__)
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
@@ -51,12 +54,24 @@ def test_the_table_of_apis_agrees_with_the_declarations(api: Api) -> None:
         assert api.first_flexible_version == flexible.first
 
 
+@pytest.mark.parametrize("cls", [OffsetCommitValue, GroupMetadataValue], ids=lambda cls: cls.__name__)
+def test_the_records_of_groups_equal_kafkas_definition(cls: type[Any]) -> None:
+    definition = _definition(cls.__name__, _GROUPS_JAR)
+    assert declaration(cls).versions == versions(definition["validVersions"])
+    assert declaration(cls).flexible == versions(definition["flexibleVersions"])
+    _assert_same_fields(cls, definition["fields"], _shared(definition), cls.__name__)
+
+
 @cache
-def _definition(name: str) -> dict[str, Any]:
-    with zipfile.ZipFile(_JAR) as jar:
+def _definition(name: str, path: Path = _JAR) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as jar:
         text = jar.read(f"common/message/{name}.json").decode()
     found: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     return found
+
+
+def _shared(definition: dict[str, Any]) -> dict[str, Any]:
+    return {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", [])}
 
 
 def _assert_same_fields(

@@ -15,8 +15,9 @@ Versions are written as Kafka writes them: "3+", "1-4", "2", "" for none. Bytes 
 Both decorators make frozen, slotted dataclasses with keyword-only construction. They do it in their own way
 for speed: a frozen dataclass of the standard library pays for `object.__setattr__` at each field. Here each
 class has an open twin with the same slots (its only base); constructors, compiled readers among them, fill an
-object of the twin with plain stores and then turn it into the frozen class by assigning `__class__`. That is
-5 times quicker than `@dataclass(frozen=True)`, and a fifth of its cost at class creation.
+object of the twin with plain stores and then turn it into the frozen class by assigning `__class__`. With 8
+fields that is twice as quick for a caller with keywords, 6 times for a reader, and a class is made in a tenth of the
+time, which counts because most of them are made before the first answer.
 """
 
 import dataclasses
@@ -194,7 +195,7 @@ def _build(cls: type[T], valid: Versions, flexible: Versions) -> type[T]:
         "__repr__": _show,
         "__wire__": Declaration(cls.__name__, open_class, specs, valid, flexible),
     }
-    return type(cls.__name__, (open_class,), members)
+    return cast(type[T], type(cls.__name__, (open_class,), members))
 
 
 def _compile_constructor_and_construct(cls: type[Any], **given: Any) -> Any:

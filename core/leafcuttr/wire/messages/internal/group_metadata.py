@@ -20,7 +20,7 @@ class MemberMetadata:
     group_instance_id: str | None = field(STRING, "3+", nullable="3+", default=None, ignorable=True)
     client_id: str = field(STRING, "0+")
     client_host: str = field(STRING, "0+")
-    rebalance_timeout: int = field(INT32, "1+", ignorable=True)
+    rebalance_timeout: int = field(INT32, "1+", default=-1, ignorable=True)
     session_timeout: int = field(INT32, "0+")
     subscription: bytes = field(BYTES, "0+")
     assignment: bytes = field(BYTES, "0+")
