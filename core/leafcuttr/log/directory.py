@@ -76,6 +76,23 @@ class DataDirectory:
 
 
 @contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep brokers out of an existing directory while a tool works on it; nothing else is touched.
+
+    A directory without a lock file has never been used, and stays without. Raises StartError.
+    """
+    if not (path / LOCK_FILE).exists():
+        yield
+        return
+    with _refusals(path):
+        lock = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
 def _refusals(path: Path) -> Iterator[None]:
     try:
         yield

@@ -1,0 +1,101 @@
+"""What the commands that work on files share: the lock, the topics of a directory, a progress bar, errors as one line.
+
+They need no broker, and all but `--online` refuse a directory that one is using. Exit status of all of them: 0 done
+and nothing wrong, 1 something is wrong with the data, 2 wrong usage or a directory that is in use or unreadable.
+"""
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from leafcuttr.log.verify import KnownTopic
+    from leafcuttr.state.metadata import TopicRecord
+
+Progress = Callable[[int, int], None]
+
+
+def fail(text: object) -> NoReturn:
+    """End the command with one line."""
+    click.echo(f"leafcuttr: {text}", err=True)
+    sys.exit(2)
+
+
+@contextlib.contextmanager
+def unused(directory: Path) -> Iterator[None]:
+    """Hold the directory against brokers; ends the command if one has it."""
+    from leafcuttr.errors import StartError
+    from leafcuttr.log.directory import locked
+
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(directory))
+        except StartError as error:
+            fail(error)
+        yield
+
+
+def stored_topics(directory: Path) -> "list[TopicRecord] | None":
+    """The topics that the metadata names; None without metadata.
+
+    Reads a copy, because opening SQLite's file may write to it. Raises StartError if it cannot be used.
+    """
+    from leafcuttr.errors import StartError
+    from leafcuttr.state.metadata import FILE_NAME, MetadataStore
+
+    if not (directory / FILE_NAME).exists():
+        return None
+    with tempfile.TemporaryDirectory(prefix="leafcuttr-") as scratch:
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(directory / f"{FILE_NAME}{suffix}", Path(scratch) / f"{FILE_NAME}{suffix}")
+        try:
+            store = MetadataStore.open(Path(scratch))
+        except StartError as error:
+            raise StartError(str(error).replace(scratch, str(directory))) from error
+        try:
+            return store.topics()
+        finally:
+            store.close()
+
+
+def known_topics(records: "list[TopicRecord] | None") -> "Mapping[str, KnownTopic] | None":
+    """What the checks of a directory want to know of its topics."""
+    from leafcuttr.log.verify import KnownTopic
+
+    if records is None:
+        return None
+    return {
+        record.name: KnownTopic(
+            record.id, record.partitions, "compact" in record.overrides.get("cleanup.policy", "")
+        )
+        for record in records
+    }
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Progress | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
