@@ -18,11 +18,11 @@ from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import more_of_unsigned_varint
 from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
 
-MAX_ELEMENTS = 250_000
+MAX_ELEMENTS = 100_000
 """The most array elements and tagged fields that one message may have, all levels together.
 
-An element can take a single byte of the frame but much more memory and a microsecond to make: without this limit a
-frame of 100 MB could hold the loop for a minute. 10,000 partitions take 20,000 elements.
+An element can take a single byte of the frame, but a microsecond and a hundred bytes of memory to make: without this
+limit a frame of 100 MB could hold the loop for a minute. A request about all of 10,000 partitions has 20,000.
 """
 
 _NULL = 'Malformed("is null, which this version does not allow")'
