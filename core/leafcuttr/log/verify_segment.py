@@ -228,7 +228,8 @@ class _Walk:
             report(Finding(Severity.NOTE, path, used, f"{len(data) - used} bytes of unused preallocation"))
         elif len(data) % self.entry.size:
             self.fault(f"{len(data)} bytes are not a multiple of {self.entry.size}")
-        self.entries = self.entry.iter_unpack(data[: used - used % self.entry.size])
+        whole = min(used, len(data)) // self.entry.size
+        self.entries = self.entry.iter_unpack(data[: whole * self.entry.size])
         self.current: tuple[int, int] | None = None
         self.advance()
 
