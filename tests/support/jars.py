@@ -1,0 +1,62 @@
+"""Where Apache Kafka's jars are, for tests that need a real Kafka or one of its Java tools.
+
+Maven fetches a version once into ~/.cache/kafka-peer-VERSION; nothing of Kafka lies in this repository.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>peer</groupId><artifactId>peer</artifactId><version>1</version><dependencies>
+{dependencies}
+</dependencies></project>
+"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+LOG4J2 = """Configuration:
+  status: warn
+  Appenders: {Console: {name: C, target: SYSTEM_ERR, PatternLayout: {pattern: "%d %p %m%n"}}}
+  Loggers: {Root: {level: warn, AppenderRef: {ref: C}}}
+"""
+
+
+def missing() -> str | None:
+    """Why no jar of Kafka can run here, or None."""
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed: no real Apache Kafka here"
+    return None
+
+
+def home(version: str) -> Path:
+    """The folder with `libs/` of that version, fetched first if need be. Raises RuntimeError with Maven's words."""
+    folder = Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / f"kafka-peer-{version}"
+    if any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [
+        ("org.apache.kafka", "kafka_2.13", version),
+        ("org.apache.kafka", "kafka-tools", version),
+        ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    ]
+    (folder / "pom.xml").write_text(
+        POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
+    )
+    (folder / "log4j2.yaml").write_text(LOG4J2)
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stdout, done.stderr, file=sys.stderr)
+        raise RuntimeError(f"Maven could not fetch Apache Kafka {version}: {done.stdout[-500:]}")
+    return folder
+
+
+def java(version: str, *arguments: str, heap: str = "256m") -> list[str]:
+    """The command line that runs a class of that version: `java("4.3.1", "kafka.Kafka", "server.properties")`."""
+    folder = home(version)
+    options = [f"-Xmx{heap}", f"-Dlog4j2.configurationFile={folder}/log4j2.yaml", "-XX:+UseSerialGC"]
+    return ["java", *options, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/libs/*", *arguments]

@@ -1,0 +1,80 @@
+"""Starts a real Apache Kafka (KRaft, one node) as the peer that LeafCuttr's answers are compared with."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support import jars
+from support.waiting import free_port, until
+
+VERSION = "4.3.1"
+CLUSTER_ID = "5qsgYJNzQq2g6b7w3ocy8A"
+# LeafCuttr is started with the same file, so that what the two say of their settings can be compared.
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=3
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.max.size=5
+"""
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def properties(folder: Path, port: int, controller: int) -> Path:
+    """Writes the settings of a one-node broker below `folder` and returns the file."""
+    file = folder / "server.properties"
+    file.write_text(PROPERTIES.format(port=port, controller=controller, data=folder / "data"))
+    return file
+
+
+@contextmanager
+def real_kafka(folder: Path) -> Iterator[Address]:
+    """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    file = properties(folder, port, free_port())
+    form = jars.java(VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
+    subprocess.run(form, check=True, capture_output=True)
+    log = folder / "kafka.log"
+    with log.open("wb") as out:
+        command = jars.java(VERSION, "kafka.Kafka", str(file), heap="512m")
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    try:
+
+        def listening() -> bool:
+            if process.poll() is not None:
+                raise RuntimeError(f"Kafka ended with {process.returncode}: {log.read_text()[-2000:]}")
+            try:
+                socket.create_connection(("127.0.0.1", port), 0.5).close()
+            except OSError:
+                return False
+            return True
+
+        until(listening, "Apache Kafka's listener", seconds=90)
+        yield Address("127.0.0.1", port)
+    finally:
+        process.kill()
+        process.wait()

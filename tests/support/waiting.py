@@ -1,0 +1,34 @@
+"""Waiting for something outside this process: the one place where tests look again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], what: str, *, seconds: float = 30.0, pause: float = 0.02) -> T:
+    """The first answer of `look` that is not None or False. Raises TimeoutError that names `what`.
+
+    `seconds` is only a bound for a broken peer; no test may depend on how fast it comes.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        Event().wait(pause)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago, for servers that cannot tell which one they took."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
