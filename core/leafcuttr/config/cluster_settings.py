@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.checks import not_empty
 from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, Effect, Setting
 
 NONE: Final = Effect.NONE
@@ -37,13 +36,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
     ),
     unused("controller.quorum.auto.join.enable", BOOLEAN, False, "Join the metadata quorum at start."),
-    unused(
-        "controller.quorum.bootstrap.servers",
-        LIST,
-        (),
-        "Where the metadata quorum is found.",
-        check=not_empty,
-    ),
+    unused("controller.quorum.bootstrap.servers", LIST, (), "Where the metadata quorum is found."),
     unused(
         "controller.quorum.election.backoff.max.ms",
         INT,
@@ -100,13 +93,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
     ),
-    unused(
-        "controller.quorum.voters",
-        LIST,
-        (),
-        "The voters of the metadata quorum, id@host:port.",
-        check=not_empty,
-    ),
+    unused("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, id@host:port."),
     Setting(
         "controller.quota.window.num",
         INT,

@@ -66,6 +66,7 @@ class Settings(Values):
         self._topic_defaults: dict[str, Value] = {}
         for name, value in (given or {}).items():
             self._take(ALIASES.get(name, name), Given(value, "-o") if isinstance(value, str) else value)
+        self._name_broker()
         self._publish()
 
     # Values
@@ -196,6 +197,12 @@ class Settings(Values):
             (self._cluster, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (self._static, Source.STATIC_BROKER_CONFIG),
         )
+
+    def _name_broker(self) -> None:
+        """node.id and its old name broker.id (-1: none) stand for each other when only one is given."""
+        for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if name not in self._given and self._static.get(other, -1) != -1:
+                self._static[name], self._given[name] = self._static[other], self._given[other]
 
     def _take(self, name: str, given: Given) -> None:
         setting = BROKER.get(name)

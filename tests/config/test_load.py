@@ -1,0 +1,218 @@
+"""Where settings come from, which one wins, what stops the start and what is only said."""
+
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.config.environment import setting_name, settings_in_environment
+from leafcuttr.config.listeners import parse_listeners
+from leafcuttr.config.load import data_directory, load_settings
+from leafcuttr.errors import ConfigError
+
+# The environment of the compose file in the manual of LeafCuttr 0.5.3.
+COMPOSE = {
+    "KAFKA_LISTENERS": "CONTROLLER://localhost:9091,HOST://0.0.0.0:9092,DOCKER://0.0.0.0:9093",
+    "KAFKA_ADVERTISED_LISTENERS": "HOST://localhost:9092,DOCKER://kafka:9093",
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,DOCKER:PLAINTEXT,HOST:PLAINTEXT",
+    "KAFKA_NODE_ID": "1",
+    "KAFKA_PROCESS_ROLES": "broker,controller",
+    "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+    "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9091",
+    "KAFKA_INTER_BROKER_LISTENER_NAME": "DOCKER",
+    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+}
+
+
+def warnings_of(*overrides: str) -> list[str]:
+    return load_settings(None, {}, overrides)[1]
+
+
+def refusal_of(*overrides: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(None, {}, overrides)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_manuals_compose_file_starts_us() -> None:
+    settings, warnings = load_settings(None, COMPOSE)
+    assert warnings == []
+    told = [(listener.name, listener.port, listener.advertised) for listener in parse_listeners(settings)]
+    assert told == [("HOST", 9092, "localhost:9092"), ("DOCKER", 9093, "kafka:9093")]
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "# ours\nnum.partitions=2\nlog.retention.hours=5\nmessage.max.bytes = 7\nnum.partitions=3\n"
+    )
+    environ = {"KAFKA_LOG_RETENTION_HOURS": "6", "KAFKA_MESSAGE_MAX_BYTES": "8"}
+    settings, _ = load_settings(file, environ, ["message.max.bytes=9"])
+    assert settings.int("num.partitions") == 3
+    assert settings.int("log.retention.hours") == 6
+    assert settings.int("message.max.bytes") == 9
+    assert settings.where("num.partitions") == "server.properties:5"
+    assert settings.where("log.retention.hours") == "KAFKA_LOG_RETENTION_HOURS"
+    assert settings.where("message.max.bytes") == "-o"
+    assert settings.where("node.id") == "default"
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_LOG_DIRS", "log.dirs"),
+        ("KAFKA_A__B", "a_b"),
+        ("KAFKA_A___B", "a-b"),
+        ("KAFKA_LISTENER_NAME_X___Y_SSL_KEY", "listener.name.x-y.ssl.key"),
+    ],
+)
+def test_names_of_variables(variable: str, name: str) -> None:
+    assert setting_name(variable) == name
+
+
+def test_variables_of_kafkas_scripts_are_none_of_ours() -> None:
+    environ = dict.fromkeys(
+        [
+            "KAFKA_OPTS",
+            "KAFKA_HEAP_OPTS",
+            "KAFKA_JMX_PORT",
+            "KAFKA_JMX_OPTS",
+            "JMX_PORT",
+            "KAFKA_LOG4J_OPTS",
+            "KAFKA_LOG4J_ROOT_LOGLEVEL",
+            "KAFKA_JVM_PERFORMANCE_OPTS",
+            "KAFKA_GC_LOG_OPTS",
+            "KAFKA_HOME",
+            "KAFKA_VERSION",
+            "PATH",
+        ],
+        "x",
+    )
+    assert list(settings_in_environment(environ)) == []
+    assert load_settings(None, environ)[1] == []
+
+
+def test_the_message_names_key_value_source_and_what_is_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("\nlog.segment.bytes=12\n")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file, {})
+    assert str(caught.value) == (
+        "log.segment.bytes=12 (server.properties:2): allowed is a whole number, at least 1048576"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "line"),
+    [
+        ("compression.type=rar", "allowed is one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("log.preallocate=1", "allowed is true or false"),
+        ("log.cleanup.policy=burn", "allowed is any of compact, delete"),
+        ("compression.gzip.level=0", "Value must be between 1 and 9 or equal to -1"),
+        ("log.dirs=/a,/b", "allowed is one directory"),
+        ("log.dir=", "allowed is one directory"),
+        ("process.roles=controller", "allowed is broker or broker,controller"),
+        ("lc.log.sync.always=true", "topic sync mode does not exist yet"),
+        ("authorizer.class.name=x.Y", "authorization does not exist yet"),
+        ("remote.log.storage.system.enable=true", "there is no tiered storage"),
+        ("log.retention.ms=0", "-1 (without limit) or at least 1"),
+        ("log.retention.hours=0", "-1 (without limit) or at least 1"),
+        ("log.cleaner.max.compaction.lag.ms=5", None),
+        ("group.min.session.timeout.ms=99999999", "at most the value of group.max.session.timeout.ms"),
+        ("nonsense", "allowed is key=value"),
+        ("listeners=SSL://x:1", "PLAINTEXT"),
+    ],
+)
+def test_bad_values(override: str, line: str | None) -> None:
+    if line is None:
+        assert warnings_of(override) == []
+        return
+    assert line in refusal_of(override)
+    assert refusal_of(override).startswith(override if "=" in override else "-o nonsense")
+
+
+def test_a_secret_is_not_printed() -> None:
+    assert "hunter2" not in str(load_settings(None, {}, ["ssl.key.password=hunter2"])[1])
+
+
+def test_names_of_one_broker_have_to_agree() -> None:
+    assert warnings_of("node.id=3", "broker.id=3") == []
+    assert "node.id is 3" in refusal_of("node.id=3", "broker.id=4")
+
+
+def test_the_old_name_of_the_broker_counts_alone() -> None:
+    assert load_settings(None, {}, ["broker.id=7"])[0].int("node.id") == 7
+    assert load_settings(None, {}, ["node.id=7"])[0].int("broker.id") == 7
+
+
+def test_contradicting_lags() -> None:
+    line = refusal_of("log.cleaner.min.compaction.lag.ms=10", "log.cleaner.max.compaction.lag.ms=5")
+    assert line.startswith("log.cleaner.min.compaction.lag.ms=10 (-o)")
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.properties: No such file"):
+        load_settings(tmp_path / "missing.properties", {})
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_settings(tmp_path / "binary", {})
+
+
+def test_one_warning_for_all_replication_factors() -> None:
+    (warning,) = warnings_of("default.replication.factor=3", "offsets.topic.replication.factor=2")
+    assert "default.replication.factor, offsets.topic.replication.factor are above 1" in warning
+    assert "1 is used" in warning
+
+
+def test_no_replication_is_said_once() -> None:
+    (warning,) = warnings_of("lc.isolated=false")
+    assert "no replication" in warning or "without replication" in warning
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    (warning,) = warnings_of("log.retension.ms=5")
+    assert warning == (
+        "log.retension.ms (-o) is not a known setting and has no effect; did you mean log.retention.ms?"
+    )
+    (warning,) = warnings_of("zzzzzz=5")
+    assert "did you mean" not in warning
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "lc.mqtt.broker.enable=true",
+        "lc.schema.registry.enable=TRUE",
+        "lc.http.proxy.enable=true",
+        "lc.topic.forward.config=/etc/mm2.properties",
+    ],
+)
+def test_plugins_that_are_not_here(override: str) -> None:
+    (warning,) = warnings_of(override)
+    assert warning.endswith("needs a plugin that this version does not have")
+
+
+def test_settings_of_plugins_that_enable_nothing_are_kept_for_them() -> None:
+    settings, warnings = load_settings(
+        None, {}, ["mqtt.port=1884", "lc.mqtt.broker.enable=false", "mqtt.topic.mapping.a/+=b"]
+    )
+    assert warnings == []
+    assert settings.extra["mqtt.topic.mapping.a/+"].text == "b"
+
+
+def test_the_manuals_names_of_flushing() -> None:
+    settings, warnings = load_settings(None, {}, ["flush.interval.messages=5", "flush.interval.ms=6"])
+    assert warnings == []
+    assert settings.int("log.flush.interval.messages") == 5
+    assert settings.int("log.flush.interval.ms") == 6
+
+
+def test_a_guessed_address_is_said() -> None:
+    (warning,) = warnings_of("listeners=PLAINTEXT://0.0.0.0:9092")
+    assert "PLAINTEXT binds every interface" in warning
+
+
+def test_the_data_directory() -> None:
+    assert data_directory(load_settings(None, {})[0]) == Path("leafcuttr-data")
+    assert data_directory(load_settings(None, {}, ["log.dir=/a"])[0]) == Path("/a")
+    assert data_directory(load_settings(None, {}, ["log.dir=/a", "log.dirs=/b"])[0]) == Path("/b")

@@ -1,0 +1,109 @@
+"""The tables against what a real Apache Kafka 4.3.1 answered to DescribeConfigs (kafka-4.3-configs.tsv)."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, TOPIC
+from leafcuttr.config.setting import Effect, Setting, render
+
+# What Kafka documents as the default of settings that the observed broker was given.
+DOCUMENTED: Final = {
+    "advertised.listeners": None,
+    "broker.id": "-1",
+    "listener.security.protocol.map": (
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+    ),
+    "controller.quorum.voters": "",
+    "log.dirs": None,
+    "offsets.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.replication.factor": "3",
+}
+# Where ours is another, for the reason that the setting's help gives.
+OURS: Final = {
+    "controller.listener.names": "CONTROLLER",
+    "group.initial.rebalance.delay.ms": "0",
+    "listeners": "PLAINTEXT://localhost:9092",
+    "log.dir": "./leafcuttr-data",
+    "node.id": "1",
+    "process.roles": "broker,controller",
+}
+# Kafka opens and closes listeners while it runs; here they are opened at the start.
+FIXED: Final = {"listeners", "listener.security.protocol.map"}
+
+
+class Row(NamedTuple):
+    scope: str
+    name: str
+    type: str
+    value: str
+    change: str
+    source: str
+
+
+ROWS: Final = [
+    Row(*line.split("\t"))
+    for line in Path(__file__).with_name("kafka-4.3-configs.tsv").read_text().splitlines()
+    if not line.startswith("#")
+]
+TABLES: Final = {"broker": BROKER, "topic": TOPIC, "group": GROUP}
+EVERY: Final = [*BROKER.values(), *TOPIC.values(), *GROUP.values()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.scope}:{row.name}")
+def test_every_setting_of_kafka(row: Row) -> None:
+    setting = TABLES[row.scope][row.name]
+    assert setting.type.name == row.type
+    expected = None if row.value == "null" else row.value
+    if row.scope == "broker":
+        expected = {**DOCUMENTED, **OURS}.get(row.name, expected)
+    assert render(setting.default) == expected
+    assert setting.dynamic == (row.change == "dynamic" and row.name not in FIXED)
+
+
+def test_nothing_else_but_our_own() -> None:
+    known = {(row.scope, row.name) for row in ROWS}
+    more = {(scope, name) for scope, table in TABLES.items() for name in table} - known
+    assert more == {
+        ("broker", "lc.isolated"),
+        ("broker", "lc.log.sync.always"),
+        ("topic", "lc.log.sync.always"),
+    }
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in ROWS if row.source == "static"} - set(OURS)))
+def test_the_default_of_a_given_setting_is_written_down(name: str) -> None:
+    assert name in DOCUMENTED
+
+
+@pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
+def test_a_row_says_what_it_is(setting: Setting) -> None:
+    assert setting.help.endswith(".")
+    assert (setting.effect is Effect.HONOURED) == (not setting.reason)
+    if setting.default is not None:
+        setting.validate(setting.default)
+    if setting.type.name in {"INT", "LONG"} and setting.name.endswith(
+        (".ms", ".bytes", ".seconds", ".minutes")
+    ):
+        assert setting.unit
+
+
+@pytest.mark.parametrize("setting", [*TOPIC.values(), *GROUP.values()], ids=lambda setting: setting.name)
+def test_synonyms_are_broker_settings_of_the_same_type(setting: Setting) -> None:
+    for name, factor in setting.synonyms:
+        assert BROKER[name].type is setting.type or (factor > 1 and BROKER[name].type.name == "INT")
+
+
+def test_chains_of_broker_settings_exist() -> None:
+    assert all(
+        name in BROKER and all(other in BROKER for other, _ in chain)
+        for name, chain in BROKER_SYNONYMS.items()
+    )
+
+
+def test_defaults_that_differ_from_kafka_say_so() -> None:
+    assert all("Kafka" in BROKER[name].help or name == "process.roles" for name in OURS)
