@@ -74,21 +74,24 @@ class Group:
         protocol_name: str | None,
         leader: str | None,
         members: Sequence[Member],
-        now: float,
     ) -> None:
-        """Take up a group that was read from the log: its members get a whole session from now on."""
+        """Be the group that was read from the log. No time runs before `resume`."""
         self.generation = generation
         self.protocol_type = protocol_type
         self.protocol_name = protocol_name
         for member in members:
             self.members.add(member)
-            self._restart_session(member, now)
         if members:
             self.state = State.STABLE
             if leader is not None and leader in self.members:
                 self.members.leader_id = leader
-            if len(self.members) > self._limits.max_size:
-                self._begin_round(Cause.MEMBERS_CHANGED, now)
+
+    def resume(self, now: float) -> None:
+        """Give restored members a whole session from now on; begin a round if they are too many."""
+        for member in self.members:
+            self._restart_session(member, now)
+        if len(self.members) > self._limits.max_size:
+            self._begin_round(Cause.MEMBERS_CHANGED, now)
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []

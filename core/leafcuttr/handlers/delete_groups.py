@@ -1,0 +1,30 @@
+"""DeleteGroups, versions 0 to 2: empty groups go, with their offsets.
+
+Version 2 is flexible. NON_EMPTY_GROUP if members are left, GROUP_ID_NOT_FOUND if there is no such group. A
+group that is named twice is answered once, as in Kafka.
+"""
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=_delete(broker, group_id))
+            for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
+
+
+def _delete(broker: Broker, group_id: str) -> ErrorCode:
+    try:
+        return broker.groups.delete(group_id)
+    except BrokerError as error:
+        return error.code

@@ -1,0 +1,69 @@
+"""DescribeGroups, versions 0 to 6: state, protocol and members of groups.
+
+Version 3 added authorized operations (KIP-430), 4 instance ids (KIP-345), 5 is flexible, 6 added a message
+and GROUP_ID_NOT_FOUND (KIP-1043): before, a group that does not exist is described as Dead. Members' metadata
+and assignments are shown in Stable alone, as in Kafka.
+"""
+
+from typing import Final
+
+from leafcuttr.errors import BrokerError, GroupIdNotFound
+from leafcuttr.handlers.answers import NOT_ASKED
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.machine import Group
+from leafcuttr.state.groups.states import State
+from leafcuttr.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_NOT_FOUND_IS_AN_ERROR: Final = 6
+# Bit set of AclOperation codes that a group knows: read, delete, describe, describe configs, alter configs.
+_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    operations = _OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = []
+    for group_id in request.groups:
+        try:
+            groups.append(_describe(broker.groups.find(group_id), operations))
+        except GroupIdNotFound as error:
+            reported = context.api_version >= _NOT_FOUND_IS_AN_ERROR
+            groups.append(
+                DescribedGroup(
+                    error_code=error.code if reported else 0,
+                    error_message=error.message if reported else None,
+                    group_id=group_id,
+                    group_state=State.DEAD.value,
+                    authorized_operations=NOT_ASKED if reported else operations,
+                )
+            )
+        except BrokerError as error:
+            groups.append(DescribedGroup(error_code=error.code, group_id=group_id))
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(group: Group, operations: int) -> DescribedGroup:
+    stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_assignment=member.assignment if stable else b"",
+            )
+            for member in group.members
+        ],
+        authorized_operations=operations,
+    )

@@ -1,0 +1,80 @@
+"""FindCoordinator, versions 0 to 6: which broker keeps a group. It is always this one.
+
+Version 1 added the key type and a message, 3 is flexible, 4 asks for many keys at once (KIP-699), 5 and 6
+allowed new errors and share groups. The first question for a group creates `__consumer_offsets`; unlike
+Kafka, which answers COORDINATOR_NOT_AVAILABLE meanwhile, it gets its answer when the topic is there.
+
+Left out until there are transactions: key type 1 gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients
+take as final instead of asking again for ever. Share groups (type 2) are an INVALID_REQUEST, as where they
+are disabled.
+"""
+
+from typing import Final, NamedTuple
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.answers import address
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
+_SHARE: Final = 2
+_NO_TRANSACTIONS: Final = "transactions are not supported yet by this broker"
+_MALFORMED: Final = (
+    "This most likely occurs because of a request being malformed by the client library or the message "
+    "was sent to an incompatible broker. See the broker logs for more details."
+)
+
+
+class _Found(NamedTuple):
+    error: ErrorCode
+    message: str | None = None
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    found = await _find(broker, context, request.key_type)
+    if context.api_version >= 4:
+        # Where one key is asked for, the message also says NONE and explains share keys; here it does not.
+        message = "" if not found.error or request.key_type == _SHARE else found.message
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(
+                    key=key,
+                    node_id=found.node_id,
+                    host=found.host,
+                    port=found.port,
+                    error_code=found.error,
+                    error_message=message,
+                )
+                for key in request.coordinator_keys
+            ]
+        )
+    return FindCoordinatorResponse(
+        error_code=found.error,
+        error_message=found.message or found.error.name,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+async def _find(broker: Broker, context: RequestContext, key_type: int) -> _Found:
+    if key_type == _TRANSACTION:
+        return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS)
+    if key_type != _GROUP:
+        return _Found(ErrorCode.INVALID_REQUEST, _MALFORMED)
+    try:
+        await broker.groups.ready()
+    except BrokerError as error:
+        return _Found(error.code, "The coordinator is not available.")
+    return _Found(ErrorCode.NONE, None, broker.node_id, *address(context))

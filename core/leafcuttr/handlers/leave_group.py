@@ -1,0 +1,37 @@
+"""LeaveGroup, versions 0 to 5: members go, or an administrator removes static ones by their instance ids.
+
+Version 3 takes many members at once and answers each (KIP-345), 4 is flexible, 5 takes reasons (KIP-800).
+"""
+
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.events import Leaver
+from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+
+_BATCH: Final = 3
+
+
+def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    many = context.api_version >= _BATCH
+    leavers = (
+        [Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+        if many
+        else [Leaver(request.member_id)]
+    )
+    try:
+        errors = broker.groups.leave(request.group_id, leavers)
+    except BrokerError as error:
+        return LeaveGroupResponse(error_code=error.code)
+    if not many:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
+            for leaver, error in zip(leavers, errors, strict=True)
+        ]
+    )

@@ -1,0 +1,131 @@
+"""OffsetCommit, versions 2 to 10: a group says how far it has come.
+
+Version 5 dropped the retention time that a client could ask for, 6 added leader epochs (KIP-320), 7 static
+membership (KIP-345), 8 is flexible, 9 knows GROUP_ID_NOT_FOUND and member epochs (KIP-848), 10 topic ids
+(KIP-848).
+
+A generation of -1 without member is a simple consumer's or an administrator's, accepted while the group has
+no members; so is, for old clients, the empty group id. Nothing is checked of the offset itself. Partitions
+that do not exist come first in the answer, as in Kafka's.
+"""
+
+from collections.abc import Awaitable
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.committing import Committer, NewOffset
+from leafcuttr.state.topic_names import CONSUMER_OFFSETS
+from leafcuttr.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+_MISSING_GROUPS: Final = 9
+_TOPIC_IDS: Final = 10
+
+# A topic of the request, and the codes of those of its partitions that have one.
+_Codes = list[tuple[OffsetCommitRequestTopic, dict[int, ErrorCode]]]
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
+    codes: _Codes = []
+    places: list[dict[int, ErrorCode]] = []
+    offsets: list[NewOffset] = []
+    for asked in request.topics:
+        of_topic: dict[int, ErrorCode] = {}
+        codes.append((asked, of_topic))
+        for new in _existing(broker, context, asked, of_topic):
+            offsets.append(new)
+            places.append(of_topic)
+    if not offsets:
+        return _response(codes)
+
+    def commit() -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        try:
+            return broker.groups.offsets.commit(
+                request.group_id,
+                Committer(
+                    request.generation_id_or_member_epoch, request.member_id, request.group_instance_id
+                ),
+                offsets,
+                retention_ms=request.retention_time_ms,
+                knows_missing_groups=context.api_version >= _MISSING_GROUPS,
+            )
+        except BrokerError as error:
+            return [error.code] * len(offsets)
+
+    def answer(errors: list[ErrorCode]) -> OffsetCommitResponse:
+        for place, new, error in zip(places, offsets, errors, strict=True):
+            place[new.partition] = error
+        return _response(codes)
+
+    async def wait(coming: Awaitable[list[ErrorCode]] | None) -> OffsetCommitResponse:
+        if coming is None:
+            try:
+                await broker.groups.ready()
+            except BrokerError as error:
+                return answer([error.code] * len(offsets))
+            errors = commit()
+            if isinstance(errors, list):
+                return answer(errors)
+            coming = errors
+        return answer(await coming)
+
+    if broker.topics.find(CONSUMER_OFFSETS) is None:
+        return wait(None)
+    errors = commit()
+    return answer(errors) if isinstance(errors, list) else wait(errors)
+
+
+def _existing(
+    broker: Broker, context: RequestContext, asked: OffsetCommitRequestTopic, codes: dict[int, ErrorCode]
+) -> list[NewOffset]:
+    """The partitions that exist; those that do not get their code at once."""
+    if context.api_version >= _TOPIC_IDS:
+        topic = broker.topics.by_id.get(asked.topic_id)
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        topic = broker.topics.by_name.get(asked.name)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        codes.update({each.partition_index: unknown for each in asked.partitions})
+        return []
+    found = []
+    for each in asked.partitions:
+        if 0 <= each.partition_index < len(topic.partitions):
+            found.append(
+                NewOffset(
+                    topic.name,
+                    topic.id,
+                    each.partition_index,
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.committed_metadata or "",
+                )
+            )
+        else:
+            codes[each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return found
+
+
+def _response(codes: _Codes) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition, error_code=code)
+                    for partition, code in of_topic.items()
+                ],
+            )
+            for asked, of_topic in codes
+        ]
+    )

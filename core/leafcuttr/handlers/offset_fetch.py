@@ -1,0 +1,142 @@
+"""OffsetFetch, versions 1 to 10: how far a group has come.
+
+Version 2 allowed all partitions at once (null) and an error for the whole group, 5 added leader epochs
+(KIP-320), 6 is flexible, 7 `require_stable` (KIP-447), 8 many groups at once (KIP-709), 9 member epochs
+(KIP-848), 10 topic ids.
+
+Nobody has to be a member to ask, and a group or partition that nothing was committed for is no error: its
+offset is -1. `require_stable` changes nothing as long as there are no transactions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.offsets import CommittedOffset
+from leafcuttr.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from leafcuttr.wire.primitives import ZERO_UUID
+
+_GROUP_ERROR: Final = 2
+_MANY_GROUPS: Final = 8
+_TOPIC_IDS: Final = 10
+
+_NOTHING: Final = CommittedOffset(-1)
+_Offsets = Mapping[str, Mapping[int, CommittedOffset]]
+
+
+class _Topic(NamedTuple):
+    name: str
+    topic_id: bytes
+    offsets: Sequence[tuple[int, CommittedOffset]]
+    error: ErrorCode = ErrorCode.NONE
+
+
+def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if context.api_version >= _MANY_GROUPS:
+        return OffsetFetchResponse(groups=[_group(broker, context, asked) for asked in request.groups])
+    asked = request.topics
+    try:
+        offsets = broker.groups.offsets.fetch(request.group_id)
+    except BrokerError as error:
+        topics = [
+            _Topic(each.name, ZERO_UUID, [(index, _NOTHING) for index in each.partition_indexes], error.code)
+            for each in asked or ()
+        ]
+        return OffsetFetchResponse(
+            error_code=error.code, topics=_old_topics(topics) if context.api_version < _GROUP_ERROR else ()
+        )
+    if asked is None:
+        return OffsetFetchResponse(topics=_old_topics(_all(broker, offsets, ids=False)))
+    return OffsetFetchResponse(
+        topics=_old_topics(_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked)
+    )
+
+
+def _group(
+    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    ids = context.api_version >= _TOPIC_IDS
+    try:
+        offsets = broker.groups.offsets.fetch(asked.group_id)
+    except BrokerError as error:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+    if asked.topics is None:
+        topics = _all(broker, offsets, ids=ids)
+    elif ids:
+        topics = [
+            _identified(broker, offsets, each.topic_id, each.partition_indexes) for each in asked.topics
+        ]
+    else:
+        topics = [_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked.topics]
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=index,
+                        committed_offset=committed.offset,
+                        committed_leader_epoch=committed.leader_epoch,
+                        metadata=committed.metadata,
+                        error_code=topic.error,
+                    )
+                    for index, committed in topic.offsets
+                ],
+            )
+            for topic in topics
+        ],
+    )
+
+
+def _named(offsets: _Offsets, name: str, topic_id: bytes, indexes: Iterable[int]) -> _Topic:
+    known = offsets.get(name, {})
+    return _Topic(name, topic_id, [(index, known.get(index, _NOTHING)) for index in indexes])
+
+
+def _identified(broker: Broker, offsets: _Offsets, topic_id: bytes, indexes: Iterable[int]) -> _Topic:
+    topic = broker.topics.by_id.get(topic_id)
+    if topic is None:
+        return _Topic("", topic_id, [(index, _NOTHING) for index in indexes], ErrorCode.UNKNOWN_TOPIC_ID)
+    return _named(offsets, topic.name, topic_id, indexes)
+
+
+def _all(broker: Broker, offsets: _Offsets, *, ids: bool) -> list[_Topic]:
+    topics = []
+    for name, committed in offsets.items():
+        topic = broker.topics.by_name.get(name)
+        # Without an id there is nothing to call the topic by in the newest version.
+        if not ids or topic is not None:
+            topics.append(_Topic(name, topic.id if topic else ZERO_UUID, list(committed.items())))
+    return topics
+
+
+def _old_topics(topics: Iterable[_Topic]) -> list[OffsetFetchResponseTopic]:
+    return [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    error_code=topic.error,
+                )
+                for index, committed in topic.offsets
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,238 @@
+"""Committing, fetching, deleting and expiring offsets. Their places in memory follow the log, never lead it."""
+
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from leafcuttr import crashpoints
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
+from leafcuttr.state.groups.offsets import NO_EXPIRY, CommittedOffset
+from leafcuttr.state.groups.records import group_key, group_value, offset_key, offset_value
+from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.store import Entry as Record
+from leafcuttr.state.groups.store import OffsetsLog
+from leafcuttr.state.groups.subscription import CONSUMER, subscribed_topics
+from leafcuttr.state.groups.table import Entry, GroupTable
+from leafcuttr_sdk import Clock, TopicPartition
+
+# Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
+_TOMBSTONES: Final = 1000
+
+
+class Committer(NamedTuple):
+    """Who commits. A simple consumer or an administrator has generation -1 and neither member nor instance
+    id.
+    """
+
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class NewOffset(NamedTuple):
+    """One partition of an OffsetCommit. The partition exists: the caller has looked."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class Offsets:
+    """The committed offsets of all groups."""
+
+    def __init__(self, *, table: GroupTable, log: OffsetsLog, settings: Settings, clock: Clock) -> None:
+        self._table = table
+        self._log = log
+        self._settings = settings
+        self._clock = clock
+
+    def commit(
+        self,
+        group_id: str,
+        who: Committer,
+        offsets: Sequence[NewOffset],
+        *,
+        retention_ms: int = -1,
+        knows_missing_groups: bool = True,
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """Commit offsets: one error code for each, in order, once those accepted are in the log.
+
+        An awaitable comes back only if the disk is slow. `knows_missing_groups`: v9 and later (KIP-848) hear
+        GROUP_ID_NOT_FOUND where older clients expect ILLEGAL_GENERATION. Raises GroupIdNotFound,
+        IllegalGeneration, CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        """
+        entry = self._table.find(group_id)
+        if entry is None:
+            if who.generation >= 0:
+                raise GroupIdNotFound if knows_missing_groups else IllegalGeneration
+            entry = self._table.find_or_create(group_id)
+        error = entry.group.check_commit(
+            who.member_id, who.instance_id, who.generation, self._clock.monotonic()
+        )
+        if error:
+            return [error] * len(offsets)
+        return self._write(entry, offsets, retention_ms)
+
+    def _write(
+        self, entry: Entry, offsets: Sequence[NewOffset], retention_ms: int
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        now_ms = self._clock.now_ms()
+        expiry = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
+        longest = self._settings.int("offset.metadata.max.bytes")
+        codes = [
+            ErrorCode.OFFSET_METADATA_TOO_LARGE if len(new.metadata) > longest else ErrorCode.NONE
+            for new in offsets
+        ]
+        group_id = entry.group.group_id
+        accepted: list[tuple[NewOffset, CommittedOffset]] = []
+        records: list[Record] = []
+        for new, code in zip(offsets, codes, strict=True):
+            if not code:
+                committed = CommittedOffset(
+                    new.offset, new.leader_epoch, new.metadata, now_ms, expiry, new.topic_id
+                )
+                accepted.append((new, committed))
+                key = offset_key(group_id, new.topic, new.partition)
+                records.append((key, offset_value(committed)))
+        if not records:
+            return codes
+        done: trio.Event | None = None
+        outcome: ErrorCode | None = None
+
+        def written(error: ErrorCode, base_offset: int) -> None:
+            nonlocal outcome
+            outcome = error
+            entry.writing -= 1
+            if not error:
+                for number, (new, committed) in enumerate(accepted):
+                    kept = committed._replace(written_at=base_offset + number)
+                    entry.offsets.put(new.topic, new.partition, kept)
+                crashpoints.reach("group-commit.appended")
+            if done is not None:
+                done.set()
+
+        def answer() -> list[ErrorCode]:
+            return [code or outcome or ErrorCode.NONE for code in codes]
+
+        entry.writing += 1
+        self._log.write(entry.partition, records, written)
+        if outcome is not None:
+            return answer()
+        event = done = trio.Event()
+
+        async def wait() -> list[ErrorCode]:
+            await event.wait()
+            return answer()
+
+        return wait()
+
+    def fetch(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """All offsets of a group by topic and partition; none if there is no such group.
+
+        Raises CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        """
+        entry = self._table.find(group_id)
+        return {} if entry is None else entry.offsets.by_topic
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
+        """OffsetDelete: one error code for each partition.
+
+        Raises GroupIdNotFound, NonEmptyGroup (members that are no consumers may use anything),
+        CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        """
+        entry = self._table.find(group_id)
+        if entry is None:
+            raise GroupIdNotFound
+        group = entry.group
+        if not group.is_empty and group.protocol_type != CONSUMER:
+            raise NonEmptyGroup
+        used = _topics_in_use(entry)
+        codes = [
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if used is None or each.topic in used else ErrorCode.NONE
+            for each in partitions
+        ]
+        free = [each for each, code in zip(partitions, codes, strict=True) if not code]
+        error = self.bury(entry, [each for each in free if entry.offsets.get(*each) is not None])
+        return [code or error for code in codes]
+
+    def bury(
+        self, entry: Entry, partitions: Sequence[TopicPartition], *, group_too: bool = False
+    ) -> ErrorCode:
+        """Write tombstones for these offsets, and for the group itself if `group_too`; forget what was
+        written.
+
+        Returns the first error; a write that the disk holds up counts as done, its outcome is logged.
+        """
+        group_id = entry.group.group_id
+        first_error = ErrorCode.NONE
+        for start in range(0, len(partitions), _TOMBSTONES):
+            part = partitions[start : start + _TOMBSTONES]
+
+            def written(error: ErrorCode, base_offset: int, part: Sequence[TopicPartition] = part) -> None:
+                nonlocal first_error
+                first_error = first_error or error
+                if not error:
+                    for number, (topic, partition) in enumerate(part):
+                        entry.offsets.remove(topic, partition, base_offset + number)
+
+            self._log.write(entry.partition, [(offset_key(group_id, *each), None) for each in part], written)
+        if group_too and not first_error:
+
+            def buried(error: ErrorCode, _: int) -> None:
+                nonlocal first_error
+                first_error = error
+
+            self._log.write(entry.partition, [(group_key(group_id), None)], buried)
+        return first_error
+
+    def drop_topic(self, name: str) -> None:
+        """A topic is gone: so is what was committed for it."""
+        for entry in self._table:
+            partitions = entry.offsets.by_topic.get(name)
+            if partitions:
+                self.bury(entry, [TopicPartition(name, partition) for partition in partitions])
+
+    def expire(self, entry: Entry) -> None:
+        """Bury what is past `offsets.retention.minutes` (KIP-211).
+
+        An empty group's time counts from when it became empty; that of a simple group, and of topics that a
+        consumer group in use no longer subscribes to, from the commit.
+        """
+        group = entry.group
+        since: int | None = None
+        used: Iterable[str] = ()
+        if group.protocol_type is not None:
+            if group.is_empty:
+                since = entry.state_since_ms
+            else:
+                topics = _topics_in_use(entry)
+                if group.state is not State.STABLE or topics is None:
+                    return
+                used = topics
+        now_ms = self._clock.now_ms()
+        retention_ms = self._settings.int("offsets.retention.minutes") * 60_000
+        expired = [
+            partition
+            for partition, committed in entry.offsets
+            if partition.topic not in used and committed.expired(now_ms, retention_ms, since)
+        ]
+        if expired:
+            self.bury(entry, expired)
+
+
+def group_record(entry: Entry, assignments: Mapping[str, bytes], now_ms: int) -> Record:
+    """The record of the group's metadata as it is."""
+    since = now_ms if entry.state_since_ms is None else entry.state_since_ms
+    return group_key(entry.group.group_id), group_value(entry.group, assignments, since)
+
+
+def _topics_in_use(entry: Entry) -> frozenset[str] | None:
+    """What members subscribe to; none if there are no members, None if it cannot be known."""
+    if entry.group.is_empty:
+        return frozenset()
+    return subscribed_topics(entry.group)

@@ -1,0 +1,242 @@
+"""The group coordinator: hands requests to the groups' machines, carries out their effects, keeps their time.
+
+One task (`run`) serves all groups: it loads them, ticks those that are due and lets offsets expire. Requests
+run on their connections' tasks; one that waits does so in `Waiter`, and when it is cancelled the machine does
+not notice: the member stays until its session or the round ends.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import trio
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import ErrorCode, GroupIdNotFound, UnknownMemberId
+from leafcuttr.state.groups.committing import Offsets, group_record
+from leafcuttr.state.groups.events import (
+    NO_MEMBER,
+    Answer,
+    GroupLimits,
+    Join,
+    JoinAnswer,
+    Leaver,
+    Store,
+    Sync,
+    SyncAnswer,
+)
+from leafcuttr.state.groups.loader import load, partitions_to_load
+from leafcuttr.state.groups.machine import Group
+from leafcuttr.state.groups.store import OffsetsLog
+from leafcuttr.state.groups.table import Entry, GroupTable
+from leafcuttr.state.groups.timers import Timers
+from leafcuttr.state.topic_names import CONSUMER_OFFSETS
+from leafcuttr.state.topics import Topic, Topics
+from leafcuttr_sdk import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class Waiter:
+    """A request that waits for its group's answer; the token that its machine keeps."""
+
+    __slots__ = ("_event", "_gave_up", "answer")
+
+    def __init__(self) -> None:
+        self.answer: JoinAnswer | SyncAnswer | None = None
+        self._event: trio.Event | None = None
+        self._gave_up = False
+
+    def resolve(self, answer: JoinAnswer | SyncAnswer) -> None:
+        self.answer = answer
+        if self._event is not None:
+            self._event.set()
+
+    def give_up(self) -> None:
+        """End the wait without an answer: the broker stops."""
+        self._gave_up = True
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Return once there is an answer, or none will come."""
+        if self.answer is None and not self._gave_up:
+            self._event = trio.Event()
+            await self._event.wait()
+
+
+class GroupCoordinator:
+    """All groups of this broker. `offsets` are theirs."""
+
+    def __init__(self, *, settings: Settings, topics: Topics, clock: Clock) -> None:
+        limits = GroupLimits(
+            max_size=settings.int("group.max.size"),
+            initial_rebalance_delay_ms=settings.int("group.initial.rebalance.delay.ms"),
+        )
+        self._settings = settings
+        self._clock = clock
+        self._log = OffsetsLog(topics=topics, settings=settings, clock=clock)
+        self._table = GroupTable(self._log, limits)
+        self._table.loading = partitions_to_load(self._log)
+        self._timers = Timers(clock)
+        self.offsets = Offsets(table=self._table, log=self._log, settings=settings, clock=clock)
+        topics.on_deleted.append(self._topic_deleted)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load, then keep the groups' time until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._log.use(nursery)
+            try:
+                task_status.started()
+                for entry in await load(self._table, self._log, self._clock):
+                    self._settle(entry)
+                nursery.start_soon(self._expire_now_and_then)
+                while True:
+                    for entry in self._timers.due():
+                        entry.group.tick(self._clock.monotonic())
+                        self._settle(entry)
+                    await self._timers.wait()
+            finally:
+                self._log.use(None)
+
+    async def ready(self) -> None:
+        """Make sure that groups can be stored. Raises CoordinatorNotAvailable."""
+        await self._log.ready()
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    def join(self, group_id: str, join: Join) -> Waiter:
+        """JoinGroup; the waiter may have its answer already.
+
+        Raises UnknownMemberId (a member of a group that does not exist), CoordinatorLoadInProgress,
+        CoordinatorNotAvailable.
+        """
+        entry = self._table.find(group_id)
+        if entry is None:
+            if join.member_id != NO_MEMBER:
+                raise UnknownMemberId
+            entry = self._table.find_or_create(group_id)
+            entry.state_since_ms = self._clock.now_ms()
+        waiter = Waiter()
+        entry.group.join(join, waiter, self._clock.monotonic())
+        self._settle(entry)
+        return waiter
+
+    def sync(self, group_id: str, sync: Sync) -> Waiter:
+        """SyncGroup; raises as `join`."""
+        entry = self._table.find(group_id)
+        if entry is None:
+            raise UnknownMemberId
+        waiter = Waiter()
+        entry.group.sync(sync, waiter, self._clock.monotonic())
+        self._settle(entry)
+        return waiter
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Heartbeat. Raises CoordinatorLoadInProgress, CoordinatorNotAvailable."""
+        entry = self._table.find(group_id)
+        if entry is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return entry.group.heartbeat(member_id, instance_id, generation, self._clock.monotonic())
+
+    def leave(self, group_id: str, leavers: Sequence[Leaver]) -> list[ErrorCode]:
+        """LeaveGroup: one error code for each leaver. Raises as `heartbeat`."""
+        entry = self._table.find(group_id)
+        if entry is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
+        errors = entry.group.leave(leavers, self._clock.monotonic())
+        self._settle(entry)
+        return errors
+
+    def find(self, group_id: str) -> Group:
+        """The group, for reading. Raises GroupIdNotFound, and as `heartbeat`."""
+        entry = self._table.find(group_id)
+        if entry is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        return entry.group
+
+    def all(self) -> list[Group]:
+        """Every group that has been loaded, for reading."""
+        return [entry.group for entry in self._table]
+
+    @property
+    def loading(self) -> bool:
+        return bool(self._table.loading)
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """DeleteGroups: the group and its offsets. Raises as `heartbeat`."""
+        entry = self._table.find(group_id)
+        if entry is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return self._delete(entry) if entry.group.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    # --- effects ----------------------------------------------------------------------------------------
+
+    def _settle(self, entry: Entry) -> None:
+        """Carry out what the machine asks for, until it asks for nothing more."""
+        group = entry.group
+        while effects := group.take_effects():
+            for effect in effects:
+                if isinstance(effect, Answer):
+                    assert isinstance(effect.token, Waiter)
+                    effect.token.resolve(effect.value)
+                else:
+                    self._store(entry, effect)
+        if group.changes != entry.changes_seen:
+            entry.changes_seen = group.changes
+            entry.state_since_ms = self._clock.now_ms()
+        self._timers.want(entry)
+
+    def _store(self, entry: Entry, store: Store) -> None:
+        group = entry.group
+        if group.changes != entry.changes_seen:
+            entry.changes_seen = group.changes
+            entry.state_since_ms = self._clock.now_ms()
+        at_once = True
+
+        def written(error: ErrorCode, _: int) -> None:
+            group.stored(store, error, self._clock.monotonic())
+            if not at_once:
+                self._settle(entry)
+
+        record = group_record(entry, store.assignments, self._clock.now_ms())
+        self._log.write(entry.partition, [record], written)
+        at_once = False
+
+    def _delete(self, entry: Entry) -> ErrorCode:
+        partitions = [partition for partition, _ in entry.offsets]
+        error = self.offsets.bury(entry, partitions, group_too=True)
+        if not error:
+            entry.group.delete()
+            self._table.forget(entry.group.group_id)
+        return error
+
+    # --- by itself --------------------------------------------------------------------------------------
+
+    async def _expire_now_and_then(self) -> None:
+        while True:
+            await trio.sleep(self._settings.int("offsets.retention.check.interval.ms") / 1000)
+            for entry in self._table:
+                self.expire(entry)
+                await trio.lowlevel.checkpoint()
+
+    def expire(self, entry: Entry) -> None:
+        """Let old offsets go, and the group with its last one."""
+        group = entry.group
+        if self._table.find(group.group_id) is not entry:
+            return
+        self.offsets.expire(entry)
+        if group.is_empty and not entry.offsets and not group.expects_somebody and not entry.writing:
+            self._delete(entry)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        if topic.name != CONSUMER_OFFSETS:
+            self.offsets.drop_topic(topic.name)
+            return
+        # Whoever deletes this topic deletes the groups. Those who wait are told to look for a coordinator.
+        self._table.loading.clear()
+        self._table.failed.clear()
+        for entry in self._table.clear():
+            for member in entry.group.members:
+                for token in (member.joining, member.syncing):
+                    if isinstance(token, Waiter):
+                        token.give_up()
