@@ -151,8 +151,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "queued.max.requests",
         INT,
         500,
-        "Requests taken in and not yet answered before the broker stops reading from sockets.",
+        "Requests that may wait for Kafka's threads.",
         minimum=1,
+        effect=NONE,
+        reason="each connection has one request in work, and queued.max.request.bytes bounds them all",
     ),
     Setting(
         "request.timeout.ms",

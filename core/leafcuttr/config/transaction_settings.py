@@ -81,11 +81,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="replicas",
         minimum=1,
     ),
-    unused(
+    Setting(
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "Partitions of __transaction_state.",
+        "Partitions of __transaction_state; fixed once it exists.",
         unit="partitions",
         minimum=1,
     ),
@@ -99,7 +99,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication: above 1 prints a warning and 1 is used",
     ),
-    unused(
+    Setting(
         "transaction.state.log.segment.bytes",
         INT,
         104_857_600,
