@@ -1,0 +1,1 @@
+"""Partitions on disk, in Kafka's layout: segments, indexes, recovery, checkpoints, retention."""

@@ -198,6 +198,11 @@ class Log:
         return self._producers
 
     @property
+    def has_producers(self) -> bool:
+        """Whether any idempotent producer is remembered; asking makes no table."""
+        return bool(self._producers)
+
+    @property
     def waiters(self) -> set[Waiter]:
         """Notified after every publish, move of the log start offset, and deletion."""
         if self._waiters is None:

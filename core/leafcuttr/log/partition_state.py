@@ -1,12 +1,12 @@
 """Where every partition stood: the one file that spares a start the reading of every folder.
 
-`leafcuttr.partitions` is the soft checkpoint while the broker runs (about once a second, not synced) and the record of
-a clean stop after it (synced). It is text: a head line, a line per partition, a last line with the count and CRC32C
-of what is before it. The head carries the boot id of the machine, because what a running broker has written without
-syncing is only there as long as the machine has not been restarted.
+`leafcuttr.partitions` is the soft checkpoint while the broker runs (about once a second, not synced) and the
+record of a clean stop after it (synced). It is text: a head line, a line per partition, a last line with the
+count and CRC32C of what is before it. The head carries the boot id of the machine, because what a running
+broker has written without syncing is only there as long as the machine has not been restarted.
 
-A file that is damaged, or of another version, counts as none: recovery then starts from the synced recovery points.
-Which parts of it hold is decided by recovery; here is only the format.
+A file that is damaged, or of another version, counts as none: recovery then starts from the synced recovery
+points. Which parts of it hold is decided by recovery; here is only the format.
 """
 
 import json
@@ -31,7 +31,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class SegmentState(NamedTuple):
-    """One segment: its base offset, the bytes of its .log file and the greatest timestamp in it (-1: none)."""
+    """One segment: base offset, bytes of its .log file, largest timestamp in it (-1: none)."""
 
     base_offset: int
     size: int
@@ -42,8 +42,8 @@ class SegmentState(NamedTuple):
 class PartitionState:
     """One partition at one moment.
 
-    `segments` are in order, the last is the active one; the log ends at `log_end_offset` behind the last byte of it.
-    What is before `recovery_point` was synced. `producers` is the producer state in the form of
+    `segments` are in order, the last is the active one; the log ends at `log_end_offset` behind the last byte
+    of it. What is before `recovery_point` was synced. `producers` is the producer state in the form of
     `ProducerStateTable.dump`, with all batches a duplicate may be of (a .snapshot keeps only the last).
     """
 
@@ -51,13 +51,9 @@ class PartitionState:
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
+    leader_epoch: int
     segments: tuple[SegmentState, ...]
     producers: list[Any]
-
-    @property
-    def size(self) -> int:
-        """Bytes in all segments."""
-        return sum(segment.size for segment in self.segments)
 
 
 class StateFile(NamedTuple):
@@ -86,6 +82,7 @@ def encode_entry(topic_partition: TopicPartition, state: PartitionState) -> byte
         state.log_start_offset,
         state.log_end_offset,
         state.recovery_point,
+        state.leader_epoch,
         state.segments,
         state.producers,
     )
@@ -93,12 +90,13 @@ def encode_entry(topic_partition: TopicPartition, state: PartitionState) -> byte
 
 
 def _decode_entry(line: bytes) -> tuple[TopicPartition, PartitionState]:
-    topic, partition, topic_id, start, end, recovery_point, segments, producers = json.loads(line)
+    topic, partition, topic_id, start, end, point, epoch, segments, producers = json.loads(line)
     return TopicPartition(topic, partition), PartitionState(
         topic_id=uuid_bytes(topic_id),
         log_start_offset=start,
         log_end_offset=end,
-        recovery_point=recovery_point,
+        recovery_point=point,
+        leader_epoch=epoch,
         segments=tuple(SegmentState(*segment) for segment in segments),
         producers=producers,
     )

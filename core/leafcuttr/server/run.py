@@ -39,7 +39,7 @@ async def run_broker(
     Raises StartError when the directory or an address cannot be had. Cancellation is a stop without the grace for
     running requests; the data directory is closed properly all the same.
     """
-    stop = stop or trio.Event()
+    stop = trio.Event() if stop is None else stop
     raise_descriptor_limit()
     with ExitStack() as opened:
         bound = _bind(settings, listeners, opened)
@@ -49,9 +49,8 @@ async def run_broker(
             await _serve(broker, bound, stop, task_status)
         finally:
             opened.close()
-            with trio.CancelScope(shield=True):
-                await broker.logs.close()
-                broker.metadata.close()
+            broker.logs.close()
+            broker.metadata.close()
 
 
 async def _serve(

@@ -1,0 +1,360 @@
+"""All logs of one data directory: opened at start, created, deleted, kept safe, closed.
+
+What the manager promises, and to whom:
+
+- One process holds the directory. What cannot be used is a StartError of one line.
+- A start after a clean stop reads one file for all partitions, not their folders; after a crash it reads what
+lies
+  behind the last soft checkpoint. One damaged partition is offline, the others serve
+  (`leafcuttr.log.recovery`).
+- Folders that the metadata does not name are left alone, with one warning for all.
+- Everything that touches the disk for long runs in worker threads, everything that looks at many partitions
+in short
+  turns. `load` and `close` are the exceptions: nobody is served then.
+
+The methods belong to the loop's thread, but for `prepare` and `discard`.
+"""
+
+import contextlib
+import logging
+import resource
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from leafcuttr import crashpoints
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import BrokerError, StartError, StorageError
+from leafcuttr.log.atomic import replace_file, sync_directory
+from leafcuttr.log.checkpoints import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    DamagedCheckpointError,
+    read_offsets,
+    write_offsets,
+)
+from leafcuttr.log.deletion import Deletion
+from leafcuttr.log.directory import DataDirectory
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
+from leafcuttr.log.log import Log
+from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
+from leafcuttr.log.recovery import Known, restore
+from leafcuttr.log.soft_checkpoint import Pace, StateRecord, remove_old_snapshots, state_of
+from leafcuttr.log.upkeep import Upkeep
+from leafcuttr_sdk import Clock, TopicPartition
+
+__all__ = ["LogManager", "LogSpec"]
+
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_SYNCERS: Final = 8  # syncs at once when closing: file systems commit those of several files together
+_RESERVED_DESCRIPTORS: Final = 512
+_MOST_FILES: Final = 16_384
+
+_log = logging.getLogger(__name__)
+
+
+class LogManager:
+    """See the module's docstring. `logs` is for reading only."""
+
+    def __init__(self, directory: DataDirectory, clock: Clock, settings: Settings) -> None:
+        self.logs: dict[TopicPartition, Log] = {}
+        self.directory = directory.path
+        self.cluster_id = directory.cluster_id
+        self.directory_id = directory.directory_id
+        self.pool = FilePool(_most_open_files())
+        self._data = directory
+        self._clock = clock
+        self._settings = settings
+        self._ids: dict[TopicPartition, bytes] = {}
+        self._prepared: dict[TopicPartition, Log] = {}
+        self._record = StateRecord(self.directory)
+        self._deletion = Deletion()
+        self._upkeep = Upkeep(self.directory, clock, settings)
+        self._turn = trio.Lock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        clock: Clock,
+        settings: Settings,
+        node_id: int,
+        cluster_id: str | None = None,
+    ) -> "LogManager":
+        """Take hold of the directory; `load` brings in the logs. Raises StartError."""
+        return cls(DataDirectory.open(directory, node_id=node_id, cluster_id=cluster_id), clock, settings)
+
+    # Start
+
+    def load(self, specs: Sequence[LogSpec]) -> None:
+        """Open the logs that the metadata names, recovering them as needed. Blocks. Raises StartError if the
+        directory itself cannot be read; a damaged partition is offline instead."""
+        try:
+            self._load(specs)
+        except OSError as error:
+            raise StartError(
+                f"data directory {self.directory} cannot be used: {error.strerror} ({error.filename})"
+            ) from error
+
+    def _load(self, specs: Sequence[LogSpec]) -> None:
+        marker = self.directory / CLEAN_SHUTDOWN
+        clean = marker.exists()
+        state = read_state(self.directory)
+        clean = clean and state is not None and state.clean
+        usable = state is not None and (state.clean or (state.boot_id != "" and state.boot_id == boot_id()))
+        known = state.partitions if state is not None and usable else {}
+        points = self._offsets(RECOVERY_POINTS)
+        starts = self._offsets(LOG_START_OFFSETS)
+        folders = self._folders()
+        for spec in specs:
+            name = spec.topic_partition
+            entry = known.get(name)
+            facts = Known(
+                entry,
+                clean,
+                max(points.get(name, 0), entry.recovery_point if entry else 0),
+                starts.get(name, 0),
+            )
+            folder = self.directory / str(name)
+            log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)
+            self.logs[name] = log
+            self._ids[name] = spec.topic_id
+            as_recorded = entry is not None and (log.offline or state_of(log, spec.topic_id) == entry)
+            self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
+            if log.doomed:
+                self._upkeep.doomed.add(log)
+        self._warn_of_strays(folders - self.logs.keys())
+        # From here on this start is one that has not stopped cleanly yet. Synced, because a mark that came
+        # back with the power would have the next start trust files that have grown since.
+        if marker.exists():
+            marker.unlink()
+            sync_directory(self.directory)
+
+    def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self.directory / name)
+        except DamagedCheckpointError as error:
+            _log.warning("%s; every log is read from its start where nothing else is known", error)
+            return {}
+
+    def _folders(self) -> set[TopicPartition]:
+        """The partitions that have a folder. Folders of deleted ones are put on their way."""
+        found = set()
+        for path in self.directory.iterdir():
+            partition = partition_of(path.name)
+            if partition is not None and path.is_dir():
+                found.add(partition)
+            elif path.name.endswith(DELETE) and path.is_dir():
+                self._deletion.add(path, self._clock.now_ms())
+        return found
+
+    def _warn_of_strays(self, strays: set[TopicPartition]) -> None:
+        if strays:
+            names = ", ".join(str(stray) for stray in sorted(strays)[:5])
+            more = f" and {len(strays) - 5} more" if len(strays) > 5 else ""
+            _log.warning(
+                "%s holds folders of partitions that no topic has, which are left alone: %s%s",
+                self.directory,
+                names,
+                more,
+            )
+
+    # Partitions
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        return self.logs.get(topic_partition)
+
+    def prepare(self, spec: LogSpec) -> None:
+        """Make the files of a new partition (callable in a worker thread). Raises StorageError; then there
+        are none."""
+        name = spec.topic_partition
+        folder = self.directory / str(name)
+        try:
+            if folder.exists():
+                self._make_way(name, folder)
+            make_folder(folder, spec.topic_id)
+            self._prepared[name] = Log.create(name, folder, spec.config, pool=self.pool, clock=self._clock)
+        except OSError as error:
+            self.discard(spec)
+            raise StorageError(f"The folder {folder} cannot be made: {error.strerror or error}") from error
+
+    def _make_way(self, name: TopicPartition, folder: Path) -> None:
+        """Something that no topic has is where a new partition has to be."""
+        if not holds_records(folder):
+            aside = self.directory / renamed(name, DELETE)
+            folder.rename(aside)
+            self._deletion.add(aside, 0)
+        else:
+            aside = self.directory / renamed(name, STRAY)
+            folder.rename(aside)
+            _log.warning("%s holds records that no topic has, and is set aside as %s", folder, aside.name)
+
+    def discard(self, spec: LogSpec) -> None:
+        """Take back what `prepare` made (callable in a worker thread)."""
+        log = self._prepared.pop(spec.topic_partition, None)
+        if log is None:
+            return
+        for segment in log.segments:
+            segment.close()
+        aside = self.directory / renamed(spec.topic_partition, DELETE)
+        with contextlib.suppress(OSError):
+            log.directory.rename(aside)
+            self._deletion.add(aside, 0)
+
+    def adopt(self, spec: LogSpec) -> Log:
+        """Publish a prepared partition."""
+        name = spec.topic_partition
+        log = self.logs[name] = self._prepared.pop(name)
+        self._ids[name] = spec.topic_id
+        return log
+
+    def create(self, spec: LogSpec) -> Log:
+        """`prepare` and `adopt` in one. Raises StorageError."""
+        self.prepare(spec)
+        return self.adopt(spec)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Forget the partition and rename its folder; the files go after file.delete.delay.ms. Who waits for
+        its records is told. A folder that cannot be renamed stays, as one that no topic has."""
+        log = self.logs.pop(topic_partition, None)
+        if log is None:
+            return
+        self._ids.pop(topic_partition, None)
+        self._record.forget(topic_partition)
+        log.offline = log.offline or f"{topic_partition} is deleted"
+        folder = self.directory / str(topic_partition)
+        aside = self.directory / renamed(topic_partition, DELETE)
+        try:
+            folder.rename(aside)
+        except OSError as error:
+            _log.warning("renaming %s failed, it is left behind: %s", folder, error.strerror or error)
+        else:
+            log.directory = aside
+            self._deletion.add(aside, self._clock.now_ms() + log.config.file_delete_delay_ms)
+            crashpoints.reach("topic-delete.renamed")
+        log.notify()
+
+    # What goes on by itself: called again and again by the server
+
+    async def soft_checkpoint(self) -> None:
+        """Record what has changed, about once a second; then sync what is due. Raises OSError."""
+        async with self._turn:
+            try:
+                changed = await self._record.gather(self.logs, self._ids)
+                self._upkeep.noticed(changed)
+                await self._record.write()
+            finally:
+                await self._upkeep.sync_due()
+            await self._upkeep.write_start_offsets_if_due(self.logs)
+
+    async def checkpoint(self) -> None:
+        """Sync rolled segments, then write recovery points and log start offsets. Raises OSError."""
+        async with self._turn:
+            await self._upkeep.sync_due()
+            await self._upkeep.write_offsets(self.logs)
+
+    async def apply_retention(self) -> int:
+        """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""
+        pace, freed = Pace(), 0
+        for log in list(self.logs.values()):
+            try:
+                freed += log.apply_retention(self._clock.now_ms())
+            except BrokerError as error:
+                _log.error("%s", error)
+            if log.doomed:
+                self._upkeep.doomed.add(log)
+            await pace.turn()
+        return freed
+
+    async def remove_deleted(self) -> int:
+        """Remove the files of deleted partitions and segments that are due, in worker threads; returns how
+        many folders and segments went."""
+        now_ms = self._clock.now_ms()
+        return await self._deletion.remove_due(now_ms) + await self._upkeep.remove_segments(now_ms)
+
+    async def expire_producers(self) -> int:
+        """Forget idempotent producers that have been silent for producer.id.expiration.ms; returns how
+        many."""
+        pace, gone = Pace(), 0
+        expiration_ms = self._settings.int("producer.id.expiration.ms")
+        for log in list(self.logs.values()):
+            if log.offline is None and log.has_producers:
+                gone += log.producers.expire(self._clock.now_ms(), expiration_ms)
+            await pace.turn()
+        return gone
+
+    # Stop
+
+    def close(self) -> None:
+        """The clean stop: everything synced and recorded, the directory let go. Nothing may be staged.
+        Blocks.
+
+        Doing it twice is harmless. What cannot be written is logged; the next start recovers it then.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._close_logs():
+                self._record.write_clean()
+                self._write_offsets()
+                replace_file(self.directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
+                crashpoints.reach("shutdown.checkpointed")
+        except OSError as error:
+            _log.error("the clean stop cannot be recorded in %s: %s", self.directory, error.strerror or error)
+        finally:
+            self._data.close()
+
+    def _close_logs(self) -> bool:
+        """Finish every log; whether all were."""
+        open_logs = [(name, log) for name, log in self.logs.items() if log.offline is None]
+        changed = [(name, log) for name, log in open_logs if self._record.changed(name, log)]
+        touched = {name for name, _ in changed}
+        unsynced = [
+            log for name, log in open_logs if log.log_end_offset > log.recovery_point or name in touched
+        ]
+        with ThreadPoolExecutor(_SYNCERS) as pool:
+            fine = all(list(pool.map(_finish, unsynced)))
+        for name, log in open_logs:
+            if fine and self._record.changed(name, log):
+                self._record.take(name, log, self._ids[name])
+        for log in self.logs.values():
+            for segment in log.segments:
+                segment.close()
+        return fine
+
+    def _write_offsets(self) -> None:
+        points = {name: log.recovery_point for name, log in self.logs.items()}
+        write_offsets(self.directory / RECOVERY_POINTS, points)
+        starts = {name: log.log_start_offset for name, log in self.logs.items() if log.log_start_offset}
+        write_offsets(self.directory / LOG_START_OFFSETS, starts)
+
+
+def _finish(log: Log) -> bool:
+    """Sync a log for a clean stop; whether that worked."""
+    try:
+        if log.doomed:
+            log.delete_scheduled_files(1 << 62, at_most=1 << 30)
+        if not log.log_end_offset:
+            return True  # an empty log whose files the power takes is made again
+        log.close()
+        if log.has_producers:
+            remove_old_snapshots(log, [segment.base_offset for segment in log.segments])
+        log.flush()
+    except OSError as error:
+        _log.error("closing %s failed: %s", log.topic_partition, error.strerror or error)
+        return False
+    return True
+
+
+def _most_open_files() -> int:
+    """How many files the logs may keep open: half of what the process may have beyond what it needs
+    otherwise."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, min((soft - _RESERVED_DESCRIPTORS) // 2, _MOST_FILES))

@@ -1,0 +1,378 @@
+"""Bringing one partition back at start: from what is known of it, and from a scan of what is not.
+
+What is known is, in this order:
+
+1. its line in the state file, if that was written by a clean stop or in this boot of the machine: the log up
+to there
+   is taken as it is, only what lies behind is read;
+2. otherwise the recovery point, up to which the log was synced: the segment that holds it and all later ones
+are read.
+
+What is read is checked batch by batch (CRC, offsets). The log is cut at the first batch that is not sound,
+later segments go, indexes are written anew and the producer state is brought forward from the state file or
+the last `.snapshot` before. That is no loss of what was promised: what was acknowledged is in the page cache,
+which outlives the process, and what the loss of power takes was never synced.
+
+Damage before that (a file missing or too short, a batch that is not sound although it was synced) is not
+repaired here: the partition comes back offline, with the reason, and the others serve. `leafcuttr repair` is
+for that.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from leafcuttr.log.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    DamagedCheckpointError,
+    read_leader_epochs,
+    read_topic_id,
+    uuid_text,
+    write_topic_id,
+)
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.folders import LogSpec, make_folder, segments_in
+from leafcuttr.log.log import Log
+from leafcuttr.log.partition_state import PartitionState
+from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.log.producer_state import ProducerStateTable
+from leafcuttr.log.retention import Doomed
+from leafcuttr.log.scan import DamagedSegmentError
+from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
+from leafcuttr_sdk import Clock
+
+_log = logging.getLogger(__name__)
+
+# A scan of this much takes long enough that a person wants to know why the start takes it.
+_LONG_SCAN: Final = 256 * 1024 * 1024
+
+
+class DamagedLogError(Exception):
+    """The partition has to stay offline. The message is the one line that says why."""
+
+
+class Known(NamedTuple):
+    """What a start knows of a partition before it looks into its folder.
+
+    `state` is None unless it can be relied on; with `clean` nothing was written after it.
+    """
+
+    state: PartitionState | None
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: FilePool, clock: Clock) -> Log:
+    """The log of `spec`, offline if it is damaged. Blocks on the disk; raises nothing about this one
+    partition."""
+    try:
+        return _Restore(spec, folder, known, pool, clock).log(exists)
+    except (DamagedLogError, DamagedCheckpointError, DamagedSegmentError, DamagedSnapshotError) as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"{error.filename or folder}: {error.strerror or error}"
+    _log.error("%s is offline: %s", spec.topic_partition, reason)
+    state = known.state
+    start = state.log_start_offset if state else known.log_start_offset
+    return Log(
+        spec.topic_partition,
+        folder,
+        spec.config,
+        segments=[],
+        log_start_offset=start,
+        log_end_offset=max(state.log_end_offset if state else known.recovery_point, start),
+        recovery_point=known.recovery_point,
+        pool=pool,
+        clock=clock,
+        offline=reason,
+    )
+
+
+class _Restore:
+    """One restoration: what is given, shared by its steps."""
+
+    def __init__(self, spec: LogSpec, folder: Path, known: Known, pool: FilePool, clock: Clock) -> None:
+        self.spec = spec
+        self.folder = folder
+        self.known = known
+        self.pool = pool
+        self.clock = clock
+
+    def log(self, exists: bool) -> Log:
+        state = self.known.state
+        if state is not None and state.topic_id != self.spec.topic_id:
+            state = None
+        if not exists:
+            return self._new_folder(state)
+        if state is not None and self.known.clean and self._size_of(state) == state.segments[-1].size:
+            return self._as_known(state, self._segments_of(state), [])
+        self._check_topic_id()
+        bases = segments_in(self.folder)
+        if state is not None and self._holds(state, bases):
+            return self._from_state(state, bases)
+        return self._from_recovery_point(bases)
+
+    def _new_folder(self, state: PartitionState | None) -> Log:
+        """Folders are made before the metadata names them, so a missing one is damage, unless all that the
+        loss of power can have taken with it is an empty log."""
+        if (state is not None and state.log_end_offset) or self.known.recovery_point:
+            raise DamagedLogError(f"its folder {self.folder} is missing")
+        _log.info("%s: the empty folder is made again", self.spec.topic_partition)
+        make_folder(self.folder, self.spec.topic_id)
+        return self._created()
+
+    def _created(self) -> Log:
+        return Log.create(
+            self.spec.topic_partition, self.folder, self.spec.config, pool=self.pool, clock=self.clock
+        )
+
+    def _check_topic_id(self) -> None:
+        path = self.folder / PARTITION_METADATA
+        found = read_topic_id(path) if path.exists() and path.stat().st_size else None
+        if found is None:
+            write_topic_id(path, self.spec.topic_id)
+        elif found != self.spec.topic_id:
+            raise DamagedLogError(
+                f"{self.folder} holds data of another topic (id {uuid_text(found)}, "
+                f"not {uuid_text(self.spec.topic_id)})"
+            )
+
+    # From the state file
+
+    def _size_of(self, state: PartitionState) -> int:
+        """Bytes in the file of the last segment that the state knows; -1 without that file."""
+        path = f"{self.folder}/{segment_name(state.segments[-1].base_offset)}.log"
+        try:
+            return os.stat(path).st_size  # noqa: PTH116 - 10,000 times at a start
+        except FileNotFoundError:
+            return -1
+
+    def _holds(self, state: PartitionState, bases: list[int]) -> bool:
+        """Whether the state speaks of the files that are there. Segments at the head may have gone since."""
+        present = set(bases)
+        kept = [segment for segment in state.segments if segment.base_offset in present]
+        size = self._size_of(state)
+        if self.known.clean and len(kept) != len(state.segments):
+            gone = next(s.base_offset for s in state.segments if s.base_offset not in present)
+            raise DamagedLogError(f"{self.folder}/{segment_name(gone)}.log is missing")
+        last = state.segments[-1]
+        if size < last.size and state.log_end_offset <= self.known.recovery_point:
+            raise DamagedLogError(
+                f"{self.folder}/{segment_name(last.base_offset)}.log has {max(size, 0)} bytes, "
+                f"{last.size} were synced"
+            )
+        if size < last.size:
+            gone_with_retention = not kept and bases and bases[0] >= state.log_end_offset
+            if not gone_with_retention:
+                _log.warning(
+                    "%s: %s.log is shorter than the last checkpoint knew it (%d of %d bytes); "
+                    "recovery starts from the recovery point %d",
+                    self.spec.topic_partition,
+                    segment_name(last.base_offset),
+                    max(size, 0),
+                    last.size,
+                    self.known.recovery_point,
+                )
+            return False
+        return tuple(kept) == state.segments[len(state.segments) - len(kept) :]
+
+    def _segments_of(self, state: PartitionState, present: Iterable[int] | None = None) -> list[Segment]:
+        wanted = None if present is None else set(present)
+        return [
+            Segment(
+                str(self.folder),
+                s.base_offset,
+                pool=self.pool,
+                size=s.size,
+                largest_timestamp=s.max_timestamp,
+            )
+            for s in state.segments
+            if wanted is None or s.base_offset in wanted
+        ]
+
+    def _as_known(self, state: PartitionState, segments: list[Segment], doomed: list[Doomed]) -> Log:
+        producers = ProducerStateTable.from_dump(state.producers) if state.producers else None
+        return self._build(
+            segments, state.log_end_offset, state.log_start_offset, state.recovery_point, state.leader_epoch,
+            producers, doomed,
+        )  # fmt: skip
+
+    def _from_state(self, state: PartitionState, bases: list[int]) -> Log:
+        segments = self._segments_of(state, bases)
+        last = segments[-1]
+        newer = [base for base in bases if base > last.base_offset]
+        doomed = self._leftovers(state.log_end_offset)
+        if not newer and self._size_of(state) == last.size:
+            return self._as_known(state, segments, doomed)
+        producers = ProducerStateTable.from_dump(state.producers)
+        end = self._scan(segments, len(segments) - 1, newer, producers, last.size, state.log_end_offset, 0)
+        point = max(state.recovery_point, self.known.recovery_point)
+        return self._build(
+            segments, end, state.log_start_offset, min(point, end), state.leader_epoch, producers, doomed
+        )
+
+    # From the recovery point
+
+    def _from_recovery_point(self, bases: list[int]) -> Log:
+        point = self.known.recovery_point
+        doomed = self._leftovers(point)
+        if not bases:
+            if point:
+                raise DamagedLogError(f"{self.folder} holds no segment, {point} records were synced")
+            log = self._created()
+            log.doomed.extend(doomed)
+            return log
+        first = max((number for number, base in enumerate(bases) if base <= point), default=0)
+        if first == 0 and bases[0] > point and bases[0] > self.known.log_start_offset and point:
+            # Retention has moved on since the recovery point was written: that is what a crash leaves.
+            _log.info("%s begins at %d, after its recovery point", self.spec.topic_partition, bases[0])
+        segments = [self._synced_segment(base) for base in bases[:first]]
+        segments.append(self._unread_segment(bases[first]))
+        producers = self._producers_at(bases[first], segments[:-1])
+        end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
+        epochs = read_leader_epochs(self.folder / LEADER_EPOCHS)
+        return self._build(
+            segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
+            producers, doomed,
+        )  # fmt: skip
+
+    def _synced_segment(self, base: int) -> Segment:
+        for suffix in (".index", ".timeindex"):
+            path = self.folder / f"{segment_name(base)}{suffix}"
+            if not path.exists():
+                raise DamagedLogError(f"{path} is missing")
+        return Segment.open(str(self.folder), base, pool=self.pool)
+
+    def _unread_segment(self, base: int) -> Segment:
+        return Segment(str(self.folder), base, pool=self.pool, size=0)
+
+    def _producers_at(self, offset: int, before: list[Segment]) -> ProducerStateTable:
+        """The producer state at a segment's base: the last sound snapshot, and the headers from there on."""
+        for name in sorted(self.folder.glob("*.snapshot"), reverse=True):
+            if name.stem.isdecimal() and int(name.stem) <= offset:
+                try:
+                    table, at = read_snapshot(name), int(name.stem)
+                    break
+                except DamagedSnapshotError as error:
+                    _log.warning("%s: %s is not used: %s", self.spec.topic_partition, name.name, error)
+        else:
+            table, at = ProducerStateTable(), -1
+        for number, segment in enumerate(before):
+            after = before[number + 1].base_offset if number + 1 < len(before) else offset
+            if after > at:
+                for _, header in segment.scan():
+                    if header.last_offset >= at:
+                        table.replay(header)
+        return table
+
+    # The scan
+
+    def _scan(
+        self,
+        segments: list[Segment],
+        number: int,
+        newer: list[int],
+        producers: ProducerStateTable,
+        position: int,
+        offset: int,
+        synced: int,
+    ) -> int:
+        """Read `segments[number]` from `position` and `offset` on, then the newer ones, which join
+        `segments`.
+
+        Cuts at the first fault; returns the log end offset. Raises DamagedLogError if that is before
+        `synced`.
+        """
+        began = time.monotonic()
+        todo = [segments[number], *(self._unread_segment(base) for base in newer)]
+        del segments[number:]
+        size = sum(os.stat(s.path(".log")).st_size for s in todo) - position  # noqa: PTH116
+        if size >= _LONG_SCAN:
+            _log.warning("%s: reading %d MB to recover it", self.spec.topic_partition, size >> 20)
+        interval = self.spec.config.index_interval_bytes
+        while todo:
+            segment = todo.pop(0)
+            if segments and segment.base_offset != offset:
+                self._remove([segment, *todo], f"no record before it from offset {offset} on", synced, offset)
+                break
+            if self._make_indexes(segment):
+                position, offset = 0, segment.base_offset
+            rebuilt = segment.rebuild_indexes(
+                interval, from_position=position, next_offset=offset, observe=producers.replay
+            )
+            segments.append(segment)
+            offset, position = rebuilt.next_offset, 0
+            if rebuilt.damage is not None:
+                if offset < synced:
+                    raise DamagedLogError(f"{rebuilt.damage} (offset {offset}, synced up to {synced})")
+                self._cut(segment, rebuilt.end_position, rebuilt.damage)
+                if todo:
+                    self._remove(todo, "the log ends before it", synced, offset)
+                break
+            segment.flush_indexes()
+        segments[-1].flush_indexes()
+        if size >= _LONG_SCAN:
+            took = time.monotonic() - began
+            _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
+        return offset
+
+    def _make_indexes(self, segment: Segment) -> bool:
+        """Make index files that are missing; then the whole segment has to be read."""
+        missing = [s for s in (".index", ".timeindex") if not os.path.exists(segment.path(s))]  # noqa: PTH110
+        for suffix in missing:
+            Path(segment.path(suffix)).touch()
+        return bool(missing)
+
+    def _cut(self, segment: Segment, position: int, damage: DamagedSegmentError) -> None:
+        size = os.stat(segment.path(".log")).st_size  # noqa: PTH116
+        zeros = damage.reason.startswith("zeros")
+        level = logging.INFO if zeros else logging.WARNING
+        _log.log(level, "%s: cutting %d bytes: %s", self.spec.topic_partition, size - position, damage)
+        segment.truncate(position)
+
+    def _remove(self, segments: list[Segment], reason: str, synced: int, offset: int) -> None:
+        if offset < synced:
+            raise DamagedLogError(f"{segments[0].path('.log')}: {reason} (synced up to {synced})")
+        for segment in segments:
+            _log.warning(
+                "%s: removing segment %d: %s", self.spec.topic_partition, segment.base_offset, reason
+            )
+            segment.close()
+            for suffix in SUFFIXES:
+                Path(segment.path(suffix)).unlink(missing_ok=True)
+
+    def _leftovers(self, end: int) -> list[Doomed]:
+        """Files of segments that were dropped before the crash; halves of files that were being replaced."""
+        paths = [str(path) for path in self.folder.iterdir() if path.name.endswith((DELETED, ".tmp"))]
+        return [Doomed(paths, 0)] if paths else []
+
+    def _build(
+        self,
+        segments: list[Segment],
+        end: int,
+        start: int,
+        recovery_point: int,
+        leader_epoch: int,
+        producers: ProducerStateTable | None,
+        doomed: list[Doomed],
+    ) -> Log:
+        log = Log(
+            self.spec.topic_partition,
+            self.folder,
+            self.spec.config,
+            segments=segments,
+            log_start_offset=min(max(start, self.known.log_start_offset, segments[0].base_offset), end),
+            log_end_offset=end,
+            recovery_point=recovery_point,
+            leader_epoch=leader_epoch,
+            producers=producers,
+            pool=self.pool,
+            clock=self.clock,
+        )
+        log.doomed.extend(doomed)
+        return log
