@@ -68,20 +68,13 @@ def _region(
     log: "Log", offset: int, max_bytes: int, at_least_one: bool, end_offset: int, may_block: bool
 ) -> LogRead:
     segment, position = _locate(log, offset, may_block)
-    active = segment is log.segments[-1]
-    end = segment.size
+    end, after = segment.size, -1
     if end_offset < log.log_end_offset:
         found = segment.find(end_offset, may_block=may_block)
         if found is not None:
-            end = found[0]
-    left = end - position
-    if left <= max_bytes:
-        next_offset = (
-            end_offset
-            if active or end < segment.size
-            else log.segments[segment_at(log, offset) + 1].base_offset
-        )
-        length = left
+            end, after = found[0], found[1].base_offset
+    if end - position <= max_bytes:
+        length, next_offset = end - position, after if after >= 0 else _offset_after(log, segment)
     else:
         length, next_offset = _cut(segment, position, max_bytes, at_least_one, may_block)
     if length <= 0:
@@ -109,6 +102,12 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
         number += 1
         if number == len(log.segments):
             raise DamagedSegmentError(segment.path(".log"), segment.size, f"offset {offset} is not there")
+
+
+def _offset_after(log: "Log", segment: Segment) -> int:
+    if segment is log.segments[-1]:
+        return log.log_end_offset
+    return log.segments[segment_at(log, segment.base_offset) + 1].base_offset
 
 
 def _cut(

@@ -1,0 +1,182 @@
+"""What a partition takes and refuses. The error codes are those a real Apache Kafka 4.3.1 gave for the same bytes."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, InvalidTimestamp
+from leafcuttr.wire.batch import parse
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.records import decode_records
+from support.logs import NOW, batch, make_log, patched, read_all
+
+GOOD = bytes(batch(2, key=b"k"))
+
+
+def refusal(folder: Path, data: bytes | bytearray, **settings: object) -> BrokerError | None:
+    log = make_log(folder, **settings)
+    try:
+        log.stage(memoryview(bytearray(data)), now_ms=NOW)
+    except BrokerError as error:
+        assert not log.busy
+        log.commit()
+        assert (log.next_offset, log.size) == (0, 0)
+        return error
+    log.commit()
+    return None
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (GOOD, None),
+        (b"", 87),
+        (GOOD[:16], 87),
+        (GOOD[:-1], 87),
+        (GOOD[:40], 87),
+        (GOOD + b"12345", None),
+        (GOOD + bytes(20), 2),
+        (GOOD + GOOD[:-1], None),
+        (GOOD + GOOD, 87),
+        (patched(GOOD, ">b", 16, 1), 87),
+        (patched(GOOD, ">b", 16, 3), 2),
+        (patched(GOOD, ">i", 8, 10), 2),
+        (patched(GOOD, ">i", 8, 20), 2),
+        (patched(GOOD[:60], ">i", 8, 48), 2),
+        (patched(GOOD, ">i", 8, -5), 2),
+        (patched(GOOD, ">b", len(GOOD) - 1, 9, crc=False), 2),
+        (patched(GOOD, ">q", 0, 5), 87),
+        (patched(GOOD, ">h", 21, 5), 87),  # Kafka itself stumbles over an unknown codec: UNKNOWN_SERVER_ERROR
+        (patched(GOOD, ">h", 21, 8), None),
+        (patched(GOOD, ">h", 21, 0x80), None),
+        (patched(GOOD, ">h", 21, 0x20), 87),
+        (patched(GOOD, ">h", 21, 0x10), 53),
+        (patched(GOOD, ">i", 57, 1), 87),
+        (patched(GOOD, ">i", 57, 0), 87),
+        (patched(GOOD, ">i", 57, -1), 87),
+        (patched(GOOD, ">i", 23, -1), 87),
+        (patched(GOOD, ">q", 43, 1000), 87),
+        (patched(patched(GOOD, ">q", 43, 1000), ">i", 53, 0), None),
+        (patched(GOOD, ">q", 43, -2), None),
+        (batch(timestamp=NOW + 7_200_000), 32),
+        (batch(timestamp=-1), None),
+    ],
+)
+def test_error_codes(tmp_path: Path, data: bytes, code: int | None) -> None:
+    error = refusal(tmp_path, data)
+    assert (error and error.code) == (code and ErrorCode(code))
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "code"),
+    [
+        (batch(30), {"max_message_bytes": 200}, ErrorCode.MESSAGE_TOO_LARGE),
+        (batch(30), {"segment_bytes": 200}, ErrorCode.RECORD_LIST_TOO_LARGE),
+        (batch(timestamp=NOW - 2000), {"message_timestamp_before_max_ms": 1000}, ErrorCode.INVALID_TIMESTAMP),
+        (batch(timestamp=NOW + 2000), {"message_timestamp_after_max_ms": 1000}, ErrorCode.INVALID_TIMESTAMP),
+        (batch(key=None), {"cleanup_policy": ("compact",)}, ErrorCode.INVALID_RECORD),
+        (
+            patched(GOOD, ">h", 21, 8),
+            {"message_timestamp_type": "LogAppendTime"},
+            ErrorCode.INVALID_TIMESTAMP,
+        ),
+    ],
+)
+def test_settings_refuse(
+    tmp_path: Path, data: bytearray, settings: dict[str, object], code: ErrorCode
+) -> None:
+    error = refusal(tmp_path / "with", data, **settings)
+    assert error is not None and error.code == code
+    if isinstance(error, InvalidRecord | InvalidTimestamp):
+        assert [at for at, _ in error.record_errors] == list(range(parse(data).count))
+
+
+def test_a_changed_setting_holds_from_the_next_append_on(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    log = make_log(tmp_path)
+    log.append(batch(30), NOW)
+    log.config = replace(log.config, max_message_bytes=200)
+    with pytest.raises(BrokerError, match="200"):
+        log.append(batch(30), NOW)
+    log.config = replace(log.config, max_message_bytes=10_000)
+    assert log.append(batch(30), NOW) == 30
+
+
+def test_offsets_and_epoch_are_stamped_and_visible_after_commit_only(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.leader_epoch = 3
+    buffer = batch(5) + batch(2)
+    view, cut = memoryview(buffer), len(batch(5))
+    first = log.stage(view[:cut], now_ms=NOW)
+    second = log.stage(view[cut:], now_ms=NOW)
+    assert (first.base_offset, first.last_offset, second.base_offset, second.last_offset) == (0, 4, 5, 6)
+    assert (first.log_append_time, first.duplicate) == (-1, False)
+    assert (log.log_end_offset, log.size) == (0, 0)
+    assert log.read(0, 1000, at_least_one=True).region is None
+    log.commit()
+    assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (7, 7, 7)
+    assert read_all(log) == bytes(buffer)
+    assert [(parse(buffer, at).base_offset, parse(buffer, at).leader_epoch) for at in (0, cut)] == [
+        (0, 3),
+        (5, 3),
+    ]
+
+
+def test_a_read_only_view_is_not_written_to(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(3), NOW)
+    data = bytes(batch(2))
+    log.stage(memoryview(data), now_ms=NOW)
+    log.commit()
+    assert data == bytes(batch(2))
+    assert parse(read_all(log, 3)).base_offset == 3
+
+
+def test_log_append_time(tmp_path: Path) -> None:
+    log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
+    staged = log.stage(memoryview(batch(2, timestamp=5)), now_ms=NOW)
+    log.commit()
+    assert staged.log_append_time == NOW
+    assert [record.timestamp for record in decode_records(read_all(log))] == [NOW, NOW]
+    assert log.segments[-1].largest_timestamp == NOW
+
+
+@pytest.mark.parametrize("name", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_compression_type_is_that_of_the_stored_batch(tmp_path: Path, name: str) -> None:
+    log = make_log(tmp_path, compression_type=name)
+    wanted = Codec.NONE if name == "uncompressed" else Codec[name.upper()]
+    for codec in Codec:
+        from leafcuttr.wire.records import Record, encode_batch
+
+        log.append(encode_batch([Record(0, NOW, b"k", b"v" * 500)], codec=codec), NOW)
+    stored, at = read_all(log), 0
+    for offset in range(len(Codec)):
+        header = parse(stored, at)
+        assert (header.codec, header.base_offset) == (wanted, offset)
+        assert [r.value for r in decode_records(stored[at : at + header.size])] == [b"v" * 500]
+        at += header.size
+
+
+def test_waiters_hear_of_each_publish(tmp_path: Path) -> None:
+    class Ear:
+        heard = 0
+
+        def notify(self) -> None:
+            self.heard += 1
+            log.waiters.discard(self)
+
+    log, ear = make_log(tmp_path), Ear()
+    log.waiters.add(ear)
+    log.stage(memoryview(batch()), now_ms=NOW)
+    assert not ear.heard
+    log.commit()
+    log.append(batch(), NOW)
+    assert ear.heard == 1
+
+
+def test_the_stored_crc_is_named(tmp_path: Path) -> None:
+    error = refusal(tmp_path, patched(GOOD, ">I", 17, 1234, crc=False))
+    assert error is not None and "stored crc = 1234" in str(error)
+    assert struct.unpack_from(">I", GOOD, 17)[0] != 1234

@@ -1,0 +1,210 @@
+"""Writes that fail, writes in worker threads, and what is left of both."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from leafcuttr.errors import StorageError
+from leafcuttr.log.commit import IOV_MAX, write_all
+from leafcuttr.log.log import Log
+from support.logs import NOW, batch, make_log, read_all
+
+LIMIT = 1 << 20
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file of this process grows beyond `size`: a disk that is full from there on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def stage(log: Log, data: bytearray) -> int:
+    return log.stage(memoryview(data), now_ms=NOW).base_offset
+
+
+def nearly_full(folder: Path, **settings: object) -> Log:
+    log = make_log(folder, **settings)
+    while log.size < LIMIT - 40_000:
+        log.append(batch(size=20_000), NOW)
+    return log
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    log = nearly_full(tmp_path)
+    fields = {"producer_id": 5, "producer_epoch": 0}
+    log.append(batch(base_sequence=0, **fields), NOW)
+    end, size, content = log.log_end_offset, log.size, read_all(log)
+    stage(log, batch(base_sequence=1, **fields))
+    for _ in range(4):
+        stage(log, batch(size=20_000))
+    with file_size_limit(LIMIT), pytest.raises(StorageError, match="File too large"):
+        log.commit()
+    assert (log.log_end_offset, log.next_offset, log.size) == (end, end, size)
+    assert Path(log.segments[-1].path(".log")).stat().st_size == size
+    assert log.offline is None
+    assert read_all(log) == content
+    entry = log.producers.get(5)
+    assert entry is not None and entry.last_sequence == 0
+    assert stage(log, batch(base_sequence=1, **fields)) == end
+    log.commit()
+    assert log.log_end_offset == end + 1
+
+
+def test_if_it_cannot_be_undone_the_log_goes_offline(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(), NOW)
+    read_only = os.open(log.segments[-1].path(".log"), os.O_RDONLY)
+    os.dup2(read_only, log.segments[-1].open_file().fd)
+    os.close(read_only)
+    stage(log, batch())
+    with pytest.raises(StorageError):
+        log.commit()
+    assert log.offline is not None
+    with pytest.raises(StorageError):
+        stage(log, batch())
+    with pytest.raises(StorageError):
+        log.read(0, 100, at_least_one=True)
+
+
+def test_a_failed_roll_can_be_repeated(tmp_path: Path) -> None:
+    log = make_log(tmp_path, segment_bytes=1000)
+    log.append(batch(size=800), NOW)
+    (tmp_path / "00000000000000000001.snapshot").mkdir()
+    stage(log, batch(size=800))
+    with pytest.raises(StorageError):
+        log.commit()
+    assert (len(log.segments), log.log_end_offset) == (1, 1)
+    (tmp_path / "00000000000000000001.snapshot").rmdir()
+    assert log.append(batch(size=800), NOW) == 1
+    assert len(log.segments) == 2
+
+
+def test_more_batches_than_one_call_takes(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    data = [batch(size=1 + i % 7) for i in range(2 * IOV_MAX + 5)]
+    for one in data:
+        stage(log, one)
+    log.commit()
+    assert log.log_end_offset == len(data)
+    assert read_all(log) == b"".join(data)
+
+
+def test_short_writes_are_continued(tmp_path: Path) -> None:
+    views: list[memoryview | bytearray] = [bytearray(os.urandom(300_000)) for _ in range(5)]
+    path = tmp_path / "f"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        with file_size_limit(1_000_000), pytest.raises(OSError):
+            write_all(fd, views, 0, 1_500_000)
+        assert path.stat().st_size == 1_000_000
+        write_all(fd, views, 0, 1_500_000)
+    finally:
+        os.close(fd)
+    assert path.read_bytes() == b"".join(views)
+
+
+async def test_one_write_at_a_time_and_the_rest_together(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    done: list[int] = []
+
+    async def produce(number: int) -> None:
+        offset = stage(log, batch(size=100 + number))
+        await log.commit_off_loop()
+        assert offset < log.log_end_offset
+        done.append(offset)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(produce, number)
+    assert sorted(done) == list(range(50))
+    assert (log.log_end_offset, log.busy, log.must_wait) == (50, False, False)
+    assert len(read_all(log)) == log.size
+
+
+async def test_while_a_write_is_in_flight_the_loop_must_wait(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    stage(log, batch())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log.commit_off_loop)
+        await trio.testing.wait_all_tasks_blocked()
+        if log.flight is not None:
+            assert log.must_wait
+            stage(log, batch())
+            with pytest.raises(RuntimeError):
+                log.commit()
+            await log.commit_off_loop()
+            assert log.log_end_offset == 2
+
+
+async def test_each_waiter_learns_of_a_failure(tmp_path: Path) -> None:
+    log = nearly_full(tmp_path)
+    end, size = log.log_end_offset, log.size
+    failed = 0
+
+    async def produce() -> None:
+        nonlocal failed
+        stage(log, batch(size=30_000))
+        with pytest.raises(StorageError):
+            await log.commit_off_loop()
+        failed += 1
+
+    # None fits: the first group fails and takes with it what was staged behind it.
+    with file_size_limit(size + 10_000):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(produce)
+    assert failed == 3
+    assert (log.log_end_offset, log.next_offset, log.size) == (end, end, size)
+    assert await log.append_and_wait(batch(), NOW) == end
+
+
+async def test_who_asks_late_still_learns_of_the_failure(tmp_path: Path) -> None:
+    log = nearly_full(tmp_path)
+    stage(log, batch(size=60_000))
+    late = log.commit_off_loop()
+    with file_size_limit(log.size + 10_000), pytest.raises(StorageError):
+        log.commit()
+    with pytest.raises(StorageError):
+        await late
+
+
+async def test_cancelling_does_not_tear_a_write(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    with trio.CancelScope() as scope:
+        stage(log, batch())
+        scope.cancel()
+        await log.commit_off_loop()
+    assert log.log_end_offset == 1
+
+
+async def test_rolls_happen_off_the_loop_too(tmp_path: Path) -> None:
+    log = make_log(tmp_path, segment_bytes=1000)
+    for _ in range(6):
+        stage(log, batch(size=400))
+    await log.commit_off_loop()
+    assert log.log_end_offset == 6
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+    assert len(read_all(log)) == log.size
+
+
+def test_flush_messages_asks_for_the_disk_before_the_answer(tmp_path: Path) -> None:
+    log = make_log(tmp_path, flush_messages=3)
+    stage(log, batch(2))
+    assert not log.must_wait
+    log.commit()
+    assert log.unflushed == 2
+    stage(log, batch())
+    assert log.must_wait
+    log.commit()
+    assert log.unflushed == 0

@@ -1,0 +1,76 @@
+"""The sparse indexes against plain lists, in memory, on disk and in between."""
+
+import itertools
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.index import OffsetIndex, TimeIndex
+
+steps = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000), st.booleans()), max_size=60)
+
+
+@given(steps, st.integers(-1, 4000), st.integers(-1, 400_000))
+def test_offset_index_is_a_bisect(steps: list[tuple[int, int, bool]], offset: int, position: int) -> None:
+    with TemporaryDirectory() as folder:
+        index = OffsetIndex(f"{folder}/0.index", FilePool())
+        index.create()
+        entries = []
+        at_offset = at_position = 0
+        for more, bytes_, flush in steps:
+            at_offset, at_position = at_offset + more, at_position + bytes_
+            index.append(at_offset, at_position)
+            entries.append((at_offset, at_position))
+            if flush:
+                index.flush()
+        assert index.entries() == entries
+        assert index.position_for(offset) == max((p for o, p in entries if o <= offset), default=0)
+        assert index.boundary_at_most(position) == max((p for _, p in entries if p <= position), default=0)
+        index.flush()
+        assert OffsetIndex(index.path, FilePool()).entries() == entries
+        assert Path(index.path).stat().st_size == 8 * len(entries)
+
+
+@given(steps, st.integers(0, 60))
+def test_truncate(steps: list[tuple[int, int, bool]], keep: int) -> None:
+    with TemporaryDirectory() as folder:
+        index = OffsetIndex(f"{folder}/0.index", FilePool())
+        index.create()
+        entries = [(number, number * 100) for number in range(len(steps))]
+        for entry, (_, _, flush) in zip(entries, steps, strict=True):
+            index.append(*entry)
+            if flush:
+                index.flush()
+        index.truncate(min(keep, len(entries)))
+        assert index.entries() == entries[:keep]
+        index.append(1000, 200_000)
+        index.flush()
+        assert index.last() == (1000, 200_000)
+        assert len(index) == min(keep, len(entries)) + 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=30), st.integers(0, 35))
+def test_time_index_ascends_in_both_columns(pairs: list[tuple[int, int]], timestamp: int) -> None:
+    with TemporaryDirectory() as folder:
+        index = TimeIndex(f"{folder}/0.timeindex", FilePool())
+        index.create()
+        for pair in pairs:
+            index.maybe_append(*pair)
+        entries = index.entries()
+        assert all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise(entries))
+        assert index.offset_before(timestamp) == max((o for t, o in entries if t < timestamp), default=0)
+
+
+def test_a_large_index_is_searched_in_runs(tmp_path: Path) -> None:
+    index = OffsetIndex(str(tmp_path / "0.index"), FilePool())
+    index.create()
+    for number in range(5000):
+        index.append(number * 3, number * 4100)
+        if number == 4500:
+            index.flush()
+    for number in range(0, 5000, 7):
+        assert index.position_for(number * 3 + 2) == number * 4100
+        assert index.boundary_at_most(number * 4100 + 4099) == number * 4100

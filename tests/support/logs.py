@@ -1,0 +1,77 @@
+"""Real logs in temporary folders, and batches to put into them."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from crc32c import crc32c
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.config.topic import TopicConfig, topic_config
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.log import Log
+from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr_sdk import TopicPartition
+
+NOW = 1_700_000_000_000
+TP = TopicPartition("t", 0)
+
+
+class HandClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, now_ms: int = NOW) -> None:
+        self.ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
+
+
+def config(**overrides: object) -> TopicConfig:
+    """Kafka's defaults but for these, `_` for `.`: `config(segment_bytes=1000)`. Values below Kafka's minimum are
+    allowed, so that small logs roll."""
+    from dataclasses import replace
+
+    return replace(topic_config(Settings(), {}), **overrides)  # type: ignore[arg-type]
+
+
+def make_log(
+    folder: Path, *, pool: FilePool | None = None, clock: HandClock | None = None, **overrides: object
+) -> Log:
+    """An empty log in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Log.create(TP, folder, config(**overrides), pool=pool or FilePool(), clock=clock or HandClock())
+
+
+def batch(
+    count: int = 1, *, timestamp: int = NOW, size: int = 10, key: bytes | None = None, **fields: int
+) -> bytearray:
+    """One batch of `count` records of `size` bytes; producer fields by keyword."""
+    records = [Record(i, timestamp, key, bytes([97 + i % 26]) * size) for i in range(count)]
+    return bytearray(encode_batch(records, **fields))  # type: ignore[arg-type]
+
+
+def patched(data: bytes | bytearray, form: str, at: int, value: int, *, crc: bool = True) -> bytearray:
+    """A copy with one field changed, its CRC right again unless `crc` is False."""
+    out = bytearray(data)
+    struct.pack_into(form, out, at, value)
+    if crc:
+        struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return out
+
+
+def read_all(log: Log, offset: int | None = None, max_bytes: int = 1 << 20) -> bytes:
+    """Every published byte from an offset on, by reads one after the other."""
+    at = log.log_start_offset if offset is None else offset
+    out = b""
+    while at < log.log_end_offset:
+        read = log.read(at, max_bytes, at_least_one=True)
+        assert read.region is not None
+        assert read.next_offset > at
+        out += read.region.read()
+        at = read.next_offset
+    return out
