@@ -1,0 +1,185 @@
+"""`leafcuttr repair`: mend a data directory, or adopt topic folders into it.
+
+The work is `leafcuttr.log.repair` and `leafcuttr.log.adopt`; here the plan is shown, and the metadata written.
+Exit status: 0 nothing to do or done, 1 there is something to do (without --execute) or left that cannot be done,
+2 wrong usage, or the directory is in use or unreadable.
+"""
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leafcuttr.cli.offline import fail, known_topics, progress_bar, stored_topics, unused
+
+if TYPE_CHECKING:
+    from leafcuttr.log.adopt import Adoptable
+    from leafcuttr.log.verify import KnownTopic
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--execute", is_flag=True, help="Do it; without this only the plan is shown.")
+@click.option("--adopt", is_flag=True, help="Take topic folders into the metadata that it does not know.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="With --adopt: copy the folders from this data directory (or this one folder) first.",
+)
+@click.option("--topic", "only", multiple=True, help="With --adopt: only this topic; may be repeated.")
+@click.option(
+    "--config",
+    "-c",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --adopt: a setting of the adopted topics; may be repeated.",
+)
+def command(
+    directory: Path,
+    execute: bool,
+    adopt: bool,
+    source: Path | None,
+    only: tuple[str, ...],
+    configs: tuple[str, ...],
+) -> None:
+    """Mend a data directory, or adopt topic folders that Apache Kafka 4 or another LeafCuttr wrote.
+
+    DIRECTORY is the data directory, or with --adopt also a single partition folder in it. The broker must not be
+    running on it. First the plan is shown; --execute carries it out. Damaged bytes that are taken out of a log are
+    kept beside it as *.damaged.
+
+    Adopting: the settings of a topic are not in its folders. Give them with --config, or the broker's defaults hold,
+    retention too. Internal topics (__*) are adopted only if --topic names them.
+
+    \b
+    Examples:
+      leafcuttr repair ./leafcuttr-data
+      leafcuttr repair --execute ./leafcuttr-data
+      leafcuttr repair --adopt --execute /var/lib/kafka
+      leafcuttr repair --adopt --from /mnt/old-kafka --topic orders -c retention.ms=-1 --execute ./leafcuttr-data
+    """
+    from leafcuttr.errors import BrokerError, StartError
+    from leafcuttr.log.folders import partition_of
+
+    if not adopt and (source or only or configs):
+        raise click.UsageError("--from, --topic and --config belong to --adopt")
+    overrides = _overrides(configs)
+    if adopt:
+        single = source or directory
+        partition = partition_of(single.resolve().name)
+        if partition is not None and any(single.glob("*.log")):
+            only = (*only, partition.topic)
+            source, directory = (
+                (single.resolve().parent, directory) if source else (None, single.resolve().parent)
+            )
+    try:
+        with unused(directory):
+            done = (
+                _adopt(directory, source, only, overrides, execute) if adopt else _repair(directory, execute)
+            )
+    except OSError as error:
+        fail(f"{error.filename or directory}: {error.strerror}")
+    except (StartError, BrokerError) as error:
+        fail(error)
+    sys.exit(0 if done else 1)
+
+
+def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
+    from leafcuttr.config.settings import Settings
+    from leafcuttr.config.topic import validate_overrides
+    from leafcuttr.errors import InvalidConfig
+
+    overrides: dict[str, str] = {}
+    for item in configs:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise click.UsageError(f"-c {item}: expected KEY=VALUE")
+        overrides[name] = value
+    try:
+        validate_overrides(Settings({}), dict(overrides))
+    except InvalidConfig as error:
+        raise click.UsageError(str(error)) from error
+    return overrides
+
+
+def _repair(directory: Path, execute: bool) -> bool:
+    from leafcuttr.log.repair import plan_repair
+
+    topics = known_topics(stored_topics(directory))
+    with progress_bar("reading") as progress:
+        plan = plan_repair(directory, topics=topics, progress=progress)
+    for finding in plan.verified.problems:
+        click.echo(str(finding))
+    for text in plan.beyond:
+        click.echo(f"cannot be repaired: {text}")
+    if not plan.actions:
+        click.echo("nothing to repair" if not plan.verified.problems else "nothing that repair can do")
+        return not plan.verified.problems
+    for action in plan.actions:
+        if execute:
+            action.apply()
+        click.echo(f"{'done' if execute else 'would do'}: {action}")
+    if not execute:
+        click.echo(f"{len(plan.actions)} steps; nothing has been changed, say --execute to do them")
+    return execute and not plan.beyond
+
+
+def _adopt(
+    directory: Path, source: Path | None, only: tuple[str, ...], overrides: Mapping[str, str], execute: bool
+) -> bool:
+    from leafcuttr.log.adopt import plan_adoption, take_in
+    from leafcuttr.state.metadata import MetadataStore, TopicRecord
+
+    known: Mapping[str, KnownTopic] = known_topics(stored_topics(directory)) or {}
+    origin = directory if source is None else source
+    if source is not None:
+        with unused(source):
+            plan = plan_adoption(origin, known, only)
+    else:
+        plan = plan_adoption(origin, known, only)
+    for text in plan.refused:
+        click.echo(f"cannot adopt {text}", err=True)
+    for topic in plan.topics:
+        click.echo(f"{'adopting' if execute else 'would adopt'} {_describe(topic)}")
+    if not plan.topics:
+        click.echo("nothing to adopt")
+        return not plan.refused
+    if not execute:
+        click.echo("nothing has been changed, say --execute to do it")
+        return False
+    with contextlib.nullcontext() if source is None else unused(origin):
+        take_in(plan, origin.resolve(), directory.resolve())
+    store = MetadataStore.open(directory)
+    try:
+        store.add_topics(
+            TopicRecord(topic.name, topic.id, len(topic.folders), _settings(topic, overrides))
+            for topic in plan.topics
+        )
+    finally:
+        store.close()
+    click.echo(f"{len(plan.topics)} topics adopted")
+    return not plan.refused
+
+
+def _settings(topic: "Adoptable", overrides: Mapping[str, str]) -> dict[str, str]:
+    # What compaction has thinned out must not fall to the default policy, which deletes by age.
+    compacted = {"cleanup.policy": "compact"} if topic.gaps else {}
+    return {**compacted, **overrides}
+
+
+def _describe(topic: "Adoptable") -> str:
+    text = (
+        f"{topic.name}: {len(topic.folders)} partitions, {topic.records} records, {topic.bytes / 1e6:.1f} MB"
+    )
+    if topic.gaps:
+        text += "; it has been compacted, so cleanup.policy=compact"
+    if topic.ragged:
+        text += f"; {len(topic.ragged)} logs end in half a batch, which is cut"
+    if topic.stale_indexes:
+        text += f"; indexes of {len(topic.stale_indexes)} segments are built anew"
+    return text

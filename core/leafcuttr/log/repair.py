@@ -1,0 +1,314 @@
+"""`leafcuttr repair`: makes a damaged data directory whole again, as far as that is possible, and says what it does.
+
+A plan first, from a full verification; nothing is written before it is executed. Nothing is thrown away silently:
+bytes that come out of a log are kept beside it as `<segment>.log.damaged`. What is lost in the middle of a log is
+covered by an empty batch, as compaction leaves them, so that offsets go on without a hole.
+
+Topics come in from the caller, because the metadata belongs to a higher layer. Taking in foreign folders is
+`leafcuttr.log.adopt`.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from leafcuttr.log.atomic import sync_directory
+from leafcuttr.log.checkpoints import (
+    LEADER_EPOCHS,
+    LOG_START_OFFSETS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    DamagedCheckpointError,
+    read_offsets,
+    read_topic_id,
+    write_leader_epochs,
+    write_offsets,
+    write_topic_id,
+)
+from leafcuttr.log.files import FilePool, OpenFile
+from leafcuttr.log.folders import make_folder
+from leafcuttr.log.partition_state import STATE_FILE
+from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.segment import Segment
+from leafcuttr.log.verify import KnownTopic, Verified, partition_folders, segment_offsets, verify_directory
+from leafcuttr.log.verify_segment import Holder, resume_after
+from leafcuttr.wire.records import encode_batch
+from leafcuttr_sdk import TopicPartition
+
+KEPT: Final = ".damaged"
+INDEX_INTERVAL: Final = 4096  # Kafka's default; a topic's own is not needed for an index that works
+
+
+class Action(NamedTuple):
+    """One step of a repair: the file it is about, what it does, and the doing of it."""
+
+    path: Path
+    text: str
+    apply: Callable[[], None]
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+class SoundRange(NamedTuple):
+    """A run of sound batches: bytes, and the offsets it covers."""
+
+    start: int
+    end: int
+    first_offset: int
+    next_offset: int
+    leader_epoch: int
+
+
+class Plan(NamedTuple):
+    """What was found, what can be done about it, and what cannot."""
+
+    verified: Verified
+    actions: list[Action]
+    beyond: list[str]
+
+
+def plan_repair(
+    directory: Path,
+    *,
+    topics: Mapping[str, KnownTopic] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Verify the directory and plan what makes it sound. Writes nothing. Raises OSError."""
+    verified = verify_directory(directory, topics=topics, progress=progress)
+    faulty = {finding.path for finding in verified.findings}
+    problems = {finding.path for finding in verified.problems}
+    actions: list[Action] = []
+    beyond: list[str] = []
+    folders = partition_folders(directory)
+    for key, folder in folders.items():
+        known = topics.get(key.topic) if topics is not None else None
+        actions += _repair_partition(folder, known, faulty, problems, beyond)
+    for name, topic in (topics or {}).items():
+        for partition in range(topic.partitions):
+            if TopicPartition(name, partition) not in folders:
+                actions.append(_make_missing(directory, TopicPartition(name, partition), topic.id))
+    checkpoints = {directory / name for name in (RECOVERY_POINTS, LOG_START_OFFSETS, STATE_FILE)}
+    if actions or problems & checkpoints:
+        actions.append(
+            Action(
+                directory,
+                "bring the checkpoints in line with the logs",
+                lambda: settle_checkpoints(directory),
+            )
+        )
+    return Plan(verified, actions, beyond)
+
+
+def settle_checkpoints(directory: Path) -> None:
+    """Sync all, then make recovery points and log start offsets fit the logs; the state file goes.
+
+    The recovery point of a partition becomes its log end: the caller has read all of it. Raises OSError.
+    """
+    os.sync()
+    ends: dict[TopicPartition, int] = {}
+    starts = _offsets(directory / LOG_START_OFFSETS)
+    for key, folder in partition_folders(directory).items():
+        bases = segment_offsets(folder)
+        if bases:
+            ranges = sound_ranges(folder / f"{bases[-1]:020d}.log", bases[-1], check_crc=False)
+            ends[key] = ranges[-1].next_offset if ranges else bases[-1]
+    write_offsets(directory / RECOVERY_POINTS, ends)
+    write_offsets(
+        directory / LOG_START_OFFSETS,
+        {key: min(start, ends[key]) for key, start in starts.items() if key in ends},
+    )
+    (directory / STATE_FILE).unlink(missing_ok=True)
+    sync_directory(directory)
+
+
+def _offsets(path: Path) -> dict[TopicPartition, int]:
+    try:
+        return read_offsets(path)
+    except DamagedCheckpointError:
+        return {}
+
+
+def sound_ranges(log: Path, base_offset: int, *, check_crc: bool = True) -> list[SoundRange]:
+    """The runs of sound batches in a log file, in order. Raises OSError."""
+    file = OpenFile(str(log), os.O_RDONLY, Holder())
+    end = os.fstat(file.fd).st_size
+    ranges: list[SoundRange] = []
+    position, expected = 0, base_offset
+    while position < end:
+        start, first, reached, epoch = position, expected, position, -1
+        try:
+            walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=check_crc)
+            for at, header in walked:
+                if header.base_offset < expected:
+                    raise DamagedSegmentError(str(log), at, "goes back")
+                first = header.base_offset if at == start else first
+                reached, expected, epoch = at + header.size, header.next_offset, header.leader_epoch
+            position = end
+        except DamagedSegmentError as error:
+            position = resume_after(file, error.position, end, base_offset)
+        if reached > start:
+            ranges.append(SoundRange(start, reached, first, expected, epoch))
+    return ranges
+
+
+def _repair_partition(
+    folder: Path, known: KnownTopic | None, faulty: set[Path], problems: set[Path], beyond: list[str]
+) -> list[Action]:
+    actions: list[Action] = []
+    bases = segment_offsets(folder)
+    for number, base in enumerate(bases):
+        log = folder / f"{base:020d}.log"
+        following = bases[number + 1] if number + 1 < len(bases) else None
+        mended = _mend_log(log, base, following) if log in faulty else None
+        if mended is not None:
+            actions.append(mended)
+        if mended is not None or {log.with_suffix(".index"), log.with_suffix(".timeindex")} & faulty:
+            actions.append(
+                Action(log.with_suffix(".index"), "build both indexes anew", _rebuilder(folder, base))
+            )
+    if not bases and folder in problems:
+        actions.append(Action(folder, "make an empty segment", _segment_maker(folder, 0)))
+    for path in sorted(folder.glob("*.snapshot")):
+        if path in problems:
+            actions.append(Action(path, "remove it; the next start makes a new one", path.unlink))
+    if folder / LEADER_EPOCHS in problems:
+        actions.append(
+            Action(folder / LEADER_EPOCHS, "write it anew from the batches", _epoch_writer(folder))
+        )
+    actions += _mend_topic_id(folder / PARTITION_METADATA, known, problems, beyond)
+    return actions
+
+
+def _mend_topic_id(
+    path: Path, known: KnownTopic | None, problems: set[Path], beyond: list[str]
+) -> list[Action]:
+    if path not in problems:
+        return []
+    if known is None:
+        beyond.append(
+            f"{path}: the metadata does not know the topic either; give the file back from elsewhere"
+        )
+        return []
+    try:
+        other = read_topic_id(path)
+    except DamagedCheckpointError:
+        other = None
+    if other is not None:
+        beyond.append(f"{path}: the folder belongs to another topic; move it out of the directory")
+        return []
+    topic_id = known.id
+    return [Action(path, "write it anew from the metadata", lambda: write_topic_id(path, topic_id))]
+
+
+def _mend_log(log: Path, base: int, following: int | None) -> Action | None:
+    """What puts the sound batches of the file behind each other; None if the file is sound, gaps apart."""
+    ranges = sound_ranges(log, base)
+    size = log.stat().st_size
+    kept = sum(one.end - one.start for one in ranges)
+    if kept == size:
+        return None
+    next_offset = ranges[-1].next_offset if ranges else base
+    holes = [(a.next_offset, b.first_offset) for a, b in pairwise(ranges)]
+    if ranges and ranges[0].start:
+        holes.insert(0, (base, ranges[0].first_offset))
+    if following is not None:
+        holes.append((next_offset, following))
+    lost = sum(after - first for first, after in holes)
+    if holes:
+        text = f"take {size - kept} damaged bytes out; {lost} offsets in the middle become an empty batch"
+    else:
+        text = f"cut the last {size - kept} bytes; the log then ends at offset {next_offset}"
+    return Action(log, f"{text} (kept in {log.name}{KEPT})", lambda: _rewrite(log, base, ranges, following))
+
+
+def _rewrite(log: Path, base: int, ranges: list[SoundRange], following: int | None) -> None:
+    """Write the sound ranges into a new file, with empty batches over the holes, and put it in place."""
+    beside = log.with_name(log.name + ".tmp")
+    with (
+        log.open("rb") as old,
+        beside.open("wb") as new,
+        log.with_name(log.name + KEPT).open("wb") as damaged,
+    ):
+        position, offset, epoch = 0, base, 0
+        for one in ranges:
+            _copy(old, damaged, position, one.start)
+            if one.first_offset > offset and one.start > position:
+                new.write(_filler(offset, one.first_offset, one.leader_epoch))
+            _copy(old, new, one.start, one.end)
+            position, offset, epoch = one.end, one.next_offset, one.leader_epoch
+        size = os.fstat(old.fileno()).st_size
+        _copy(old, damaged, position, size)
+        if following is not None and following > offset:
+            new.write(_filler(offset, following, epoch))
+        for file in (new, damaged):
+            file.flush()
+            os.fsync(file.fileno())
+    beside.replace(log)
+    sync_directory(log.parent)
+
+
+def _filler(first: int, after: int, leader_epoch: int) -> bytes:
+    """An empty batch for the offsets [first, after)."""
+    last = after - first - 1
+    return bytes(
+        encode_batch([], base_offset=first, last_offset_delta=last, partition_leader_epoch=leader_epoch)
+    )
+
+
+def _copy(old: BinaryIO, new: BinaryIO, start: int, end: int) -> None:
+    old.seek(start)
+    while start < end:
+        piece = old.read(min(SCAN_CHUNK, end - start))
+        if not piece:
+            return
+        new.write(piece)
+        start += len(piece)
+
+
+def rebuild_indexes(folder: Path, base: int) -> None:
+    """Write both indexes of a sound segment anew, synced. Raises OSError, DamagedSegmentError."""
+    for suffix in (".index", ".timeindex"):
+        (folder / f"{base:020d}{suffix}").write_bytes(b"")
+    segment = Segment(str(folder), base, pool=FilePool(4), size=0)
+    rebuilt = segment.rebuild_indexes(INDEX_INTERVAL)
+    segment.seal()
+    segment.sync()
+    segment.close()
+    if rebuilt.damage is not None:
+        raise rebuilt.damage
+
+
+def _rebuilder(folder: Path, base: int) -> Callable[[], None]:
+    return lambda: rebuild_indexes(folder, base)
+
+
+def _segment_maker(folder: Path, base: int) -> Callable[[], None]:
+    return lambda: Segment.create(str(folder), base, pool=FilePool(4)).close()
+
+
+def _epoch_writer(folder: Path) -> Callable[[], None]:
+    def write() -> None:
+        epochs: list[tuple[int, int]] = []
+        for base in segment_offsets(folder):
+            file = OpenFile(str(folder / f"{base:020d}.log"), os.O_RDONLY, Holder())
+            for _, header in headers(file, 0, os.fstat(file.fd).st_size, chunk=SCAN_CHUNK):
+                if header.leader_epoch >= 0 and (not epochs or header.leader_epoch > epochs[-1][0]):
+                    epochs.append((header.leader_epoch, header.base_offset))
+        write_leader_epochs(folder / LEADER_EPOCHS, epochs)
+
+    return write
+
+
+def _make_missing(directory: Path, key: TopicPartition, topic_id: bytes) -> Action:
+    """The data are gone; an empty partition that goes on at the last offset that is known of it."""
+    folder = directory / f"{key.topic}-{key.partition}"
+    offset = _offsets(directory / RECOVERY_POINTS).get(key, 0)
+
+    def make() -> None:
+        make_folder(folder, topic_id)
+        _segment_maker(folder, offset)()
+
+    return Action(folder, f"make the missing folder again, empty, beginning at offset {offset}", make)
