@@ -58,7 +58,8 @@ class House:
         return self.topics
 
     def folders(self) -> list[str]:
-        return sorted(path.name for path in self.directory.iterdir() if path.is_dir())
+        names = (path.name for path in self.directory.iterdir() if path.is_dir())
+        return sorted(name for name in names if not name.endswith("-delete"))
 
 
 @pytest.fixture
