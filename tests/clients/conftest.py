@@ -1,0 +1,39 @@
+"""The broker that real clients talk to: a `leafcuttr serve` process of its own, one for all of these tests.
+
+`LEAFCUTTR_CLIENTS_BOOTSTRAP=host:port` takes a broker that already runs, for example a real Kafka: every test here
+must pass with it too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from support.leafcuttr import leafcuttr
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """host:port of the broker; after the last test it must still stop cleanly."""
+    running = os.environ.get("LEAFCUTTR_CLIENTS_BOOTSTRAP")
+    if running:
+        yield running
+        return
+    with leafcuttr(tmp_path_factory.mktemp("clients"), ["offsets.topic.num.partitions=5"]) as broker:
+        yield broker.bootstrap
+        assert broker.stop() == 0
+
+
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Names of topics and groups that nobody has used before: `fresh("topic")`."""
+
+    def name(kind: str) -> str:
+        return f"{kind}-{os.getpid()}-{next(_NUMBERS)}"
+
+    return name
