@@ -32,6 +32,7 @@ from leafcuttr.log.verify_segment import Finding, SegmentChecked, SegmentRules, 
 from leafcuttr_sdk import TopicPartition
 
 _PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _SEGMENT: Final = re.compile(r"\d{20}")
 
 __all__ = ["Finding", "KnownTopic", "Severity", "Verified", "partition_folders", "verify_directory"]
@@ -174,8 +175,9 @@ class _Verification:
         self.state = read_state(self.directory)
         if self.state is None and path.exists():
             self.note(path, "cannot be used; the next start recovers from the recovery points")
-        kafka_stopped = (self.directory / ".kafka_cleanshutdown").exists()
-        self.result.clean_stop = kafka_stopped if self.state is None else self.state.clean
+        # The mark goes when a broker starts, so what the state file says of a clean stop may be of an earlier one.
+        marked = (self.directory / CLEAN_SHUTDOWN).exists()
+        self.result.clean_stop = marked and (self.state is None or self.state.clean)
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -282,7 +284,7 @@ class _Verification:
 
     def _check_state(self, folder: Path, state: PartitionState | None, checked: list[SegmentChecked]) -> None:
         """After a clean stop the state file names every segment with its size."""
-        if state is None or self.state is None or not self.state.clean or self.online:
+        if state is None or not self.result.clean_stop or self.online:
             return
         recorded = {segment.base_offset: segment.size for segment in state.segments}
         found = {

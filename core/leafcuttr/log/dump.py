@@ -1,0 +1,284 @@
+"""`leafcuttr dump`: what a file of a data directory holds, as rows of plain values, in the order of the file.
+
+Which kind of file it is follows from its name, as everywhere in Kafka's layout. A damaged place is a row of its own
+with a `damage` field, and the dump goes on behind it where that is possible. How rows are printed is the command's.
+"""
+
+import base64
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final
+
+from leafcuttr.log.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    read_leader_epochs,
+    read_offsets,
+    read_topic_id,
+    uuid_text,
+)
+from leafcuttr.log.files import OpenFile
+from leafcuttr.log.index import OffsetIndex, TimeIndex
+from leafcuttr.log.partition_state import STATE_FILE, read_state
+from leafcuttr.log.producer_snapshot import read_snapshot
+from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.verify_segment import Holder, resume_after
+from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.records import DELETE_HORIZON, Record, control_record, decode_records
+
+Row = dict[str, Any]
+
+_TRANSACTION: Final = Struct(">hqqqq")
+_CONTROL_TYPES: Final = {
+    0: "abort",
+    1: "commit",
+    2: "leader change",
+    3: "snapshot header",
+    4: "snapshot footer",
+}
+_OFFSETS_TOPIC: Final = "__consumer_offsets-"
+_VERSION: Final = Struct(">h")
+
+
+class UnknownFileError(ValueError):
+    """The name is not one of Kafka's or of ours."""
+
+
+def dump_file(path: Path, *, records: bool = False) -> Iterator[Row]:
+    """The rows of one file; with `records` each batch of a log has a field `records`.
+
+    Raises UnknownFileError, OSError, and ValueError for a small file that does not parse.
+    """
+    name = path.name.removesuffix(".deleted").removesuffix(".damaged")
+    reader = _BY_NAME.get(name) or _BY_SUFFIX.get(Path(name).suffix)
+    if Path(name).suffix == ".log":
+        return _log(path, records)
+    if reader is None:
+        if name.endswith("-offset-checkpoint"):
+            return _offset_checkpoint(path)
+        raise UnknownFileError(f"{path}: not a file of a data directory, by its name")
+    return reader(path)
+
+
+def _log(path: Path, with_records: bool) -> Iterator[Row]:
+    file = OpenFile(str(path), os.O_RDONLY, Holder())
+    end = os.fstat(file.fd).st_size
+    decode = _committed if path.parent.name.startswith(_OFFSETS_TOPIC) else None
+    position = 0
+    while position < end:
+        try:
+            walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=True)
+            for at, header in walked:
+                row = _batch(at, header)
+                if with_records:
+                    row["records"] = _records(file.pread(header.size, at, may_block=True), header, decode)
+                yield row
+            position = end
+        except DamagedSegmentError as error:
+            yield {"position": error.position, "damage": error.reason}
+            position = resume_after(file, error.position, end, 0)
+
+
+def _batch(position: int, header: BatchHeader) -> Row:
+    row: Row = {
+        "position": position,
+        "size": header.size,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "count": header.count,
+        "codec": Codec(header.codec).name.lower() if header.codec in iter(Codec) else header.codec,
+        "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
+        "max_timestamp": header.max_timestamp,
+        "leader_epoch": header.leader_epoch,
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "transactional": header.is_transactional,
+        "control": header.is_control,
+        "crc": header.crc,
+    }
+    if header.attributes & DELETE_HORIZON:
+        row["delete_horizon"] = header.base_timestamp
+    return row
+
+
+def _records(batch: bytes, header: BatchHeader, decode: Callable[[Record], Row] | None) -> list[Row]:
+    rows: list[Row] = []
+    try:
+        for record in decode_records(batch):
+            row: Row = {"offset": record.offset, "timestamp": record.timestamp}
+            if header.is_control:
+                control = control_record(record)
+                row["control"] = _CONTROL_TYPES.get(control.type, control.type)
+                row["coordinator_epoch"] = control.coordinator_epoch
+            else:
+                row |= _contents(record) if decode is None else decode(record)
+            rows.append(row)
+    except WireError as error:
+        rows.append({"damage": str(error)})
+    return rows
+
+
+def _contents(record: Record) -> Row:
+    return {
+        "key": readable(record.key),
+        "value": readable(record.value),
+        "headers": [[name, readable(value)] for name, value in record.headers],
+    }
+
+
+def readable(data: bytes | None) -> str | dict[str, str] | None:
+    """UTF-8 as text; other bytes as {"base64": ...}."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _committed(record: Record) -> Row:
+    """A record of `__consumer_offsets`; as it stands where it is of a kind that is not known here."""
+    from leafcuttr.wire.codec import decode
+    from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
+    from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+    kinds: dict[int, tuple[type[Any], type[Any]]] = {
+        0: (OffsetCommitKey, OffsetCommitValue),
+        1: (OffsetCommitKey, OffsetCommitValue),
+        2: (GroupMetadataKey, GroupMetadataValue),
+    }
+
+    def message(cls: type[Any], data: bytes) -> Row:
+        (version,) = _VERSION.unpack_from(data)
+        fields = dataclasses.asdict(decode(cls, version, memoryview(data)[_VERSION.size :]))
+        return {"version": version, **_plain(fields)}
+
+    key, value = record.key, record.value
+    if key is None or len(key) < _VERSION.size:
+        return _contents(record)
+    found = kinds.get(_VERSION.unpack_from(key)[0])
+    if found is None or (value is not None and len(value) < _VERSION.size):
+        return _contents(record)
+    try:
+        return {"key": message(found[0], key), "value": None if value is None else message(found[1], value)}
+    except WireError:
+        return _contents(record)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return readable(value) if isinstance(value, bytes) else value
+
+
+def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """(position, fields) of an index, without the zeros that a preallocation leaves."""
+    data = path.read_bytes()
+    used = len(data.rstrip(b"\0"))
+    used = min(used + -used % entry.size, len(data))
+    whole = used - used % entry.size
+    for number, fields in enumerate(entry.iter_unpack(data[:whole])):
+        yield number * entry.size, fields
+
+
+def _rest(path: Path, entry: Struct) -> Iterator[Row]:
+    size = path.stat().st_size
+    if size % entry.size:
+        yield {
+            "position": size - size % entry.size,
+            "damage": f"{size} bytes are not a multiple of {entry.size}",
+        }
+
+
+def _base_offset(path: Path) -> int:
+    stem = path.name.partition(".")[0]
+    return int(stem) if stem.isdecimal() else 0
+
+
+def _offset_index(path: Path) -> Iterator[Row]:
+    base = _base_offset(path)
+    for _, (relative, position) in _entries(path, OffsetIndex.ENTRY):
+        yield {"offset": base + relative, "position": position}
+    yield from _rest(path, OffsetIndex.ENTRY)
+
+
+def _time_index(path: Path) -> Iterator[Row]:
+    base = _base_offset(path)
+    for _, (timestamp, relative) in _entries(path, TimeIndex.ENTRY):
+        yield {"timestamp": timestamp, "offset": base + relative}
+    yield from _rest(path, TimeIndex.ENTRY)
+
+
+def _transaction_index(path: Path) -> Iterator[Row]:
+    names = ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
+    for _, fields in _entries(path, _TRANSACTION):
+        yield dict(zip(names, fields, strict=True))
+    yield from _rest(path, _TRANSACTION)
+
+
+def _snapshot(path: Path) -> Iterator[Row]:
+    for entry in read_snapshot(path):
+        last = entry.batches[-1] if entry.batches else None
+        yield {
+            "producer_id": entry.producer_id,
+            "producer_epoch": entry.epoch,
+            "coordinator_epoch": entry.coordinator_epoch,
+            "last_timestamp": entry.last_timestamp,
+            "first_sequence": last.first_sequence if last else -1,
+            "last_sequence": last.last_sequence if last else -1,
+            "last_offset": last.last_offset if last else -1,
+            "current_txn_first_offset": entry.current_txn_first_offset,
+        }
+
+
+def _offset_checkpoint(path: Path) -> Iterator[Row]:
+    for key, offset in read_offsets(path).items():
+        yield {"topic": key.topic, "partition": key.partition, "offset": offset}
+
+
+def _leader_epochs(path: Path) -> Iterator[Row]:
+    for epoch, start in read_leader_epochs(path):
+        yield {"leader_epoch": epoch, "start_offset": start}
+
+
+def _partition_metadata(path: Path) -> Iterator[Row]:
+    topic_id = read_topic_id(path)
+    yield {"topic_id": None if topic_id is None else uuid_text(topic_id)}
+
+
+def _state(path: Path) -> Iterator[Row]:
+    state = read_state(path.parent)
+    if state is None:
+        raise ValueError(f"{path}: does not match its checksum or is of another version")
+    yield {"boot_id": state.boot_id, "clean": state.clean, "partitions": len(state.partitions)}
+    for key, one in state.partitions.items():
+        yield {
+            "topic": key.topic,
+            "partition": key.partition,
+            "topic_id": uuid_text(one.topic_id),
+            "log_start_offset": one.log_start_offset,
+            "log_end_offset": one.log_end_offset,
+            "recovery_point": one.recovery_point,
+            "segments": [list(segment) for segment in one.segments],
+        }
+
+
+_BY_SUFFIX: Final[dict[str, Callable[[Path], Iterator[Row]]]] = {
+    ".index": _offset_index,
+    ".timeindex": _time_index,
+    ".txnindex": _transaction_index,
+    ".snapshot": _snapshot,
+}
+_BY_NAME: Final[dict[str, Callable[[Path], Iterator[Row]]]] = {
+    LEADER_EPOCHS: _leader_epochs,
+    PARTITION_METADATA: _partition_metadata,
+    STATE_FILE: _state,
+}
