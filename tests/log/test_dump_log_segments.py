@@ -1,0 +1,93 @@
+"""Kafka's own DumpLogSegments reads every file of a log, and finds nothing to complain of."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.log.log import Log
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.records import Record, encode_batch
+from support import jars
+from support.logs import NOW, make_log
+
+COMPLAINTS = (
+    "mismatch",
+    "invalid",
+    "isvalid: false",
+    "out of order",
+    "not consecutive",
+    "exception",
+    "corrupt",
+)
+
+pytestmark = pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three segments: every codec, idempotent producers, times that go back, soft flushes in between, reopened once."""
+    path = tmp_path_factory.mktemp("t") / "t-0"
+    log = make_log(path, segment_bytes=60_000)
+    sequence = 0
+    for number in range(240):
+        count = 1 + number % 5
+        stamp = NOW + number - (number % 7) * 10
+        records = [
+            Record(i, stamp + i, b"key", b"%d" % i * (50 + number), (("h", None),)) for i in range(count)
+        ]
+        log.append(encode_batch(records, codec=Codec(number % 5)), NOW)
+        fields = {"producer_id": 7 + number % 2, "producer_epoch": 0, "base_sequence": sequence}
+        log.append(encode_batch(records[:1], **fields), NOW)
+        sequence += number % 2
+        if number % 20 == 0:
+            log.flush_indexes()
+    log.close()
+    again = Log(
+        log.topic_partition, path, log.config, segments=log.segments, log_end_offset=log.log_end_offset,
+        producers=log.producers, pool=log.pool, clock=log.clock,
+    )  # fmt: skip
+    for number in range(30):
+        again.append(encode_batch([Record(0, NOW + number, None, b"v" * 300)]), NOW)
+    again.roll()
+    again.append(encode_batch([Record(0, NOW, None, b"v")]), NOW)
+    again.close()
+    assert len(again.segments) >= 3
+    return path
+
+
+def dump(folder: Path, suffix: str, *options: str) -> str:
+    files = ",".join(str(path) for path in sorted(folder.glob(f"*{suffix}")))
+    command = jars.java("4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--files", files, *options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert not [line for line in output.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
+    return done.stdout
+
+
+def test_log_files(folder: Path) -> None:
+    printed = dump(folder, ".log", "--deep-iteration", "--print-data-log")
+    assert printed.count("isvalid: true") == 511
+    assert printed.count("| offset: ") == sum(1 + n % 5 for n in range(240)) + 240 + 31
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        assert f"compresscodec: {codec}" in printed
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("option", [None, "--index-sanity-check", "--verify-index-only"])
+def test_indexes(folder: Path, suffix: str, option: str | None) -> None:
+    printed = dump(folder, suffix, *([option] if option else []))
+    assert printed.count("Dumping") == len(list(folder.glob(f"*{suffix}")))
+    if option is None:
+        assert printed.count("offset: ") >= 10
+    if option == "--index-sanity-check":
+        assert printed.count("passed sanity check") + printed.count("is empty") == len(
+            list(folder.glob(f"*{suffix}"))
+        )
+
+
+def test_snapshots(folder: Path) -> None:
+    printed = dump(folder, ".snapshot")
+    assert "producerId: 7 " in printed
+    assert "producerId: 8 " in printed
