@@ -1,0 +1,47 @@
+"""DescribeGroups and ListGroups, which show the same groups."""
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from support.groups import commit_request, join_alone, stable, subscription
+
+
+async def test_a_stable_group_with_everything(ask) -> None:
+    joined = await stable(ask, "g", "t")
+    request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
+    (group,) = (await ask(request, 6)).groups
+    assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
+    assert group.authorized_operations == 3400
+    (member,) = group.members
+    assert (member.member_id, member.client_id, member.client_host) == (
+        joined.member_id,
+        "test",
+        "/127.0.0.1",
+    )
+    assert (member.member_metadata, member.member_assignment) == (subscription("t"), b"mine")
+
+
+async def test_metadata_is_not_shown_before_the_group_is_stable(ask) -> None:
+    await join_alone(ask, "g", "t")
+    (group,) = (await ask(DescribeGroupsRequest(groups=["g"]), 5)).groups
+    assert (group.group_state, group.protocol_data) == ("CompletingRebalance", "")
+    assert group.members[0].member_metadata == b""
+
+
+async def test_missing_groups_are_dead_or_an_error(ask) -> None:
+    before = await ask(DescribeGroupsRequest(groups=["g"]), 5)
+    assert before.groups[0] == DescribedGroup(group_id="g", group_state="Dead")
+    now = await ask(DescribeGroupsRequest(groups=["g"]), 6)
+    assert now.groups[0] == DescribedGroup(
+        group_id="g",
+        group_state="Dead",
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message="Group g not found.",
+    )
+
+
+async def test_simple_group(ask, broker: Broker) -> None:
+    await broker.topics.create("t", 1, {})
+    await ask(commit_request("", {0: 3}), 8)
+    (group,) = (await ask(DescribeGroupsRequest(groups=[""]), 6)).groups
+    assert (group.error_code, group.group_state, group.protocol_type) == (0, "Empty", "")

@@ -1,0 +1,36 @@
+"""Heartbeat: one error code for each state a member can find itself in."""
+
+import pytest
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.messages.heartbeat import HeartbeatRequest
+from support.groups import join_alone, stable
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_member_of_a_stable_group(ask, version: int) -> None:
+    joined = await stable(ask, "g")
+    request = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert (await ask(request, version)).error_code == 0
+
+
+async def test_fine_while_the_assignment_is_awaited(ask) -> None:
+    joined = await join_alone(ask, "g")
+    request = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert (await ask(request, 4)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION),
+        ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+async def test_refusals(ask, changes: dict[str, object], error: ErrorCode) -> None:
+    joined = await stable(ask, "g")
+    fields: dict[str, object] = {"group_id": "g", "generation_id": 1, "member_id": joined.member_id}
+    assert (await ask(HeartbeatRequest(**{**fields, **changes}), 4)).error_code == error

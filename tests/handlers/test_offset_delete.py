@@ -1,0 +1,58 @@
+"""OffsetDelete: what no member subscribes to can be forgotten."""
+
+import pytest
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from support.groups import codes, commit_request, stable
+
+
+@pytest.fixture
+async def ask(ask, broker: Broker):
+    await broker.topics.create("t", 2, {})
+    await broker.topics.create("u", 2, {})
+    return ask
+
+
+def request_for(group: str, **topics: list[int]) -> OffsetDeleteRequest:
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in indexes]
+            )
+            for name, indexes in topics.items()
+        ],
+    )
+
+
+async def test_topics_in_use_are_kept(ask, broker: Broker) -> None:
+    joined = await stable(ask, "g", "t")
+    await ask(commit_request("g", {0: 1}, joined, topic="t"), 9)
+    await ask(commit_request("g", {0: 1, 1: 1}, joined, topic="u"), 9)
+    answer = await ask(request_for("g", t=[0, 9], u=[1], none=[0]), 0)
+    assert answer.error_code == 0
+    assert codes(answer.topics) == {
+        ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ("u", 1): ErrorCode.NONE,
+        ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    kept = broker.groups.offsets.fetch("g")
+    assert {topic: sorted(partitions) for topic, partitions in kept.items()} == {"t": [0], "u": [0]}
+
+
+async def test_empty_groups_use_nothing(ask, broker: Broker) -> None:
+    await ask(commit_request("g", {0: 1}), 8)
+    assert codes((await ask(request_for("g", t=[0, 1]), 0)).topics) == {("t", 0): 0, ("t", 1): 0}
+    assert broker.groups.offsets.fetch("g") == {}
+
+
+async def test_groups_that_cannot_be_asked(ask) -> None:
+    assert (await ask(request_for("", t=[0]), 0)).error_code == ErrorCode.INVALID_GROUP_ID
+    assert (await ask(request_for("none", t=[0]), 0)).error_code == ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,0 +1,64 @@
+"""SyncGroup: what it must name, and the wait for the leader."""
+
+import pytest
+import trio
+import trio.testing
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from support.groups import join_alone, join_request, stable, sync
+
+
+async def test_assignment_comes_back_with_protocol_type_and_name(ask) -> None:
+    joined = await join_alone(ask, "g")
+    assert await sync(ask, "g", joined, {joined.member_id: b"a"}) == SyncGroupResponse(
+        protocol_type="consumer", protocol_name="range", assignment=b"a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"protocol_type": None}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"generation_id": 9}, ErrorCode.ILLEGAL_GENERATION),
+        ({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+async def test_refusals(ask, changes: dict[str, object], error: ErrorCode) -> None:
+    joined = await join_alone(ask, "g")
+    assert (await sync(ask, "g", joined, **changes)).error_code == error
+
+
+async def test_versions_before_5_need_not_name_the_protocol(ask) -> None:
+    joined = await join_alone(ask, "g")
+    request = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert (await ask(request, 4)).error_code == 0
+
+
+async def test_empty_and_missing_groups(ask) -> None:
+    names = {"protocol_type": "consumer", "protocol_name": "range"}
+    empty = await ask(SyncGroupRequest(group_id="", **names), 5)
+    assert empty.error_code == ErrorCode.INVALID_GROUP_ID
+    missing = await ask(SyncGroupRequest(group_id="g", member_id="x", generation_id=1, **names), 5)
+    assert missing.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_follower_waits_for_the_leader(ask) -> None:
+    first = await stable(ask, "g")
+    followers = []
+    shares = []
+
+    async def second() -> None:
+        followers.append(await ask(join_request("g"), 3))
+        shares.append(await sync(ask, "g", followers[0], protocol_type="consumer"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(second)
+        await trio.testing.wait_all_tasks_blocked()
+        lead = await ask(join_request("g", first.member_id), 9)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not shares
+        await sync(ask, "g", lead, {first.member_id: b"1", followers[0].member_id: b"2"})
+    assert shares[0].assignment == b"2"
