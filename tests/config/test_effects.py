@@ -8,7 +8,7 @@ import pytest
 
 import leafcuttr
 from leafcuttr.config.catalog import BROKER, TOPIC
-from leafcuttr.config.setting import Effect
+from leafcuttr.config.setting import Effect, Type
 
 PACKAGE: Final = Path(leafcuttr.__file__).parent
 # Read where the settings themselves are made sense of, not by the part that acts on them.
@@ -49,3 +49,23 @@ def test_topic_settings(source: str) -> None:
             continue  # read through properties of TopicConfig
         used = re.search(rf"\.{attribute}\b", source) is not None
         assert used == (setting.effect is Effect.HONOURED), setting.name
+
+
+ACCESSORS: Final = {
+    "int": {Type.INT, Type.SHORT, Type.LONG},
+    "optional_int": {Type.INT, Type.SHORT, Type.LONG},
+    "float": {Type.DOUBLE},
+    "bool": {Type.BOOLEAN},
+    "str": {Type.STRING, Type.CLASS, Type.PASSWORD},
+    "optional_str": {Type.STRING, Type.CLASS, Type.PASSWORD},
+    "list": {Type.LIST},
+}
+
+
+def test_every_accessor_fits_its_setting(source: str) -> None:
+    uses = re.findall(r'settings\.(optional_int|optional_str|int|float|bool|str|list)\(\s*"([^"]+)"', source)
+    assert uses
+    for accessor, name in uses:
+        assert BROKER[name].type in ACCESSORS[accessor], f'settings.{accessor}("{name}")'
+        if accessor in {"int", "str"}:
+            assert BROKER[name].default is not None, f'settings.{accessor}("{name}") may have no value'
