@@ -69,7 +69,10 @@ async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_on
     check_names([config.name for config in configs], nulls)
     for config in configs:
         if config.config_operation not in _OPERATIONS:
-            raise InvalidRequest(f"Unknown operations type {config.config_operation}")
+            # Kafka's broker says so of its own settings; for the others its controller fails without a word.
+            if kind in (Resource.BROKER, Resource.BROKER_LOGGER):
+                raise InvalidRequest(f"Unknown operations type {config.config_operation}")
+            raise BrokerError
     if kind == Resource.BROKER_LOGGER:
         _change_loggers(broker, resource, validate_only=validate_only)
         return
