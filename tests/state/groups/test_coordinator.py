@@ -1,0 +1,276 @@
+"""The coordinator on real logs, in the time of a clock that jumps when everybody sleeps."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.committing import Committer, NewOffset
+from leafcuttr.state.groups.coordinator import GroupCoordinator
+from leafcuttr.state.groups.events import Join, JoinAnswer, Leaver, Sync, SyncAnswer
+from leafcuttr.state.groups.states import State
+
+Start = Callable[..., Broker]
+
+
+@asynccontextmanager
+async def running(groups: GroupCoordinator) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(groups.run)
+        while groups.loading:
+            await trio.sleep(0)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+def join_event(member_id: str = "", **changes: object) -> Join:
+    fields: dict[str, object] = {
+        "instance_id": None,
+        "client_id": "c",
+        "client_host": "/h",
+        "protocol_type": "consumer",
+        "protocols": (("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),),
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 30_000,
+        "two_steps": False,
+    }
+    return Join(member_id=member_id, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+async def join(groups: GroupCoordinator, group: str, member_id: str = "", **changes: object) -> JoinAnswer:
+    waiter = groups.join(group, join_event(member_id, **changes))
+    await waiter.wait()
+    assert isinstance(waiter.answer, JoinAnswer)
+    return waiter.answer
+
+
+async def sync(groups: GroupCoordinator, group: str, joined: JoinAnswer) -> SyncAnswer:
+    assignments = {member.member_id: b"to " + member.member_id.encode() for member in joined.members}
+    event = Sync(
+        member_id=joined.member_id,
+        instance_id=None,
+        generation=joined.generation,
+        protocol_type=None,
+        protocol_name=None,
+        assignments=assignments,
+    )
+    waiter = groups.sync(group, event)
+    await waiter.wait()
+    assert isinstance(waiter.answer, SyncAnswer)
+    return waiter.answer
+
+
+async def commit(
+    broker: Broker, group: str, who: Committer | None = None, *, partition: int = 0, offset: int = 5
+) -> ErrorCode:
+    new = NewOffset("t", broker.topics.by_name["t"].id, partition, offset, 3, "said")
+    result = broker.groups.offsets.commit(group, who or Committer(), [new])
+    return (result if isinstance(result, list) else await result)[0]
+
+
+async def topics(broker: Broker) -> Broker:
+    await broker.topics.create("t", 2, {})
+    await broker.groups.ready()
+    return broker
+
+
+async def test_a_silent_member_is_gone_after_its_session_and_not_before(
+    start: Start, autojump_clock: MockClock
+) -> None:
+    broker = await topics(start())
+    groups = broker.groups
+    async with running(groups):
+        joined = await join(groups, "g")
+        await sync(groups, "g", joined)
+        for _ in range(4):
+            await trio.sleep(9.9)
+            assert groups.heartbeat("g", joined.member_id, None, 1) is ErrorCode.NONE
+        await trio.sleep(9.9)
+        assert len(groups.find("g").members) == 1
+        await trio.sleep(0.2)
+        assert groups.find("g").is_empty
+        assert groups.heartbeat("g", joined.member_id, None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_who_waits_hears_at_the_rebalance_timeout(start: Start, autojump_clock: MockClock) -> None:
+    groups = (await topics(start())).groups
+    async with running(groups):
+        first = await join(groups, "g", session_timeout_ms=100_000)
+        await sync(groups, "g", first)
+        began = trio.current_time()
+        second = await join(groups, "g", session_timeout_ms=100_000)
+        assert trio.current_time() - began == pytest.approx(30, abs=0.1)
+        assert second.generation == 2 and second.leader == second.member_id
+        assert first.member_id not in groups.find("g").members
+
+
+async def test_the_first_round_waits_for_its_delay(start: Start, autojump_clock: MockClock) -> None:
+    groups = (await topics(start(group_initial_rebalance_delay_ms="3000"))).groups
+    async with running(groups):
+        answers: list[JoinAnswer] = []
+
+        async def one() -> None:
+            answers.append(await join(groups, "g"))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(one)
+        assert [answer.generation for answer in answers] == [1, 1, 1]
+        assert sum(len(answer.members) for answer in answers) == 3
+
+
+async def test_many_groups_share_one_timer(start: Start, autojump_clock: MockClock) -> None:
+    groups = (await topics(start())).groups
+    async with running(groups):
+        for number in range(100):
+            await join(groups, f"g{number}", session_timeout_ms=10_000 + 100 * number)
+        await trio.sleep(10 + 5.05)
+        gone = [group for group in groups.all() if group.is_empty]
+        assert len(gone) == 51
+        await trio.sleep(5)
+        assert all(group.is_empty for group in groups.all())
+
+
+async def test_groups_and_offsets_come_back_after_a_restart(start: Start, autojump_clock: MockClock) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        joined = await join(broker.groups, "g", instance_id="one")
+        await sync(broker.groups, "g", joined)
+        member = Committer(1, joined.member_id, "one")
+        assert await commit(broker, "g", member) is ErrorCode.NONE
+        assert await commit(broker, "g", member, offset=6) is ErrorCode.NONE
+        assert await commit(broker, "simple", partition=1) is ErrorCode.NONE
+        await trio.sleep(9)
+    broker = start()
+    assert broker.groups.loading
+    async with running(broker.groups):
+        group = broker.groups.find("g")
+        assert (group.state, group.generation, group.protocol_name) == (State.STABLE, 1, "range")
+        (restored,) = group.members
+        assert (restored.member_id, restored.instance_id) == (joined.member_id, "one")
+        assert restored.assignment == b"to " + joined.member_id.encode()
+        kept = broker.groups.offsets.fetch("g")["t"][0]
+        assert (kept.offset, kept.leader_epoch, kept.metadata) == (6, 3, "said")
+        assert kept.topic_id == broker.topics.by_name["t"].id
+        assert broker.groups.offsets.fetch("simple")["t"][1].offset == 5
+        await trio.sleep(9.5)
+        assert broker.groups.heartbeat("g", joined.member_id, "one", 1) is ErrorCode.NONE, "a fresh session"
+        back = await join(broker.groups, "g", instance_id="one")
+        assert back.generation == 1 and back.skip_assignment
+
+
+async def test_requests_meanwhile_are_told_to_come_back(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await commit(broker, "g")
+    groups = start().groups
+    with pytest.raises(Exception) as caught:
+        groups.find("g")
+    assert getattr(caught.value, "code", None) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_a_slow_disk_delays_the_answer_not_the_loop(start: Start) -> None:
+    broker = await topics(start())
+    # A flush after every message is not done on the loop.
+    await broker.topics.alter_config("__consumer_offsets", {"flush.messages": "1"})
+    async with running(broker.groups):
+        joined = await join(broker.groups, "g")
+        assert (await sync(broker.groups, "g", joined)).error is ErrorCode.NONE
+        member = Committer(1, joined.member_id)
+        async with trio.open_nursery() as nursery:
+            for offset in range(10):
+                nursery.start_soon(lambda n=offset: commit(broker, "g", member, offset=n))
+        kept = broker.groups.offsets.fetch("g")["t"][0]
+        assert 0 <= kept.offset < 10
+    broker = start()
+    async with running(broker.groups):
+        assert broker.groups.offsets.fetch("g")["t"][0] == kept, "memory and log agree on the last one"
+
+
+async def test_nothing_is_acknowledged_that_the_log_refused(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        for partition in broker.topics.by_name["__consumer_offsets"].partitions:
+            partition.log.offline = "the disk is gone"
+        assert await commit(broker, "g") is ErrorCode.NOT_COORDINATOR
+        assert broker.groups.offsets.fetch("g") == {}
+        joined = await join(broker.groups, "g")
+        assert (await sync(broker.groups, "g", joined)).error is ErrorCode.NOT_COORDINATOR
+
+
+async def test_groups_of_a_log_that_cannot_be_read_are_not_available(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await commit(broker, "g")
+        await commit(broker, "other")
+    broker = start()
+    topic = broker.topics.by_name["__consumer_offsets"]
+    holding = [each.log for each in topic.partitions if each.log.high_watermark]
+    assert len(holding) == 2
+    holding[0].offline = "the disk is gone"
+    async with running(broker.groups):
+        found = []
+        for group in ("g", "other"):
+            try:
+                found.append(broker.groups.find(group).group_id)
+            except CoordinatorNotAvailable:
+                found.append("not available")
+        assert found.count("not available") == 1
+
+
+async def test_offsets_of_an_empty_group_expire_with_it(start: Start, autojump_clock: MockClock) -> None:
+    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="10000"))
+    groups = broker.groups
+    async with running(groups):
+        joined = await join(groups, "g")
+        await sync(groups, "g", joined)
+        await commit(broker, "g", Committer(1, joined.member_id))
+        for _ in range(10):
+            await trio.sleep(9)
+            groups.heartbeat("g", joined.member_id, None, 1)
+        assert groups.offsets.fetch("g"), "kept for as long as a member subscribes to the topic"
+        groups.leave("g", [Leaver(joined.member_id)])
+        await trio.sleep(59)
+        assert groups.offsets.fetch("g"), "a minute counts from when the group became empty"
+        await trio.sleep(12)
+        assert not groups.offsets.fetch("g")
+        with pytest.raises(GroupIdNotFound):
+            groups.find("g")
+    groups = start().groups
+    async with running(groups):
+        assert groups.all() == []
+
+
+async def test_offsets_of_a_simple_group_expire_after_the_commit(
+    start: Start, autojump_clock: MockClock
+) -> None:
+    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="10000"))
+    async with running(broker.groups):
+        await commit(broker, "simple", partition=0)
+        await trio.sleep(40)
+        await commit(broker, "simple", partition=1)
+        await trio.sleep(35)
+        assert set(broker.groups.offsets.fetch("simple")["t"]) == {1}
+        await trio.sleep(40)
+        assert broker.groups.all() == []
+
+
+async def test_deleting_the_offsets_topic_deletes_the_groups(start: Start) -> None:
+    broker = await topics(start())
+    groups = broker.groups
+    async with running(groups):
+        first = await join(groups, "g")
+        await sync(groups, "g", first)
+        waiter = groups.join("g", join_event())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter.wait)
+            await wait_all_tasks_blocked()
+            await broker.topics.delete("__consumer_offsets")
+        assert waiter.answer is None
+        assert groups.all() == []
+        await groups.ready()
+        assert (await join(groups, "g")).generation == 1
