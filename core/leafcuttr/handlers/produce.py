@@ -131,6 +131,14 @@ class Turn:
         return out
 
 
+async def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """One request by itself: a turn of one. Connections stage and commit by the turn instead."""
+    turn = Turn()
+    turn.stage(broker, context, request, None)
+    answers = await turn.commit()
+    return answers[0][2] if answers else None
+
+
 async def _commit_off_loop(logs: dict[Log, list[_Place]], answers: list[tuple[int, Any, int, Any]]) -> None:
     # Each call, not its await, says what has to be written: all are made before anything else can be staged.
     writes = [(log.commit_off_loop(), places) for log, places in logs.items()]

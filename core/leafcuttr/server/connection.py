@@ -140,9 +140,8 @@ class Connection:
                 continue
             context.api_key, context.api_version = found.api.key, found.version
             at = self._read_client_id(view, at + 8, end, found)
-            request, read_to = found.read(view, at, end)
-            if read_to != end:
-                raise CloseConnection(f"{found.api.name} v{found.version} has {end - read_to} bytes too many")
+            # Bytes left over are ignored, as Kafka does: librdkafka sends some behind a Metadata for all topics.
+            request, _ = found.read(view, at, end)
             if found.api.key == _PRODUCE:
                 self._produce.stage(self._broker, context, request, found)
                 continue

@@ -74,10 +74,9 @@ class Connections:
             self._ended = trio.Event()
 
     def _overrides(self) -> dict[str, int]:
-        pairs = (
-            item.rpartition(":") for item in self._broker.settings.list("max.connections.per.ip.overrides")
-        )
-        return {host.strip(): int(limit) for host, _, limit in pairs if host}
+        text = self._broker.settings.str("max.connections.per.ip.overrides")
+        pairs = (item.rpartition(":") for item in text.split(",") if item)
+        return {host.strip(): int(limit) for host, _, limit in pairs}
 
 
 def _asked_buffer_sizes(settings: Settings) -> list[tuple[int, int]]:
