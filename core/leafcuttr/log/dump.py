@@ -26,7 +26,7 @@ from leafcuttr.log.partition_state import STATE_FILE, read_state
 from leafcuttr.log.producer_snapshot import read_snapshot
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.log.verify_segment import Holder, resume_after
-from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.batch import HIGHEST_CODEC, BatchHeader
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.records import DELETE_HORIZON, Record, control_record, decode_records
@@ -91,7 +91,7 @@ def _batch(position: int, header: BatchHeader) -> Row:
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
         "count": header.count,
-        "codec": Codec(header.codec).name.lower() if header.codec in iter(Codec) else header.codec,
+        "codec": Codec(header.codec).name.lower() if header.codec <= HIGHEST_CODEC else header.codec,
         "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
         "max_timestamp": header.max_timestamp,
         "leader_epoch": header.leader_epoch,

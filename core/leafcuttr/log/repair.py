@@ -162,7 +162,8 @@ def _repair_partition(
     for number, base in enumerate(bases):
         log = folder / f"{base:020d}.log"
         following = bases[number + 1] if number + 1 < len(bases) else None
-        mended = _mend_log(log, base, following) if log in faulty else None
+        hole = following is not None and folder / f"{following:020d}.log" in problems
+        mended = _mend_log(log, base, following, hole) if log in faulty or hole else None
         if mended is not None:
             actions.append(mended)
         if mended is not None or {log.with_suffix(".index"), log.with_suffix(".timeindex")} & faulty:
@@ -203,14 +204,17 @@ def _mend_topic_id(
     return [Action(path, "write it anew from the metadata", lambda: write_topic_id(path, topic_id))]
 
 
-def _mend_log(log: Path, base: int, following: int | None) -> Action | None:
-    """What puts the sound batches of the file behind each other; None if the file is sound, gaps apart."""
+def _mend_log(log: Path, base: int, following: int | None, hole: bool) -> Action | None:
+    """What puts the sound batches of the file behind each other; None if the file is sound, gaps apart.
+
+    `hole`: there may be one before the segment `following`, which compaction has not made.
+    """
     ranges = sound_ranges(log, base)
     size = log.stat().st_size
     kept = sum(one.end - one.start for one in ranges)
-    if kept == size:
-        return None
     next_offset = ranges[-1].next_offset if ranges else base
+    if kept == size and not (hole and following is not None and next_offset < following):
+        return None
     holes = [(a.next_offset, b.first_offset) for a, b in pairwise(ranges)]
     if ranges and ranges[0].start:
         holes.insert(0, (base, ranges[0].first_offset))
@@ -226,11 +230,11 @@ def _mend_log(log: Path, base: int, following: int | None) -> Action | None:
 
 def _rewrite(log: Path, base: int, ranges: list[SoundRange], following: int | None) -> None:
     """Write the sound ranges into a new file, with empty batches over the holes, and put it in place."""
-    beside = log.with_name(log.name + ".tmp")
+    beside, aside = log.with_name(log.name + ".tmp"), log.with_name(log.name + KEPT)
     with (
         log.open("rb") as old,
         beside.open("wb") as new,
-        log.with_name(log.name + KEPT).open("wb") as damaged,
+        aside.open("ab") as damaged,
     ):
         position, offset, epoch = 0, base, 0
         for one in ranges:
@@ -247,6 +251,8 @@ def _rewrite(log: Path, base: int, ranges: list[SoundRange], following: int | No
             file.flush()
             os.fsync(file.fileno())
     beside.replace(log)
+    if not aside.stat().st_size:
+        aside.unlink()
     sync_directory(log.parent)
 
 
