@@ -29,17 +29,11 @@ from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, StartError, StorageError
 from leafcuttr.log.atomic import replace_file, sync_directory
-from leafcuttr.log.checkpoints import (
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    DamagedCheckpointError,
-    read_offsets,
-    write_offsets,
-)
 from leafcuttr.log.deletion import Deletion
 from leafcuttr.log.directory import DataDirectory
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
+from leafcuttr.log.inspection import Inspection
 from leafcuttr.log.log import Log
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
 from leafcuttr.log.recovery import Known, restore
@@ -74,6 +68,7 @@ class LogManager:
         self._record = StateRecord(self.directory)
         self._deletion = Deletion()
         self._upkeep = Upkeep(self.directory, clock, settings)
+        self._inspection = Inspection()
         self._turn = trio.Lock()
         self._closed = False
 
@@ -109,12 +104,13 @@ class LogManager:
         clean = clean and state is not None and state.clean
         usable = state is not None and (state.clean or (state.boot_id != "" and state.boot_id == boot_id()))
         known = state.partitions if state is not None and usable else {}
-        points = self._offsets(RECOVERY_POINTS)
-        starts = self._offsets(LOG_START_OFFSETS)
+        points, starts = self._upkeep.read_offsets()
         folders = self._folders()
         for spec in specs:
             name = spec.topic_partition
             entry = known.get(name)
+            if entry is not None and entry.topic_id != spec.topic_id:
+                entry = None  # of an earlier topic of this name
             facts = Known(
                 entry,
                 clean,
@@ -129,19 +125,13 @@ class LogManager:
             self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
             if log.doomed:
                 self._upkeep.doomed.add(log)
+        self._inspection.add(self.logs)
         self._warn_of_strays(folders - self.logs.keys())
         # From here on this start is one that has not stopped cleanly yet. Synced, because a mark that came
         # back with the power would have the next start trust files that have grown since.
         if marker.exists():
             marker.unlink()
             sync_directory(self.directory)
-
-    def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self.directory / name)
-        except DamagedCheckpointError as error:
-            _log.warning("%s; every log is read from its start where nothing else is known", error)
-            return {}
 
     def _folders(self) -> set[TopicPartition]:
         """The partitions that have a folder. Folders of deleted ones are put on their way."""
@@ -178,6 +168,7 @@ class LogManager:
         try:
             if folder.exists():
                 self._make_way(name, folder)
+            self._upkeep.forget_offsets(name, lambda: set(self.logs))
             make_folder(folder, spec.topic_id)
             self._prepared[name] = Log.create(name, folder, spec.config, pool=self.pool, clock=self._clock)
         except OSError as error:
@@ -242,22 +233,28 @@ class LogManager:
 
     # What goes on by itself: called again and again by the server
 
+    async def inspect(self) -> None:
+        """Look at every log that the start has taken on trust; damaged ones go offline."""
+        while len(self._inspection):
+            await self._inspection.go_on(self.logs, self._ids)
+
     async def soft_checkpoint(self) -> None:
         """Record what has changed, about once a second; then sync what is due. Raises OSError."""
         async with self._turn:
+            await self._inspection.go_on(self.logs, self._ids)
             try:
                 changed = await self._record.gather(self.logs, self._ids)
                 self._upkeep.noticed(changed)
                 await self._record.write()
             finally:
                 await self._upkeep.sync_due()
-            await self._upkeep.write_start_offsets_if_due(self.logs)
+            await self._upkeep.checkpoint_starts_if_due(self.logs)
 
     async def checkpoint(self) -> None:
         """Sync rolled segments, then write recovery points and log start offsets. Raises OSError."""
         async with self._turn:
             await self._upkeep.sync_due()
-            await self._upkeep.write_offsets(self.logs)
+            await self._upkeep.checkpoint(self.logs)
 
     async def apply_retention(self) -> int:
         """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""
@@ -303,7 +300,7 @@ class LogManager:
         try:
             if self._close_logs():
                 self._record.write_clean()
-                self._write_offsets()
+                self._upkeep.write_offsets(self.logs, self.logs)
                 replace_file(self.directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
                 crashpoints.reach("shutdown.checkpointed")
         except OSError as error:
@@ -328,12 +325,6 @@ class LogManager:
             for segment in log.segments:
                 segment.close()
         return fine
-
-    def _write_offsets(self) -> None:
-        points = {name: log.recovery_point for name, log in self.logs.items()}
-        write_offsets(self.directory / RECOVERY_POINTS, points)
-        starts = {name: log.log_start_offset for name, log in self.logs.items() if log.log_start_offset}
-        write_offsets(self.directory / LOG_START_OFFSETS, starts)
 
 
 def _finish(log: Log) -> bool:

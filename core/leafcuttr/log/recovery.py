@@ -58,7 +58,7 @@ class DamagedLogError(Exception):
 class Known(NamedTuple):
     """What a start knows of a partition before it looks into its folder.
 
-    `state` is None unless it can be relied on; with `clean` nothing was written after it.
+    `state` is None unless it can be relied on and is of this very topic; with `clean` nothing was written after it.
     """
 
     state: PartitionState | None
@@ -105,8 +105,6 @@ class _Restore:
 
     def log(self, exists: bool) -> Log:
         state = self.known.state
-        if state is not None and state.topic_id != self.spec.topic_id:
-            state = None
         if not exists:
             return self._new_folder(state)
         if state is not None and self.known.clean and self._size_of(state) == state.segments[-1].size:
@@ -161,25 +159,24 @@ class _Restore:
             gone = next(s.base_offset for s in state.segments if s.base_offset not in present)
             raise DamagedLogError(f"{self.folder}/{segment_name(gone)}.log is missing")
         last = state.segments[-1]
-        if size < last.size and state.log_end_offset <= self.known.recovery_point:
+        if size >= last.size:
+            return tuple(kept) == state.segments[len(state.segments) - len(kept) :]
+        if size < 0 and not kept and bases and bases[0] >= state.log_end_offset:
+            return False  # retention has dropped all of them, and the log goes on behind
+        name = segment_name(last.base_offset)
+        if state.log_end_offset <= self.known.recovery_point:
             raise DamagedLogError(
-                f"{self.folder}/{segment_name(last.base_offset)}.log has {max(size, 0)} bytes, "
-                f"{last.size} were synced"
+                f"{self.folder}/{name}.log has {max(size, 0)} bytes, {last.size} were synced"
             )
-        if size < last.size:
-            gone_with_retention = not kept and bases and bases[0] >= state.log_end_offset
-            if not gone_with_retention:
-                _log.warning(
-                    "%s: %s.log is shorter than the last checkpoint knew it (%d of %d bytes); "
-                    "recovery starts from the recovery point %d",
-                    self.spec.topic_partition,
-                    segment_name(last.base_offset),
-                    max(size, 0),
-                    last.size,
-                    self.known.recovery_point,
-                )
-            return False
-        return tuple(kept) == state.segments[len(state.segments) - len(kept) :]
+        _log.warning(
+            "%s: %s.log has %d bytes, the last checkpoint knew of %d: it is read from the recovery point %d on",
+            self.spec.topic_partition,
+            name,
+            max(size, 0),
+            last.size,
+            self.known.recovery_point,
+        )
+        return False
 
     def _segments_of(self, state: PartitionState, present: Iterable[int] | None = None) -> list[Segment]:
         wanted = None if present is None else set(present)
@@ -228,13 +225,12 @@ class _Restore:
             log.doomed.extend(doomed)
             return log
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
-        if first == 0 and bases[0] > point and bases[0] > self.known.log_start_offset and point:
-            # Retention has moved on since the recovery point was written: that is what a crash leaves.
-            _log.info("%s begins at %d, after its recovery point", self.spec.topic_partition, bases[0])
         segments = [self._synced_segment(base) for base in bases[:first]]
         segments.append(self._unread_segment(bases[first]))
         producers = self._producers_at(bases[first], segments[:-1])
         end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
+        if end < point:
+            raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
         epochs = read_leader_epochs(self.folder / LEADER_EPOCHS)
         return self._build(
             segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
@@ -291,13 +287,14 @@ class _Restore:
         began = time.monotonic()
         todo = [segments[number], *(self._unread_segment(base) for base in newer)]
         del segments[number:]
+        fresh = set(newer)
         size = sum(os.stat(s.path(".log")).st_size for s in todo) - position  # noqa: PTH116
         if size >= _LONG_SCAN:
             _log.warning("%s: reading %d MB to recover it", self.spec.topic_partition, size >> 20)
         interval = self.spec.config.index_interval_bytes
         while todo:
             segment = todo.pop(0)
-            if segments and segment.base_offset != offset:
+            if segment.base_offset in fresh and segment.base_offset != offset:
                 self._remove([segment, *todo], f"no record before it from offset {offset} on", synced, offset)
                 break
             if self._make_indexes(segment):

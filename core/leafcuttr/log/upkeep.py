@@ -6,14 +6,21 @@ nothing. The disk is only waited for in worker threads; what they find is publis
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import trio
 
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, write_offsets
+from leafcuttr.log.checkpoints import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    DamagedCheckpointError,
+    read_offsets,
+    write_offsets,
+)
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment import Segment
 from leafcuttr_sdk import Clock, TopicPartition
@@ -29,9 +36,11 @@ class Upkeep:
         self._directory = directory
         self._clock = clock
         self._settings = settings
-        self._unsynced: set[Log] = set()
-        self._start_offsets: dict[TopicPartition, int] = {}
+        self._unsynced: dict[Log, int] = {}  # and since when (ms) there is something to sync
+        # What the two offset checkpoints on the disk say; only changed together with them, under the lock.
         self._points: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        self._writing = threading.Lock()
         self._started = clock.now_ms()
 
     def noticed(self, changed: Iterable[Log]) -> None:
@@ -39,32 +48,26 @@ class Upkeep:
         now_ms = self._clock.now_ms()
         for log in changed:
             if log.log_end_offset > log.recovery_point:
-                self._unsynced.add(log)
-                if log.unflushed_since_ms < 0:
-                    log.unflushed_since_ms = now_ms
+                self._unsynced.setdefault(log, now_ms)
             if log.doomed:
                 self.doomed.add(log)
 
     async def sync_due(self) -> None:
-        """Sync rolled segments, and whole logs that flush.ms asks for. One that fails is named and stays
-        due."""
+        """Sync rolled segments, and whole logs that flush.ms asks for. One that fails is named and stays due."""
         now_ms = self._clock.now_ms()
-        for log in list(self._unsynced):
-            if log.offline is not None:
-                self._unsynced.discard(log)
-                continue
+        for log, since_ms in list(self._unsynced.items()):
             try:
-                await self._sync(log, now_ms)
+                if log.offline is None:
+                    await self._sync(log, now_ms - since_ms)
             except OSError as error:
                 _log.error("syncing %s failed: %s", log.topic_partition, error.strerror or error)
-            if log.log_end_offset <= log.recovery_point:
-                log.unflushed_since_ms = -1
-                self._unsynced.discard(log)
+            if log.offline is not None or log.log_end_offset <= log.recovery_point:
+                del self._unsynced[log]
 
-    async def _sync(self, log: Log, now_ms: int) -> None:
-        if 0 <= log.unflushed_since_ms <= now_ms - log.config.flush_ms:
+    async def _sync(self, log: Log, unsynced_ms: int) -> None:
+        if unsynced_ms >= log.config.flush_ms:
             log.flush_indexes()
-            log.unflushed_since_ms = -1
+            self._unsynced[log] = self._clock.now_ms()
             await trio.to_thread.run_sync(log.flush)
             return
         active = log.segments[-1].base_offset
@@ -77,28 +80,61 @@ class Upkeep:
             await trio.to_thread.run_sync(_sync_all, rolled)
             log.recovery_point = max(log.recovery_point, active)
 
-    async def write_offsets(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """Write both offset checkpoints, those that have changed. Raises OSError."""
-        points = {name: log.recovery_point for name, log in logs.items()}
-        crashpoints.reach("checkpoint.synced")
-        if points != self._points:
-            await trio.to_thread.run_sync(write_offsets, self._directory / RECOVERY_POINTS, points)
-            self._points = points
-        await self._write_start_offsets(logs)
+    def read_offsets(self) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+        """Recovery points and log start offsets as the checkpoints have them, at start. Raises OSError."""
+        self._points, self._starts = (self._read(name) for name in (RECOVERY_POINTS, LOG_START_OFFSETS))
+        return self._points, self._starts
 
-    async def write_start_offsets_if_due(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """Write the log start offsets, every log.flush.start.offset.checkpoint.interval.ms. Raises
-        OSError."""
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._directory / name)
+        except DamagedCheckpointError as error:
+            _log.warning("%s: what it would have spared is read", error)
+            return {}
+
+    def write_offsets(self, logs: Mapping[TopicPartition, Log], seen: Mapping[TopicPartition, Log]) -> None:
+        """Write both offset checkpoints of the logs in `seen`, if they have changed. Blocks: worker thread.
+
+        A log that is no longer in `logs` is left out: its name may belong to another one already. Raises OSError.
+        """
+        with self._writing:
+            current = {name: log for name, log in seen.items() if logs.get(name) is log}
+            self._write(
+                {name: log.recovery_point for name, log in current.items()},
+                {name: log.log_start_offset for name, log in current.items() if log.log_start_offset},
+            )
+
+    def _write(self, points: dict[TopicPartition, int], starts: dict[TopicPartition, int]) -> None:
+        if points != self._points:
+            write_offsets(self._directory / RECOVERY_POINTS, points)
+            self._points = points
+        if starts != self._starts:
+            write_offsets(self._directory / LOG_START_OFFSETS, starts)
+            self._starts = starts
+
+    def forget_offsets(self, name: TopicPartition, present: Callable[[], set[TopicPartition]]) -> None:
+        """Before a partition `name` is made: nothing on the disk may speak of an earlier one of that name, or a
+        crash would find the new one damaged. All that is not `present` is forgotten with it, so that a topic of
+        many partitions costs one write. Blocks: worker thread. Raises OSError."""
+        with self._writing:
+            if name in self._points or name in self._starts:
+                there = present() - {name}
+                self._write(
+                    {kept: offset for kept, offset in self._points.items() if kept in there},
+                    {kept: offset for kept, offset in self._starts.items() if kept in there},
+                )
+
+    async def checkpoint(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """Write both offset checkpoints of these logs. Raises OSError."""
+        crashpoints.reach("checkpoint.synced")
+        await trio.to_thread.run_sync(self.write_offsets, logs, dict(logs))
+
+    async def checkpoint_starts_if_due(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """As `checkpoint`, every log.flush.start.offset.checkpoint.interval.ms. Raises OSError."""
         now_ms = self._clock.now_ms()
         if now_ms - self._started >= self._settings.int("log.flush.start.offset.checkpoint.interval.ms"):
             self._started = now_ms
-            await self._write_start_offsets(logs)
-
-    async def _write_start_offsets(self, logs: Mapping[TopicPartition, Log]) -> None:
-        starts = {name: log.log_start_offset for name, log in logs.items() if log.log_start_offset}
-        if starts != self._start_offsets:
-            await trio.to_thread.run_sync(write_offsets, self._directory / LOG_START_OFFSETS, starts)
-            self._start_offsets = starts
+            await trio.to_thread.run_sync(self.write_offsets, logs, dict(logs))
 
     async def remove_segments(self, now_ms: int) -> int:
         """Remove dropped segments whose delay is over; returns how many files went."""
