@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from leafcuttr.log.manager import LogManager, LogSpec
 from trio.testing import wait_all_tasks_blocked
 
 from leafcuttr.config.settings import Settings
@@ -20,10 +19,12 @@ from leafcuttr.errors import (
     InvalidConfig,
     InvalidPartitions,
     InvalidTopic,
+    StorageError,
     TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from leafcuttr.log.manager import LogManager, LogSpec
 from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import ZERO_ID, Topic, Topics, new_topic_id
@@ -276,6 +277,24 @@ async def test_a_cancelled_creation_leaves_nothing(house: House, monkeypatch: py
     assert house.metadata.topics() == []
     assert house.folders() == []
     await house.topics.create("orders", 1, {})
+
+
+async def test_a_disk_that_takes_nothing_changes_nothing(house: House) -> None:
+    kept = await house.topics.create("kept", 1, {"retention.ms": "5"})
+    house.metadata._connection.execute("PRAGMA query_only = ON")
+    for change in (
+        lambda: house.topics.create("new", 1, {}),
+        lambda: house.topics.delete("kept"),
+        lambda: house.topics.add_partitions("kept", 3),
+        lambda: house.topics.alter_config("kept", {"retention.ms": "9"}),
+    ):
+        with pytest.raises(StorageError, match=r"metadata\.sqlite"):
+            await change()
+    assert house.topics.by_name == {"kept": kept}
+    assert (len(kept.partitions), kept.config.retention_ms) == (1, 5)
+    assert house.folders() == ["kept-0"]
+    house.metadata._connection.execute("PRAGMA query_only = OFF")
+    await house.topics.create("new", 1, {})
 
 
 async def test_others_run_while_many_partitions_come_and_go(house: House) -> None:
