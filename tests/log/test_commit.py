@@ -208,3 +208,12 @@ def test_flush_messages_asks_for_the_disk_before_the_answer(tmp_path: Path) -> N
     assert log.must_wait
     log.commit()
     assert log.unflushed == 0
+
+
+def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
+    log = make_log(tmp_path, segment_bytes=1000)
+    for _ in range(5):
+        log.append(batch(size=600), NOW)
+    assert (log.recovery_point, log.unflushed) == (0, 5)
+    log.flush()
+    assert (log.recovery_point, log.unflushed) == (5, 0)

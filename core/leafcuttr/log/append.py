@@ -100,7 +100,7 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
     if size < HEADER_SIZE or int.from_bytes(batch[8:12], "big") != size - 12 or batch[16] != MAGIC:
         batch = _one_batch(batch)
         size = len(batch)
-    (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, _, sequence, count) = (
+    (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         fields
     ) = unpack(batch)
     if size > rules.max_message_bytes:
@@ -120,7 +120,7 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
     ):
         _refuse(log, BatchHeader._make(fields))
     header = None
-    if producer_id >= 0:
+    if producer_id >= 0 and not log.producers.follows(producer_id, epoch, sequence):
         header = BatchHeader._make(fields)
         known = log.producers.duplicate_of(header)
         if known is not None:
@@ -135,8 +135,6 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
         length, max_timestamp = converted.length, converted.max_timestamp
-        if header is not None:
-            header = converted
         if log.config.log_append_time:
             log_append_time = max_timestamp
     if size > rules.segment_bytes:
@@ -156,8 +154,9 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
     group.views.append(batch)
     group.batches.append((size, last_offset, max_timestamp))
     group.size += size
-    if header is not None:
-        group.entries.append(log.producers.stage(header, base_offset))
+    if producer_id >= 0:
+        entry = log.producers.stage(producer_id, epoch, sequence, delta, max_timestamp, base_offset)
+        group.entries.append(entry)
     log.next_offset = last_offset + 1
     return Staged(base_offset, last_offset, log_append_time)
 

@@ -86,7 +86,6 @@ class Log:
         "ticket",
         "topic_partition",
         "unflushed",
-        "unflushed_since_ms",
     )
 
     def __init__(
@@ -129,7 +128,6 @@ class Log:
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.doomed: list[Doomed] = []
         self.unflushed = 0
-        self.unflushed_since_ms = -1
 
     @classmethod
     def create(

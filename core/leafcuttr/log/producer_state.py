@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from leafcuttr.errors import InvalidProducerEpoch, OutOfOrderSequence
-from leafcuttr.wire.batch import BatchHeader, sequence_after
+from leafcuttr.wire.batch import MAX_SEQUENCE, BatchHeader, sequence_after
 
 RETAINED: Final = 5  # as many requests as a client may have in flight and still be idempotent
 NO_EPOCH: Final = -1
@@ -75,6 +75,17 @@ class ProducerStateTable:
         """The published entry."""
         return self._entries.get(producer_id)
 
+    def follows(self, producer_id: int, epoch: int, sequence: int) -> bool:
+        """Whether a batch that begins like this simply comes next: then it is no duplicate, and `check` has nothing
+        against it. The usual case, made cheap."""
+        entry = self._staged.get(producer_id) or self._entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.epoch == epoch
+            and bool(entry.batches)
+            and (entry.batches[-1].last_sequence + 1) & MAX_SEQUENCE == sequence
+        )
+
     def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
         """The batch, appended or staged, that this one repeats."""
         entry = self._staged.get(header.producer_id) or self._entries.get(header.producer_id)
@@ -110,11 +121,13 @@ class ProducerStateTable:
                 f"{last} (current end sequence number)"
             )
 
-    def stage(self, header: BatchHeader, base_offset: int) -> ProducerEntry:
-        """The entry after this batch, kept in the overlay until `publish` or `forget_staged`."""
-        producer_id = header.producer_id
+    def stage(
+        self, producer_id: int, epoch: int, sequence: int, delta: int, timestamp: int, base_offset: int
+    ) -> ProducerEntry:
+        """The entry after a batch of `delta + 1` records, kept in the overlay until `publish` or `forget_staged`."""
         known = self._staged.get(producer_id) or self._entries.get(producer_id)
-        entry = self._staged[producer_id] = _after(known, header, base_offset)
+        entry = entry_after(known, producer_id, epoch, sequence, delta, timestamp, base_offset)
+        self._staged[producer_id] = entry
         return entry
 
     def publish(self, entry: ProducerEntry) -> None:
@@ -171,18 +184,37 @@ class ProducerStateTable:
 
 
 def _after(known: ProducerEntry | None, header: BatchHeader, base_offset: int) -> ProducerEntry:
-    delta = header.last_offset_delta
-    batch = BatchMetadata(
-        header.base_sequence, header.last_sequence, base_offset + delta, delta, header.max_timestamp
-    )
-    if known is None:
-        return ProducerEntry(header.producer_id, header.producer_epoch, (batch,), header.max_timestamp)
-    earlier = known.batches[1 - RETAINED :] if known.epoch == header.producer_epoch else ()
-    return ProducerEntry(
+    return entry_after(
+        known,
         header.producer_id,
         header.producer_epoch,
-        (*earlier, batch),
+        header.base_sequence,
+        header.last_offset_delta,
         header.max_timestamp,
+        base_offset,
+    )
+
+
+def entry_after(
+    known: ProducerEntry | None,
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    delta: int,
+    timestamp: int,
+    base_offset: int,
+) -> ProducerEntry:
+    """The entry of a producer after one more batch of `delta + 1` records at `base_offset`."""
+    last_sequence = sequence_after(sequence, delta)
+    batch = BatchMetadata(sequence, last_sequence, base_offset + delta, delta, timestamp)
+    if known is None:
+        return ProducerEntry(producer_id, epoch, (batch,), timestamp)
+    earlier = known.batches[1 - RETAINED :] if known.epoch == epoch else ()
+    return ProducerEntry(
+        producer_id,
+        epoch,
+        (*earlier, batch),
+        timestamp,
         known.coordinator_epoch,
         known.current_txn_first_offset,
     )
