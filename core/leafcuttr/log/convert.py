@@ -2,7 +2,7 @@
 
 Most topics need none of this, and their batches stay opaque. `needs_conversion` says who does; `convert` then
 checks the records that the settings ask about and rewrites the batch if it must. What may not live here:
-checks that hold for every topic (`log.py`), the formats themselves (`leafcuttr.wire`).
+checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
 
 - `message.timestamp.type=LogAppendTime`: attribute bit and max timestamp are set in place.
 - `compression.type` other than `producer`: the records are compressed anew unless they have that codec.
