@@ -33,7 +33,9 @@ class Tap:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self.target))
                 threading.Thread(target=self._relay, args=(client, server, self._keep()), daemon=True).start()
-                threading.Thread(target=self._relay, args=(server, client, lambda _: None), daemon=True).start()
+                threading.Thread(
+                    target=self._relay, args=(server, client, lambda _: None), daemon=True
+                ).start()
 
     def _relay(self, source: socket.socket, sink: socket.socket, look: Callable[[bytes], None]) -> None:
         with suppress(OSError):
@@ -74,7 +76,14 @@ def tapped() -> Iterator[Tap]:
 def use_real_clients(address: str) -> None:
     """Let librdkafka and kafka-python do what clients do, so that many APIs pass the tap."""
     from confluent_kafka import Consumer, Producer, TopicPartition
-    from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+    from confluent_kafka.admin import (
+        AdminClient,
+        ConfigResource,
+        NewPartitions,
+        NewTopic,
+        OffsetSpec,
+        ResourceType,
+    )
     from kafka import KafkaConsumer, KafkaProducer
 
     admin = AdminClient({"bootstrap.servers": address})
@@ -82,7 +91,9 @@ def use_real_clients(address: str) -> None:
     for extra in ({}, {"enable.idempotence": True, "compression.type": "zstd"}):
         producer = Producer({"bootstrap.servers": address, **extra})
         for number in range(200):
-            producer.produce("fuzz", b"value %d" % number, b"key", partition=number % 3, headers=[("h", b"x")])
+            producer.produce(
+                "fuzz", b"value %d" % number, b"key", partition=number % 3, headers=[("h", b"x")]
+            )
         producer.flush(20)
     consumer = Consumer({"bootstrap.servers": address, "group.id": "fuzz", "auto.offset.reset": "earliest"})
     consumer.subscribe(["fuzz"])

@@ -9,7 +9,14 @@ _EXTREMES = [
     for size in (1, 2, 4, 8)
     for value in (-1, 0, 1, -(1 << (8 * size - 1)), (1 << (8 * size - 1)) - 1)
 ]
-_VARINTS = [b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\xff" * 10, b"\x80\x80\x80\x80\x08", b"\x00", b"\x01"]
+_VARINTS = [
+    b"\xff\xff\xff\xff\x07",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff" * 10,
+    b"\x80\x80\x80\x80\x08",
+    b"\x00",
+    b"\x01",
+]
 
 
 def mutate(rng: random.Random, frames: list[bytes]) -> bytes:

@@ -1,6 +1,6 @@
 """A well-behaved client in a process of its own: how long its requests take while somebody else misbehaves.
 
-  neighbour.py PORT TOPIC          until standard input closes; then one JSON line: p50, p99 and max in ms, count
+neighbour.py PORT TOPIC          until standard input closes; then one JSON line: p50, p99 and max in ms, count
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 
-from rawclient import RawClient  # noqa: E402
+from rawclient import RawClient
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
 from support.broker_process import BrokerProcess, running_broker, start_broker
 
 HERE = Path(__file__).parent
@@ -60,8 +61,8 @@ def attack(port: int, frames: list[bytes], rng: random.Random) -> None:
 
 def test_hostile_frames(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     long = request.config.getoption("--long")
-    seconds = float(os.environ.get("LEAFCUTTR_FUZZ_SECONDS", 600 if long else 15))
-    seed = int(os.environ.get("LEAFCUTTR_FUZZ_SEED", random.randrange(1 << 32)))
+    seconds = float(os.environ.get("LEAFCUTTR_FUZZ_SECONDS", "600" if long else "15"))
+    seed = int(os.environ.get("LEAFCUTTR_FUZZ_SEED", str(random.randrange(1 << 32))))
     print(f"LEAFCUTTR_FUZZ_SEED={seed}")
     rng = random.Random(seed)
     with tapped() as tap:

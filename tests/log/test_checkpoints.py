@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from leafcuttr.log import checkpoints
 from leafcuttr.log.checkpoints import DamagedCheckpointError, uuid_bytes, uuid_text
 from leafcuttr_sdk import TopicPartition

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from leafcuttr.errors import StartError
 from leafcuttr.log import directory
 from leafcuttr.log.directory import DataDirectory

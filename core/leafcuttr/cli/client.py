@@ -7,12 +7,9 @@ all of them: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
 
 TIMEOUT_S = 15.0
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,7 +55,7 @@ def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -
     return settings
 
 
-def admin(address: str, properties: Sequence[str] = ()) -> "AdminClient":
+def admin(address: str, properties: Sequence[str] = ()) -> Any:
     """A client that has reached the broker; ends the command with one line if it cannot."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -71,7 +68,7 @@ def admin(address: str, properties: Sequence[str] = ()) -> "AdminClient":
     return made
 
 
-def fail(error: Any, address: str) -> "click.exceptions.Exit":
+def fail(error: Any, address: str) -> NoReturn:
     """End the command with one line that says what the broker (or the way to it) said."""
     from confluent_kafka import KafkaError, KafkaException
 
@@ -107,18 +104,18 @@ def wait_all(futures: dict[Any, Any], address: str, done: Callable[[Any], str]) 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table for people; plain aligned text where the output is not a terminal."""
-    rows = [[str(cell) for cell in row] for row in rows]
+    texts = [[str(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
 
         table = Table(*columns, box=None, header_style="bold")
-        for row in rows:
+        for row in texts:
             table.add_row(*row)
         Console().print(table)
         return
-    widths = [max(len(cells[at]) for cells in [list(columns), *rows]) for at in range(len(columns))]
-    for cells in [list(columns), *rows]:
+    widths = [max(len(cells[at]) for cells in [list(columns), *texts]) for at in range(len(columns))]
+    for cells in [list(columns), *texts]:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 

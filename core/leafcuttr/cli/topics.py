@@ -1,5 +1,7 @@
 """`leafcuttr topics`: list, create, describe, alter, delete."""
 
+from typing import Any
+
 import click
 
 from leafcuttr.cli.client import (
@@ -140,7 +142,7 @@ def describe(address: str, properties: tuple[str, ...], as_json: bool, topics: t
         )
 
 
-def _offsets(client, parts, spec):  # type: ignore[no-untyped-def]
+def _offsets(client: Any, parts: list[Any], spec: Any) -> list[tuple[tuple[str, int], Any]]:
     found = client.list_offsets(dict.fromkeys(parts, spec), request_timeout=TIMEOUT_S)
     return [((part.topic, part.partition), future) for part, future in found.items()]
 

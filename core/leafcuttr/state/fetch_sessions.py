@@ -71,7 +71,9 @@ class FetchSession:
         partition has its turn.
         """
         changed = (
-            with_records or spec.answered_high_watermark != high_watermark or spec.answered_log_start != log_start
+            with_records
+            or spec.answered_high_watermark != high_watermark
+            or spec.answered_log_start != log_start
         )
         spec.answered_high_watermark = high_watermark
         spec.answered_log_start = log_start
@@ -158,7 +160,9 @@ class FetchSessions:
         session_id = random.randint(1, _MAX_EPOCH)
         while session_id in self._sessions:
             session_id = random.randint(1, _MAX_EPOCH)
-        session = FetchSession(session_id, uses_topic_ids, now, now, partitions={spec.key: spec for spec in specs})
+        session = FetchSession(
+            session_id, uses_topic_ids, now, now, partitions={spec.key: spec for spec in specs}
+        )
         self._sessions[session_id] = session
         return session
 
@@ -170,7 +174,9 @@ class FetchSessions:
         if now - stale.used_ms > _EVICTION_MS:
             del self._sessions[stale.id]
             return True
-        smallest = min(self._sessions.values(), key=lambda session: (len(session.partitions), session.used_ms))
+        smallest = min(
+            self._sessions.values(), key=lambda session: (len(session.partitions), session.used_ms)
+        )
         if now - smallest.created_ms > _EVICTION_MS and len(smallest.partitions) < size:
             del self._sessions[smallest.id]
             return True
