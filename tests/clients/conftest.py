@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from support.leafcuttr import leafcuttr
+from support.broker_process import running_broker
 
 _NUMBERS = itertools.count(1)
 
@@ -24,9 +24,8 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if running:
         yield running
         return
-    with leafcuttr(tmp_path_factory.mktemp("clients"), ["offsets.topic.num.partitions=5"]) as broker:
-        yield broker.bootstrap
-        assert broker.stop() == 0
+    with running_broker(tmp_path_factory.mktemp("clients"), {"offsets.topic.num.partitions": "5"}) as broker:
+        yield broker.address
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from support import jars
-from support.leafcuttr import leafcuttr
+from support.broker_process import running_broker
 from support.real_kafka import properties, real_kafka
 from support.waiting import free_port
 
@@ -35,6 +35,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         else:
             # Not port 0: the advertised port is written in the same file.
             config = properties(folder, free_port(), free_port())
-            served = stack.enter_context(leafcuttr(folder, config=config))
+            served = stack.enter_context(running_broker(folder, config=config))
             ours = (served.host, served.port)
         yield (kafka.host, kafka.port), ours

@@ -19,11 +19,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass
 class BrokerProcess:
-    """A running broker. `log` is what it wrote to standard error."""
+    """A running broker. `listeners` maps the name of each listener to its bound `host:port`."""
 
     process: subprocess.Popen[bytes]
     folder: Path
-    address: str
+    listeners: dict[str, str]
+    ended: bool = False  # by the test, not by itself
+
+    @property
+    def address(self) -> str:
+        """Of the first listener: what a client takes as its bootstrap server."""
+        return next(iter(self.listeners.values()))
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
 
     @property
     def port(self) -> int:
@@ -35,6 +45,7 @@ class BrokerProcess:
 
     @property
     def log(self) -> str:
+        """What it wrote to standard output and standard error."""
         return (self.folder / "broker.log").read_text()
 
     def resident_mb(self) -> float:
@@ -43,38 +54,56 @@ class BrokerProcess:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 15.0) -> int:
+    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> int:
         """End the process; returns its exit status."""
+        self.ended = True
         if self.alive():
             self.process.send_signal(how)
         return self.process.wait(seconds)
+
+
+def clean_environ(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without settings for a broker, and `environ` on top."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | dict(
+        environ or {}
+    )
 
 
 def start_broker(
     folder: Path,
     settings: Mapping[str, str] | None = None,
     *,
+    config: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    options: tuple[str, ...] = (),
     seconds: float = 30.0,
 ) -> BrokerProcess:
     """Start a broker with its data in `folder`/data and wait until it is ready.
 
-    Raises RuntimeError with its own words if it ends before that.
+    With a `config` file that file says where it listens and where its data is. `options` are more words of the
+    command line. Raises RuntimeError with its own words if it ends before it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ready = folder / "ready.json"
+    ready, log = folder / "ready.json", folder / "broker.log"
     ready.unlink(missing_ok=True)
-    options = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder / "data"), **(settings or {})}
-    command = [sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready)]
-    command += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
-    with (folder / "broker.log").open("ab") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env={**clean, **(environ or {})})
+    command = [sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready), *options]
+    own = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder / "data")}
+    if config is not None:
+        own = {}
+        command += ["--config", str(config)]
+    command += [
+        word for name, value in {**own, **(settings or {})}.items() for word in ("-o", f"{name}={value}")
+    ]
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder, env=clean_environ(environ)
+        )
 
     def is_ready() -> bool:
         if process.poll() is not None:
-            words = (folder / "broker.log").read_text()[-2000:]
-            raise RuntimeError(f"the broker ended with status {process.returncode}: {words}")
+            raise RuntimeError(
+                f"the broker ended with status {process.returncode}: {log.read_text()[-3000:]}"
+            )
         return ready.exists()
 
     try:
@@ -83,20 +112,28 @@ def start_broker(
         process.kill()
         process.wait()
         raise
-    address = next(iter(json.loads(ready.read_text())["listeners"].values()))
-    return BrokerProcess(process, folder, address)
+    return BrokerProcess(process, folder, json.loads(ready.read_text())["listeners"])
 
 
 @contextmanager
 def running_broker(
-    folder: Path, settings: Mapping[str, str] | None = None, *, environ: Mapping[str, str] | None = None
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    options: tuple[str, ...] = (),
 ) -> Iterator[BrokerProcess]:
-    """`start_broker` and a clean stop at the end, whose exit status must be 0."""
-    broker = start_broker(folder, settings, environ=environ)
+    """`start_broker` and a clean stop at the end, whose exit status must be 0.
+
+    A broker that the test itself has stopped is left alone; one that ended by itself fails the test.
+    """
+    broker = start_broker(folder, settings, config=config, environ=environ, options=options)
     try:
         yield broker
-        status = broker.stop()
-        assert status == 0, f"the broker stopped with status {status}: {broker.log[-2000:]}"
+        if not broker.ended:
+            status = broker.stop()
+            assert status == 0, f"the broker stopped with status {status}: {broker.log[-3000:]}"
     finally:
         if broker.alive():
             broker.process.kill()
