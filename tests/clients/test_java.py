@@ -71,6 +71,19 @@ def test_performance_tools(bootstrap: str, fresh: Fresh, version: str, codec: st
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+def test_a_topic_that_recompresses(bootstrap: str, fresh: Fresh, codec: str) -> None:
+    """What the broker itself compresses, Java must be able to read: it is stricter about frames than librdkafka."""
+    topic, group, count = fresh("topic"), fresh("group"), 2000
+    at = ("--bootstrap-server", bootstrap)
+    tool(NEW, "TopicCommand", *at, "--create", "--topic", topic, "--config", f"compression.type={codec}")
+    tool(NEW, "VerifiableProducer", *at, "--topic", topic, "--max-messages", str(count))
+    reading = ("--topic", topic, "--group-id", group, "--max-messages", str(count))
+    read = events(tool(NEW, "VerifiableConsumer", *at, *reading))
+    assert sum(one["count"] for one in named(read, "records_consumed")) == count
+
+
+@pytest.mark.long
 @both
 def test_two_verifiable_consumers_share_a_group(bootstrap: str, fresh: Fresh, version: str) -> None:
     topic, group, count = fresh("topic"), fresh("group"), 3000

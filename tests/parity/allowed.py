@@ -35,13 +35,58 @@ class Allowed:
 
 CLOCK = "the wall clock of the moment of the append"
 RAFT = "there is no Raft log: the numbers of the metadata store are its own"
+CLUSTER = "each cluster has an id of its own"
+AT_ONCE = "a topic that a request creates is there when it is answered; Kafka lets the client ask again"
+FEATURES = "feature levels speak of KRaft, transactions and new groups; nothing is announced before it works"
+TRANSACTIONS = "transactions come with a later issue; until then one final error that says so"
+SHARE = "share groups come with a later issue"
+ELR = "Kafka with eligible leader replicas keeps min.insync.replicas as a dynamic setting of the cluster"
+OPAQUE = "what is inside a compressed batch is not opened on the way in"
+NAMELESS = "Kafka fails with UNKNOWN_SERVER_ERROR where the request can be served or refused by name"
+OWN_SETTING = "a setting that only LeafCuttr has"
+DEFAULTS = (
+    "a default of LeafCuttr's own (data directory, one node, no wait before a rebalance), said in the docs"
+)
+STATIC = "listeners are not changed while running"
+STALE = "Kafka tells a record that DeleteRecords has removed"
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(CLOCK, "produce", "responses[].partition_responses[].log_append_time", "log append time"),
+    Allowed(CLUSTER, "metadata", "cluster_id"),
+    Allowed(CLUSTER, "describe_cluster", "cluster_id"),
+    Allowed(AT_ONCE, "metadata", "topics[].*", "created by asking"),
+    Allowed(FEATURES, "api_versions", "supported_features[]"),
+    Allowed(FEATURES, "api_versions", "finalized_features[]"),
+    Allowed(FEATURES, "update_features", "*error_message", "too high"),
+    Allowed(TRANSACTIONS, "find_coordinator", "*", "*transaction"),
+    Allowed(SHARE, "find_coordinator", "coordinators[].*", "a share group"),
+    Allowed(ELR, "create_topics", "*configs[min.insync.replicas].config_source"),
+    Allowed(ELR, "describe_configs", "*configs[min.insync.replicas]*"),
+    Allowed(OPAQUE, "produce", "responses[].partition_responses[].*", "reserved codec"),
+    Allowed(OPAQUE, "produce", "responses[].partition_responses[].*", "compressed garbage"),
+    Allowed(NAMELESS, "fetch", "*", "negative limit"),
+    Allowed(NAMELESS, "fetch", "*", "negative partition limit"),
+    Allowed(NAMELESS, "fetch", "*", "isolation level 2"),
+    Allowed(NAMELESS, "list_offsets", "*", "isolation level 3"),
+    Allowed(NAMELESS, "describe_topic_partitions", "topics[].*", "empty name"),
+    Allowed(STALE, "list_offsets", "*", "max timestamp of what is deleted"),
+    Allowed(OWN_SETTING, "create_topics", "*configs[lc.*"),
+    Allowed(OWN_SETTING, "describe_configs", "*configs[lc.*"),
+    Allowed(OWN_SETTING, "describe_configs", "lc.*", "documentation there or not"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[log.dir].*"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[node.id].synonyms*"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[process.roles].synonyms*"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[controller.listener.names].synonyms*"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[listeners].synonyms*"),
+    Allowed(DEFAULTS, "describe_configs", "*configs[group.initial.rebalance.delay.ms].synonyms*"),
+    Allowed(STATIC, "describe_configs", "*configs[listeners].read_only"),
+    Allowed(STATIC, "describe_configs", "*configs[listener.security.protocol.map].read_only"),
+    Allowed(STATIC, "incremental_alter_configs", "*error_message", "per broker only"),
     Allowed("the free space of the moment", "describe_log_dirs", "results[].usable_bytes"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].high_watermark"),
+    Allowed(RAFT, "describe_quorum", "topics[].partitions[].leader_epoch"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].log_end_offset"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].last_*_timestamp"),
-    Allowed(RAFT, "describe_quorum", "nodes[].listeners[].port"),
+    Allowed(RAFT, "describe_quorum", "nodes[].listeners[]*"),
 )
 
 

@@ -43,7 +43,9 @@ def _compress(codec: str, data: bytes) -> bytes:
     if codec == "gzip":
         return gzip.compress(data, mtime=0)
     if codec == "lz4":
-        return bytes(cramjam.lz4.compress(data))
+        # One independent block, as Kafka demands; the head is that of version 1 with blocks of 64 KiB.
+        block = bytes(cramjam.lz4.compress_block(data, store_size=False))
+        return b"\x04\x22\x4d\x18\x60\x40\x82" + struct.pack("<I", len(block)) + block + bytes(4)
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(data))
     return data

@@ -92,14 +92,25 @@ def differences(kafka: Side, ours: Side) -> list[Difference]:
     """What differs between the two runs, in order."""
     found: list[Difference] = []
     name_kafka, name_ours = Namer(kafka), Namer(ours)
-    for at in range(max(len(kafka.exchanges), len(ours.exchanges))):
-        left = kafka.exchanges[at] if at < len(kafka.exchanges) else None
-        right = ours.exchanges[at] if at < len(ours.exchanges) else None
+    theirs, mine = _by_case(kafka), _by_case(ours)
+    for key in [*theirs, *(key for key in mine if key not in theirs)]:
+        left, right = theirs.get(key), mine.get(key)
         where = left or right
         assert where is not None
         pair = (_answer(left, name_kafka), _answer(right, name_ours))
         for path, one, other in _walk("", *pair):
             found.append(Difference(where.api, where.version, where.case, path or "(answer)", one, other))
+    return found
+
+
+def _by_case(side: Side) -> dict[tuple[str, str, int, int], Exchange]:
+    """The exchanges by api, case, version and how often these were there before."""
+    found: dict[tuple[str, str, int, int], Exchange] = {}
+    for one in side.exchanges:
+        times = sum(
+            1 for api, case, version, _ in found if (api, case, version) == (one.api, one.case, one.version)
+        )
+        found[one.api, one.case, one.version, times] = one
     return found
 
 

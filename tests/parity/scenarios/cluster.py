@@ -260,9 +260,15 @@ def unregister(side: Side, version: int) -> None:
 
 @scenario("init_producer_id")
 def producer_id(side: Side, version: int) -> None:
+    seen: set[int] = set()
+
     def ask(case: str, name: str | None = None, timeout: int = 60_000, **more: Any) -> None:
         body = {"transactional_id": name, "transaction_timeout": timeout, **more}
-        side.ask("init_producer_id", version, body, case)
+        answer = side.ask("init_producer_id", version, body, case)
+        if answer.get("producer_id", -1) >= 0:
+            number, answer["producer_id"] = answer["producer_id"], "new"
+            assert number not in seen, f"producer id {number} is given twice"
+            seen.add(number)
 
     ask("new")
     ask("another")
@@ -284,12 +290,11 @@ def producers(side: Side, version: int) -> None:
     side.produce(topic, batch(["c"], sequence=2, **fields))
 
     def ask(case: str, name: str, *partitions: int) -> None:
-        side.ask(
-            "describe_producers",
-            version,
-            {"topics": [{"name": name, "partition_indexes": list(partitions)}]},
-            case,
-        )
+        body = {"topics": [{"name": name, "partition_indexes": list(partitions)}]}
+        answer = side.ask("describe_producers", version, body, case)
+        parts = (part for told in answer.get("topics", []) for part in told["partitions"])
+        for one in (one for part in parts for one in part["active_producers"]):
+            one["producer_id"] = "the producer" if one["producer_id"] == made["producer_id"] else "another"
 
     ask("one producer and none", topic, 0, 1)
     ask("no such partition", topic, 9)

@@ -81,14 +81,15 @@ def refuse(side: Side, version: int) -> None:
         "too large": batch([b"x" * 1_100_000]),
         "future timestamp": batch(time=NOW * 2),
         "max timestamp wrong": batch(["a"], max_time=NOW + 5),
-        "reserved codec": batch(attributes=7),
         "control batch": batch(attributes=0x20),
         "transactional without producer": batch(attributes=0x10),
         "unknown attribute bit": batch(attributes=0x100),
-        "compressed garbage": batch(["x"], attributes=1),
     }
     for case, records in wrong.items():
         side.ask("produce", version, produce(side, topic, records), case)
+    apart = side.create("apart")
+    side.ask("produce", version, produce(side, apart, batch(attributes=7)), "reserved codec")
+    side.ask("produce", version, produce(side, apart, batch(["x"], attributes=1)), "compressed garbage")
     side.ask("produce", version, produce(side, topic, good), "still good")
     side.ask("produce", version, produce(side, topic, good, 9), "no such partition")
     side.ask("produce", version, produce(side, topic, good, -1), "negative partition")
