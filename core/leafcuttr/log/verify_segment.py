@@ -70,7 +70,7 @@ class SegmentRules(NamedTuple):
     deep: bool
 
 
-class _Holder:
+class Holder:
     """Owns the file in place of a pool: a tool has one open at a time."""
 
     file: OpenFile | None = None
@@ -81,7 +81,7 @@ def check_segment(
 ) -> SegmentChecked:
     """Read the whole segment. `progress` gets the bytes read since it was last called. Raises OSError."""
     found = SegmentChecked(base_offset, next_offset=base_offset)
-    file = OpenFile(str(log), os.O_RDONLY, _Holder())
+    file = OpenFile(str(log), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
     walks = [
         _OffsetWalk(log.with_suffix(".index"), base_offset, report),
@@ -156,11 +156,16 @@ def _after_damage(
         return end
     report(Finding(Severity.PROBLEM, log, at, error.reason))
     found.damaged = True
+    return resume_after(file, at, end, found.base_offset)
+
+
+def resume_after(file: OpenFile, at: int, end: int, base_offset: int) -> int:
+    """Where the batch after the damaged one at `at` begins, if the length of that one can be believed; else `end`."""
     head = file.pread(HEADER_SIZE, at, may_block=True)
     if len(head) == HEADER_SIZE:
         header = parse(head)
         following = at + header.size
-        if header.length >= MIN_LENGTH and _base_offset_at(file, following, end) >= found.base_offset:
+        if header.length >= MIN_LENGTH and _base_offset_at(file, following, end) >= base_offset:
             return following
     return end
 
