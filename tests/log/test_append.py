@@ -2,8 +2,11 @@
 
 import struct
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, InvalidTimestamp
 from leafcuttr.wire.batch import parse
@@ -180,3 +183,47 @@ def test_the_stored_crc_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, patched(GOOD, ">I", 17, 1234, crc=False))
     assert error is not None and "stored crc = 1234" in str(error)
     assert struct.unpack_from(">I", GOOD, 17)[0] != 1234
+
+
+fields = st.sampled_from(
+    [(">q", 0), (">i", 8), (">i", 12), (">b", 16), (">h", 21), (">i", 23), (">q", 27), (">q", 35), (">q", 43),
+     (">h", 51), (">i", 53), (">i", 57), (">q", 61), (">b", 70)]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(fields, st.integers(-(2**63), 2**63 - 1)), max_size=3),
+    st.integers(0, 130),
+    st.booleans(),
+)
+def test_whatever_is_taken_can_be_read_again(
+    changes: list[tuple[tuple[str, int], int]], length: int, whole: bool
+) -> None:
+    data = bytearray(GOOD)
+    for (form, at), value in changes:
+        bits = 8 * struct.calcsize(form)
+        data = patched(data, form, at, (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1))
+    data = data if whole else data[:length]
+    with TemporaryDirectory() as folder:
+        log = make_log(Path(folder))
+        try:
+            log.append(data, NOW)
+        except BrokerError:
+            assert log.log_end_offset == log.next_offset == log.size == 0
+        else:
+            ((_, header),) = log.segments[0].scan(check_crc=True)
+            assert (header.base_offset, header.next_offset) == (0, log.log_end_offset)
+            assert len(read_all(log)) == log.size
+        assert log.append(batch(), NOW) == log.log_end_offset - 1
+        assert [h.next_offset for s in log.segments for _, h in s.scan(check_crc=True)][
+            -1
+        ] == log.log_end_offset
+        log.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused_with_a_code(data: bytes) -> None:
+    with TemporaryDirectory() as folder, pytest.raises(BrokerError):
+        make_log(Path(folder)).append(data, NOW)

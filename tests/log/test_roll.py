@@ -115,6 +115,14 @@ def test_preallocate(tmp_path: Path) -> None:
     assert Path(log.segments[1].path(".log")).stat().st_size == log.segments[1].size
 
 
+def test_an_evicted_file_is_trimmed_too(tmp_path: Path) -> None:
+    log = make_log(tmp_path, preallocate=True, segment_bytes=20_000)
+    log.append(batch(), NOW)
+    log.segments[0].close()
+    log.close()
+    assert Path(log.segments[0].path(".log")).stat().st_size == log.segments[0].size
+
+
 def test_a_roll_writes_the_producer_snapshot(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     log.append(batch(2, producer_id=4, producer_epoch=0, base_sequence=0), NOW)

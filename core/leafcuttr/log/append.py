@@ -27,6 +27,7 @@ from leafcuttr.wire.batch import (
     HIGHEST_CODEC,
     LOG_APPEND_TIME,
     MAGIC,
+    MIN_RECORD,
     TRANSACTIONAL,
     BatchHeader,
     CorruptBatch,
@@ -117,6 +118,7 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
         or attributes & _REFUSED_ATTRIBUTES
         or attributes & CODEC_MASK > HIGHEST_CODEC
         or (producer_id >= 0 and sequence < 0)
+        or (count * MIN_RECORD > size - HEADER_SIZE and not attributes & CODEC_MASK)
     ):
         _refuse(log, BatchHeader._make(fields))
     header = None
@@ -207,7 +209,7 @@ def _refuse_crc(log: "Log", batch: memoryview | bytearray, crc: int) -> NoReturn
     )
 
 
-def _refuse(log: "Log", header: BatchHeader) -> None:
+def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
     if header.base_offset:
         raise InvalidRecord(
             f"The baseOffset of the record batch in the append to {log.topic_partition} should be 0, but it is "
@@ -221,6 +223,7 @@ def _refuse(log: "Log", header: BatchHeader) -> None:
         raise TransactionalIdAuthorizationFailed(
             f"Transactional batches are not accepted in {log.topic_partition}: this broker has no transactions"
         )
+    raise InvalidRecord(f"A batch of {header.size} bytes cannot hold {header.count} records")
 
 
 def _convert(

@@ -20,6 +20,7 @@ from leafcuttr.errors import StorageError
 from leafcuttr.log.append import Group
 from leafcuttr.log.pressure import PRESSURE
 from leafcuttr.log.roll import discard, new_segment, take_over
+from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.workers import write_limiter
 
 if TYPE_CHECKING:
@@ -90,9 +91,12 @@ def commit(log: "Log") -> None:
             reach("append.written")
             _publish(log, segment, group)
         PRESSURE.wrote(monotonic() - began)
-    except OSError as error:
+    except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
         raise StorageError(_reason(log, error)) from error
+    except BaseException as error:
+        _fail(log, ticket, error)
+        raise
     if ticket is not None:
         ticket.finished = True
 
@@ -132,10 +136,10 @@ async def _fly(log: "Log") -> None:
             del file
             reach("append.written")
             _publish(log, segment, group)
-    except OSError as error:
+    except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
-    except BaseException:
-        _fail(log, ticket, OSError("the write was interrupted"))
+    except BaseException as error:
+        _fail(log, ticket, error)
         raise
     finally:
         log.flight = log.flying = None
@@ -174,7 +178,7 @@ def _publish(log: "Log", segment: "Segment", group: Group) -> None:
     log.notify()
 
 
-def _fail(log: "Log", ticket: Ticket | None, error: OSError) -> None:
+def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
     """Undo everything that is staged: nothing of it may be seen, and offsets behind a gap are worth nothing."""
     reason = _reason(log, error)
     _log.error("%s", reason)
@@ -192,5 +196,6 @@ def _fail(log: "Log", ticket: Ticket | None, error: OSError) -> None:
         _log.error("%s is offline: %s", log.topic_partition, log.offline)
 
 
-def _reason(log: "Log", error: OSError) -> str:
-    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {error.strerror or error}"
+def _reason(log: "Log", error: BaseException) -> str:
+    cause = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {cause}"

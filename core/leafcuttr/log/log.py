@@ -2,7 +2,7 @@
 
 Offsets, and who may see what when (each holds between any two checkpoints of the event loop):
 
-    log_start_offset <= recovery_point <= ... and log_start_offset <= log_end_offset <= next_offset
+    log_start_offset <= log_end_offset <= next_offset, and recovery_point <= log_end_offset
 
 - `next_offset` is what the next batch gets. What lies between `log_end_offset` and it is *staged*: it has offsets,
   perhaps it is being written, and nobody but the appender knows of it.

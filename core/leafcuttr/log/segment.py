@@ -48,6 +48,7 @@ class Segment:
         "_pool",
         "_since_index",
         "_time_index",
+        "_unsealed",
         "base_offset",
         "created_ms",
         "directory",
@@ -79,6 +80,7 @@ class Segment:
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._since_index = 0
+        self._unsealed = False  # there is something for `seal` to do
 
     @classmethod
     def create(
@@ -89,6 +91,7 @@ class Segment:
         file = pool.open(segment, segment.path(".log"), create=True)
         if preallocate:
             os.posix_fallocate(file.fd, 0, preallocate)
+            segment._unsealed = True
         segment._first_timestamp = -1
         segment.index.create()
         segment.time_index.create()
@@ -161,6 +164,7 @@ class Segment:
             position += size
             since += size
         self.size, self._since_index = position, since
+        self._unsealed = True
 
     def offset_of_largest_timestamp(self, *, may_block: bool = True) -> int:
         """Last offset of the batch with the largest timestamp; -1 if there is none."""
@@ -265,13 +269,16 @@ class Segment:
     def seal(self) -> None:
         """No more appends (roll), or none for now (close): the last time index entry, no unused preallocation.
         Raises OSError."""
+        if not self._unsealed:
+            return
         offset = self.offset_of_largest_timestamp()
         if offset >= 0:
             self.time_index.maybe_append(self.largest_timestamp, offset - self.base_offset)
         self.flush_indexes()
-        file = self.file
-        if file is not None and os.fstat(file.fd).st_size > self.size:
+        file = self.open_file()
+        if os.fstat(file.fd).st_size > self.size:
             os.ftruncate(file.fd, self.size)
+        self._unsealed = False
 
     def sync(self) -> None:
         """Force log and indexes to disk. Blocks: call it in a worker thread. Raises OSError."""

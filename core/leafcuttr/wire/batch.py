@@ -20,6 +20,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12  # base offset and length: what a reader needs to step to the next batch
 MIN_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+MIN_RECORD: Final = 7  # length, attributes, two deltas, key and value length, header count: a byte each
 MAGIC: Final = 2
 
 BASE_OFFSET_AT: Final = 0
