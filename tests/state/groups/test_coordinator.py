@@ -274,3 +274,53 @@ async def test_deleting_the_offsets_topic_deletes_the_groups(start: Start) -> No
         assert groups.all() == []
         await groups.ready()
         assert (await join(groups, "g")).generation == 1
+
+
+async def test_offsets_of_a_deleted_topic_do_not_come_back(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await commit(broker, "g")
+        await commit(broker, "other")
+        await broker.topics.delete("t")
+        assert not broker.groups.offsets.fetch("g")
+        await broker.topics.create("t", 2, {})
+        await commit(broker, "g", offset=9)
+        await wait_all_tasks_blocked()
+    broker = start()
+    async with running(broker.groups):
+        assert broker.groups.offsets.fetch("g")["t"][0].offset == 9
+        assert not broker.groups.offsets.fetch("other")
+
+
+async def test_offsets_of_a_topic_of_the_same_name_are_not_taken_for_its_own(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await commit(broker, "g")
+    # Not running: there is nobody to write tombstones, as after a crash right behind the deletion.
+    await broker.topics.delete("t")
+    await broker.topics.create("t", 2, {})
+    broker = start()
+    async with running(broker.groups):
+        assert not broker.groups.offsets.fetch("g")
+
+
+async def test_damage_makes_the_groups_of_one_partition_unavailable(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await commit(broker, "g")
+        await commit(broker, "other")
+    broker = start()
+    topic = broker.topics.by_name["__consumer_offsets"]
+    log = next(each.log for each in topic.partitions if each.log.high_watermark)
+    (file,) = log.directory.glob("*.log")
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    async with running(broker.groups):
+        outcomes = set()
+        for group in ("g", "other"):
+            try:
+                outcomes.add(len(broker.groups.offsets.fetch(group)))
+            except CoordinatorNotAvailable:
+                outcomes.add(-1)
+        assert outcomes == {1, -1}

@@ -190,12 +190,25 @@ class Offsets:
             self._log.write(entry.partition, [(group_key(group_id), None)], buried)
         return first_error
 
-    def drop_topic(self, name: str) -> None:
-        """A topic is gone: so is what was committed for it."""
+    def forget_topic(self, name: str) -> list[tuple[Entry, list[int]]]:
+        """A topic is gone: so is what was committed for it. Returns what is left for `bury_topic`."""
+        found = []
         for entry in self._table:
-            partitions = entry.offsets.by_topic.get(name)
+            partitions = entry.offsets.by_topic.pop(name, None)
             if partitions:
-                self.bury(entry, [TopicPartition(name, partition) for partition in partitions])
+                found.append((entry, list(partitions)))
+        return found
+
+    async def bury_topic(self, name: str, found: Sequence[tuple[Entry, list[int]]]) -> None:
+        """Write the tombstones of a topic that is gone, but none over a commit for its successor.
+
+        If the process dies in between, the loader sees from the topic's id that these offsets are of no use.
+        """
+        for entry, partitions in found:
+            current = self._table.find(entry.group.group_id) or entry
+            gone = [each for each in partitions if current.offsets.get(name, each) is None]
+            self.bury(current, [TopicPartition(name, each) for each in gone])
+            await trio.lowlevel.checkpoint()
 
     def expire(self, entry: Entry) -> None:
         """Bury what is past `offsets.retention.minutes` (KIP-211).

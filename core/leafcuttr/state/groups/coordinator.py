@@ -78,6 +78,7 @@ class GroupCoordinator:
         self._table = GroupTable(self._log, limits)
         self._table.loading = partitions_to_load(self._log)
         self._timers = Timers(clock)
+        self._nursery: trio.Nursery | None = None
         self.offsets = Offsets(table=self._table, log=self._log, settings=settings, clock=clock)
         topics.on_deleted.append(self._topic_deleted)
 
@@ -85,6 +86,7 @@ class GroupCoordinator:
         """Load, then keep the groups' time until cancelled."""
         async with trio.open_nursery() as nursery:
             self._log.use(nursery)
+            self._nursery = nursery
             try:
                 task_status.started()
                 for entry in await load(self._table, self._log, self._clock):
@@ -92,11 +94,11 @@ class GroupCoordinator:
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
                     for entry in self._timers.due():
-                        entry.group.tick(self._clock.monotonic())
-                        self._settle(entry)
+                        self._tick(entry)
                     await self._timers.wait()
             finally:
                 self._log.use(None)
+                self._nursery = None
 
     async def ready(self) -> None:
         """Make sure that groups can be stored. Raises CoordinatorNotAvailable."""
@@ -210,6 +212,17 @@ class GroupCoordinator:
             self._table.forget(entry.group.group_id)
         return error
 
+    def _tick(self, entry: Entry) -> None:
+        try:
+            entry.group.tick(self._clock.monotonic())
+            self._settle(entry)
+        except Exception:
+            # One group must not take the others with it; its members join anew.
+            logger.exception("group %r is given up after an error in this broker", entry.group.group_id)
+            if self._table.find(entry.group.group_id) is entry:
+                self._table.forget(entry.group.group_id)
+            _release(entry.group)
+
     # --- by itself --------------------------------------------------------------------------------------
 
     async def _expire_now_and_then(self) -> None:
@@ -230,13 +243,20 @@ class GroupCoordinator:
 
     def _topic_deleted(self, topic: Topic) -> None:
         if topic.name != CONSUMER_OFFSETS:
-            self.offsets.drop_topic(topic.name)
+            found = self.offsets.forget_topic(topic.name)
+            if found and self._nursery is not None:
+                self._nursery.start_soon(self.offsets.bury_topic, topic.name, found)
             return
         # Whoever deletes this topic deletes the groups. Those who wait are told to look for a coordinator.
         self._table.loading.clear()
         self._table.failed.clear()
         for entry in self._table.clear():
-            for member in entry.group.members:
-                for token in (member.joining, member.syncing):
-                    if isinstance(token, Waiter):
-                        token.give_up()
+            _release(entry.group)
+
+
+def _release(group: Group) -> None:
+    """Let everybody go who waits for a group that is no more."""
+    for member in group.members:
+        for token in (member.joining, member.syncing):
+            if isinstance(token, Waiter):
+                token.give_up()

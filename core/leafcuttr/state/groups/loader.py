@@ -94,7 +94,9 @@ def _apply(
         entry = entries[parsed.group] = Entry(Group(parsed.group, table.limits), partition)
     if isinstance(parsed, OffsetKey):
         committed = parse_offset(value)._replace(written_at=offset)
-        entry.offsets.put(parsed.topic, parsed.partition, committed)
+        # A topic may have been deleted, and made anew, without time for its tombstones.
+        if table.log.knows(parsed.topic, committed.topic_id):
+            entry.offsets.put(parsed.topic, parsed.partition, committed)
     elif isinstance(parsed, GroupKey):
         found = parse_group(value)
         entry.group.restore(

@@ -10,14 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
+from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
+from leafcuttr.log.files import FileRegion
 from leafcuttr.log.log import Log
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topic, Topics
-from leafcuttr.wire.batch import parse
+from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
 from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import Clock
 
@@ -83,6 +86,11 @@ class OffsetsLog:
         count = len(topic.partitions) if topic else self._settings.int("offsets.topic.num.partitions")
         return (java_hash(group_id) & 0x7FFFFFFF) % count
 
+    def knows(self, name: str, topic_id: bytes) -> bool:
+        """Whether what was committed for this topic is about a topic that exists; older commits have no id."""
+        topic = self._topics.by_name.get(name)
+        return topic is not None and topic_id in (ZERO_UUID, topic.id)
+
     def write(self, partition: int, entries: Sequence[Entry], then: Then) -> None:
         """Append the records as one batch, then call `then`: before this returns, unless the disk is slow."""
         try:
@@ -123,19 +131,36 @@ class OffsetsLog:
         log = self._log(partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
-            region = log.read(offset, READ_BYTES, at_least_one=True).region
+            region = await _read(log, offset)
             if region is None:
                 return
             data = memoryview(await trio.to_thread.run_sync(region.read))
             at = 0
             while at < len(data):
-                header = parse(data, at)
+                header = _intact(data, at)
                 if header.next_offset > offset and not header.is_control:
                     for record in decode_records(data[at : at + header.size]):
                         yield record
                 offset = max(offset, header.next_offset)
                 at += header.size
                 await trio.lowlevel.checkpoint()
+
+
+async def _read(log: Log, offset: int) -> FileRegion | None:
+    found = await log.off_loop(
+        lambda may_block: log.read(offset, READ_BYTES, at_least_one=True, may_block=may_block)
+    )
+    return found.region
+
+
+def _intact(data: memoryview, at: int) -> BatchHeader:
+    """The header of the batch at `at`, whose bytes are all there and as they were written. Raises CorruptBatch."""
+    header = parse(data, at)
+    if not HEADER_SIZE <= header.size <= len(data) - at:
+        raise CorruptBatch(f"a batch claims {header.size} bytes, {len(data) - at} are left")
+    if crc32c(data[at + ATTRIBUTES_AT : at + header.size]) != header.crc:
+        raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
+    return header
 
 
 def _answer(partition: int, error: BrokerError) -> ErrorCode:
