@@ -83,7 +83,6 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(STATIC, "incremental_alter_configs", "*error_message", "per broker only"),
     Allowed("the free space of the moment", "describe_log_dirs", "results[].usable_bytes"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].high_watermark"),
-    Allowed(RAFT, "describe_quorum", "topics[].partitions[].leader_epoch"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].log_end_offset"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].last_*_timestamp"),
     Allowed(RAFT, "describe_quorum", "nodes[].listeners[]*"),

@@ -226,6 +226,11 @@ class Side:
             raise RuntimeError(f"setup: nothing appended to {topic}: {result}")
         return int(result["base_offset"])
 
+    def producer(self) -> Answer:
+        """Setup: a new producer id, with its epoch (Kafka's first one waits for a block of ids)."""
+        body = {"transactional_id": None, "transaction_timeout": 60_000}
+        return self.until("init_producer_id", 4, body, lambda answer: not answer["error_code"])
+
     def coordinator(self, group: str) -> str:
         """Setup: waits until the group's coordinator is ready (Kafka makes its offsets topic first)."""
         self.until(

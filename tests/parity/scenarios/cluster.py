@@ -260,7 +260,7 @@ def unregister(side: Side, version: int) -> None:
 
 @scenario("init_producer_id")
 def producer_id(side: Side, version: int) -> None:
-    seen: set[int] = set()
+    seen = {side.producer()["producer_id"]}
 
     def ask(case: str, name: str | None = None, timeout: int = 60_000, **more: Any) -> None:
         body = {"transactional_id": name, "transaction_timeout": timeout, **more}
@@ -284,7 +284,7 @@ def producer_id(side: Side, version: int) -> None:
 @scenario("describe_producers")
 def producers(side: Side, version: int) -> None:
     topic = side.create("topic", 2)
-    made = side.quiet("init_producer_id", 4, {"transactional_id": None, "transaction_timeout": 60_000})
+    made = side.producer()
     fields = {"producer_id": made["producer_id"], "producer_epoch": made["producer_epoch"]}
     side.produce(topic, batch(["a", "b"], sequence=0, **fields))
     side.produce(topic, batch(["c"], sequence=2, **fields))

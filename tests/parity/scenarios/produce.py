@@ -132,7 +132,7 @@ def settings(side: Side, version: int) -> None:
 @scenario("produce")
 def idempotent(side: Side, version: int) -> None:
     topic = side.create("topic", 2)
-    made = side.quiet("init_producer_id", 4, {"transactional_id": None, "transaction_timeout": 60_000})
+    made = side.producer()
     producer, epoch = made["producer_id"], made["producer_epoch"]
 
     def send(case: str, sequence: int, count: int = 1, *, partition: int = 0, **more: Any) -> None:
