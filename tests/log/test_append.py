@@ -3,6 +3,7 @@
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from support.logs import NOW, batch, make_log, patched, read_all
 GOOD = bytes(batch(2, key=b"k"))
 
 
-def refusal(folder: Path, data: bytes | bytearray, **settings: object) -> BrokerError | None:
+def refusal(folder: Path, data: bytes | bytearray, **settings: Any) -> BrokerError | None:
     log = make_log(folder, **settings)
     try:
         log.stage(memoryview(bytearray(data)), now_ms=NOW)
@@ -86,9 +87,7 @@ def test_error_codes(tmp_path: Path, data: bytes, code: int | None) -> None:
         ),
     ],
 )
-def test_settings_refuse(
-    tmp_path: Path, data: bytearray, settings: dict[str, object], code: ErrorCode
-) -> None:
+def test_settings_refuse(tmp_path: Path, data: bytearray, settings: dict[str, Any], code: ErrorCode) -> None:
     error = refusal(tmp_path / "with", data, **settings)
     assert error is not None and error.code == code
     if isinstance(error, InvalidRecord | InvalidTimestamp):

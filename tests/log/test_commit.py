@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -33,7 +34,7 @@ def stage(log: Log, data: bytearray) -> int:
     return log.stage(memoryview(data), now_ms=NOW).base_offset
 
 
-def nearly_full(folder: Path, **settings: object) -> Log:
+def nearly_full(folder: Path, **settings: Any) -> Log:
     log = make_log(folder, **settings)
     while log.size < LIMIT - 40_000:
         log.append(batch(size=20_000), NOW)
@@ -42,7 +43,7 @@ def nearly_full(folder: Path, **settings: object) -> Log:
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     log = nearly_full(tmp_path)
-    fields = {"producer_id": 5, "producer_epoch": 0}
+    fields: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
     log.append(batch(base_sequence=0, **fields), NOW)
     end, size, content = log.log_end_offset, log.size, read_all(log)
     stage(log, batch(base_sequence=1, **fields))

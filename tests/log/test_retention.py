@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from support.logs import NOW, HandClock, batch, make_log
 DAY = 86_400_000
 
 
-def log_of_segments(folder: Path, count: int, **settings: object) -> Log:
+def log_of_segments(folder: Path, count: int, **settings: Any) -> Log:
     """`count` segments of two batches each, one day apart, the last of them the active one."""
     log = make_log(folder, segment_bytes=2 * len(batch(size=400)), retention_ms=-1, **settings)
     for number in range(count):
@@ -22,8 +23,8 @@ def log_of_segments(folder: Path, count: int, **settings: object) -> Log:
     return log
 
 
-def change(log: Log, **settings: object) -> None:
-    log.config = replace(log.config, **settings)  # type: ignore[arg-type]
+def change(log: Log, **settings: Any) -> None:
+    log.config = replace(log.config, **settings)
 
 
 def test_retention_ms(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.log import Log
@@ -14,8 +15,8 @@ def bases(log: Log) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
-def change(log: Log, **settings: object) -> None:
-    log.config = replace(log.config, **settings)  # type: ignore[arg-type]
+def change(log: Log, **settings: Any) -> None:
+    log.config = replace(log.config, **settings)
 
 
 def test_segment_bytes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 from crc32c import crc32c
 
@@ -31,16 +32,16 @@ class HandClock:
         return self.ms / 1000
 
 
-def config(**overrides: object) -> TopicConfig:
+def config(**overrides: Any) -> TopicConfig:
     """Kafka's defaults but for these, `_` for `.`: `config(segment_bytes=1000)`. Values below Kafka's minimum are
     allowed, so that small logs roll."""
     from dataclasses import replace
 
-    return replace(topic_config(Settings(), {}), **overrides)  # type: ignore[arg-type]
+    return replace(topic_config(Settings(), {}), **overrides)
 
 
 def make_log(
-    folder: Path, *, pool: FilePool | None = None, clock: HandClock | None = None, **overrides: object
+    folder: Path, *, pool: FilePool | None = None, clock: HandClock | None = None, **overrides: Any
 ) -> Log:
     """An empty log in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ def batch(
 ) -> bytearray:
     """One batch of `count` records of `size` bytes; producer fields by keyword."""
     records = [Record(i, timestamp, key, bytes([97 + i % 26]) * size) for i in range(count)]
-    return bytearray(encode_batch(records, **fields))  # type: ignore[arg-type]
+    return bytearray(encode_batch(records, **fields))
 
 
 def patched(data: bytes | bytearray, form: str, at: int, value: int, *, crc: bool = True) -> bytearray:
