@@ -5,12 +5,18 @@ metadata), 2 for a bad setting or wrong usage. Every failure is one line on stan
 """
 
 import gc
+import logging
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
+
+if TYPE_CHECKING:
+    from leafcuttr.config.settings import Settings
 
 
 @click.command()
@@ -60,28 +66,28 @@ def command(
     from leafcuttr.server.logs import set_up_logging
 
     set_up_logging("json" if log_format == "json" else "text", log_level)
+    log = logging.getLogger("leafcuttr")
     try:
         settings, warnings = load_settings(config, os.environ, list(overrides))
     except ConfigError as error:
-        click.echo(f"leafcuttr: {error}", err=True)
-        sys.exit(2)
-    import logging
-
+        _end(2, str(error), log_format)
     for warning in warnings:
-        logging.getLogger("leafcuttr").warning("%s", warning)
+        log.warning("%s", warning)
     import trio
 
     try:
         trio.run(_serve, settings, ready_file)
-    except StartError as error:
-        click.echo(f"leafcuttr: {error}", err=True)
-        sys.exit(1)
-    except BaseExceptionGroup as group:
-        failed = group.subgroup(StartError)
-        if failed is None:
-            raise
-        click.echo(f"leafcuttr: {_first(failed)}", err=True)
-        sys.exit(1)
+    except* StartError as group:
+        _end(1, str(_first(group)), log_format)
+
+
+def _end(status: int, message: str, log_format: str) -> NoReturn:
+    """End the process with one line, in the form that whoever reads standard error expects."""
+    if log_format == "json":
+        logging.getLogger("leafcuttr").critical("%s", message)
+    else:
+        click.echo(f"leafcuttr: {message}", err=True)
+    sys.exit(status)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -91,33 +97,39 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _serve(settings: "object", ready_file: Path | None) -> None:
+async def _serve(settings: "Settings", ready_file: Path | None) -> None:
     import trio
 
     from leafcuttr.config.listeners import parse_listeners
     from leafcuttr.config.load import data_directory
-    from leafcuttr.config.settings import Settings
+    from leafcuttr.errors import StartError
     from leafcuttr.server.ready import ready_line, write_ready_file
     from leafcuttr.server.run import run_broker
+    from leafcuttr.state.broker import Broker
 
-    assert isinstance(settings, Settings)
     stop = trio.Event()
     directory = data_directory(settings)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+
+    async def serve(task_status: trio.TaskStatus[Broker]) -> None:
+        await run_broker(settings, parse_listeners(settings), stop=stop, task_status=task_status)
+        nursery.cancel_scope.cancel()
+
+    async def stop_on_signal() -> None:
+        # Also takes what comes while the broker stops: a second Ctrl-C must not turn a clean stop into a crash.
+        async for _ in signals:
+            stop.set()
+
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals, ExitStack() as at_end:
         async with trio.open_nursery() as nursery:
-            broker = await nursery.start(
-                lambda task_status: run_broker(
-                    settings, parse_listeners(settings), stop=stop, task_status=task_status
-                )
-            )
-            click.echo(ready_line(broker, str(directory)))
+            broker = await nursery.start(serve)
             if ready_file:
-                write_ready_file(ready_file, broker, str(directory))
+                try:
+                    write_ready_file(ready_file, broker, str(directory))
+                except OSError as error:
+                    raise StartError(f"ready file {ready_file}: {error.strerror}") from error
+                at_end.callback(ready_file.unlink, missing_ok=True)
+            click.echo(ready_line(broker, str(directory) if directory.is_absolute() else f"./{directory}"))
             # What start-up has allocated stays; the collector need not look at it again.
             gc.collect()
             gc.freeze()
-            async for _ in signals:
-                stop.set()
-                break
-    if ready_file:
-        ready_file.unlink(missing_ok=True)
+            nursery.start_soon(stop_on_signal)
