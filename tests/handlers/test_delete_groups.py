@@ -1,5 +1,7 @@
 """DeleteGroups: empty ones go, with their offsets, for good."""
 
+from collections.abc import Callable
+
 import pytest
 import trio
 
@@ -7,6 +9,12 @@ from leafcuttr.errors import ErrorCode, GroupIdNotFound
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.delete_groups import DeleteGroupsRequest
 from support.groups import commit_request, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 async def test_each_group_has_its_answer(ask, broker: Broker) -> None:

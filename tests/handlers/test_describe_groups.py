@@ -1,9 +1,19 @@
 """DescribeGroups and ListGroups, which show the same groups."""
 
+from collections.abc import Callable
+
+import pytest
+
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from support.groups import commit_request, join_alone, stable, subscription
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 async def test_a_stable_group_with_everything(ask) -> None:

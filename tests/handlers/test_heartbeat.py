@@ -1,10 +1,19 @@
 """Heartbeat: one error code for each state a member can find itself in."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.heartbeat import HeartbeatRequest
 from support.groups import join_alone, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 @pytest.mark.parametrize("version", range(5))

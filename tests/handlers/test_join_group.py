@@ -13,6 +13,12 @@ from leafcuttr.wire.messages.join_group import JoinGroupResponse
 from support.groups import join_alone, join_request, stable
 
 
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
+
+
 async def test_two_steps_from_version_4_on(ask) -> None:
     first = await ask(join_request("g"), 4, client_id="app")
     assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED

@@ -1,9 +1,19 @@
 """LeaveGroup: one member before version 3, many with an answer each from then on."""
 
+from collections.abc import Callable
+
+import pytest
+
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from support.groups import join_alone, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 async def test_one_member(ask, broker: Broker) -> None:

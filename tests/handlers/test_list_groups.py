@@ -1,11 +1,19 @@
 """ListGroups: every group, filtered by state and type."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from support.groups import commit_request, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 @pytest.fixture

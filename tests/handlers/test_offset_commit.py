@@ -1,11 +1,19 @@
 """OffsetCommit: who may, for which partitions, and what is kept."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from support.groups import codes, commit_request, join_alone, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 @pytest.fixture

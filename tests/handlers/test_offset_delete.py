@@ -1,5 +1,7 @@
 """OffsetDelete: what no member subscribes to can be forgotten."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leafcuttr.errors import ErrorCode
@@ -10,6 +12,12 @@ from leafcuttr.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from support.groups import codes, commit_request, stable
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """OffsetFetch: what was committed, in the form of each version; nothing committed is no error."""
 
+from collections.abc import Callable
+
 import pytest
 
 from leafcuttr.errors import ErrorCode
@@ -11,6 +13,12 @@ from leafcuttr.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from support.groups import commit_request
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 @pytest.fixture

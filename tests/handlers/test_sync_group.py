@@ -1,12 +1,21 @@
 """SyncGroup: what it must name, and the wait for the leader."""
 
+from collections.abc import Callable
+
 import pytest
 import trio
 import trio.testing
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from support.groups import join_alone, join_request, stable, sync
+
+
+@pytest.fixture
+def broker(open_test_broker: Callable[..., Broker]) -> Broker:
+    """With few partitions for groups, which are quicker made than 50."""
+    return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
 async def test_assignment_comes_back_with_protocol_type_and_name(ask) -> None:

@@ -34,6 +34,8 @@ Then = Callable[[ErrorCode, int], None]
 """
 
 READ_BYTES: Final = 1 << 20
+STEP: Final = 100
+"""Batches that are read between two looks at what else the loop has to do."""
 
 # What a client hears when the log refuses. After NOT_COORDINATOR it asks for the coordinator anew and comes
 # back.
@@ -125,7 +127,7 @@ class OffsetsLog:
         return encode_batch(records, codec=Codec(self._settings.int("offsets.topic.compression.codec")))
 
     async def replay(self, partition: int) -> AsyncIterator[Record]:
-        """Every record of a partition in order; lets others run after each batch. Raises StorageError,
+        """Every record of a partition in order; lets others run in between. Raises StorageError,
         WireError.
         """
         log = self._log(partition)
@@ -135,7 +137,7 @@ class OffsetsLog:
             if region is None:
                 return
             data = memoryview(await trio.to_thread.run_sync(region.read))
-            at = 0
+            at = batches = 0
             while at < len(data):
                 header = _intact(data, at)
                 if header.next_offset > offset and not header.is_control:
@@ -143,7 +145,9 @@ class OffsetsLog:
                         yield record
                 offset = max(offset, header.next_offset)
                 at += header.size
-                await trio.lowlevel.checkpoint()
+                batches += 1
+                if batches % STEP == 0:
+                    await trio.lowlevel.checkpoint()
 
 
 async def _read(log: Log, offset: int) -> FileRegion | None:
