@@ -200,7 +200,9 @@ class GroupLife(RuleBasedStateMachine):
             self.settle()
             if state is State.STABLE and self.group.state is not State.STABLE:
                 gone = set(before) - set(self.group.members.by_id)
-                assert all(self.now - before[id_] >= SESSION_S - 0.001 for id_ in gone), "a session ended too soon"
+                assert all(self.now - before[id_] >= SESSION_S - 0.001 for id_ in gone), (
+                    "a session ended too soon"
+                )
         else:
             raise AssertionError("the machine asks to be woken without end")
         self.now = until
