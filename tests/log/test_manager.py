@@ -192,10 +192,30 @@ def test_folders_that_no_topic_has_are_left_alone(tmp_path: Path, caplog: pytest
 # Creation
 
 
-def test_what_a_cut_short_creation_has_left_makes_way(tmp_path: Path) -> None:
+async def test_a_creation_that_a_crash_has_cut_short_leaves_nothing(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     manager.prepare(spec())
     abandon(manager)
+    assert "t-0" not in names(tmp_path)
+    manager = opened(tmp_path)
+    assert await manager.remove_deleted() == 1
+    assert names(tmp_path) == set()
+    manager.close()
+
+
+def test_a_partition_whose_creation_was_committed_is_made_again(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    manager.prepare(spec())
+    abandon(manager)
+    manager = opened(tmp_path, spec())
+    assert manager.logs[TP].append(batch(1), NOW) == 0
+    manager.close()
+
+
+def test_an_empty_folder_that_no_topic_has_makes_way(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    manager.create(spec())
+    manager.close()
     manager = opened(tmp_path)
     log = manager.create(spec(topic_id=bytes(16)))
     assert log.append(batch(1), NOW) == 0
@@ -235,12 +255,13 @@ async def test_a_new_topic_inherits_nothing_of_an_older_one_of_its_name(tmp_path
     manager.close()
 
 
-def test_a_discarded_preparation_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+async def test_a_discarded_preparation_leaves_nothing(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     manager.prepare(spec())
     manager.discard(spec())
     manager.discard(spec())
-    assert "t-0" not in names(tmp_path)
+    assert await manager.remove_deleted() == 1
+    assert names(tmp_path) == set()
     assert manager.logs == {}
     manager.close()
 

@@ -1,7 +1,7 @@
 """The folders of partitions: their names, how one is made, how one goes.
 
     <topic>-<partition>                      a partition
-    <topic>-<partition>.<32 hex>-delete      deleted; its files go in the background
+    <topic>-<partition>.<32 hex>-delete      deleted, or not yet made: its files go in the background, or at start
     <topic>-<partition>.<32 hex>-stray       set aside: another topic's data, in the way of a new one
 
 A folder that the metadata does not name is never taken for a partition: it stays as it is until a topic of

@@ -15,7 +15,6 @@ in short
 The methods belong to the loop's thread, but for `prepare` and `discard`.
 """
 
-import contextlib
 import logging
 import resource
 from collections.abc import Sequence
@@ -162,21 +161,28 @@ class LogManager:
 
     def prepare(self, spec: LogSpec) -> None:
         """Make the files of a new partition (callable in a worker thread). Raises StorageError; then there
-        are none."""
+        are none.
+
+        They are made under the name of a folder that goes, so that a crash before `adopt` leaves nothing that looks
+        like a partition. After it, the metadata names the partition: an empty one is made again at start.
+        """
         name = spec.topic_partition
-        folder = self.directory / str(name)
+        folder = self.directory / renamed(name, DELETE)
         try:
-            if folder.exists():
-                self._make_way(name, folder)
+            self._make_way(name)
             self._upkeep.forget_offsets(name, lambda: set(self.logs))
             make_folder(folder, spec.topic_id)
             self._prepared[name] = Log.create(name, folder, spec.config, pool=self.pool, clock=self._clock)
         except OSError as error:
-            self.discard(spec)
-            raise StorageError(f"The folder {folder} cannot be made: {error.strerror or error}") from error
+            self._deletion.add(folder, 0)
+            where = self.directory / str(name)
+            raise StorageError(f"The folder {where} cannot be made: {error.strerror or error}") from error
 
-    def _make_way(self, name: TopicPartition, folder: Path) -> None:
-        """Something that no topic has is where a new partition has to be."""
+    def _make_way(self, name: TopicPartition) -> None:
+        """Set aside what no topic has where a new partition has to be."""
+        folder = self.directory / str(name)
+        if not folder.exists():
+            return
         if not holds_records(folder):
             aside = self.directory / renamed(name, DELETE)
             folder.rename(aside)
@@ -189,19 +195,23 @@ class LogManager:
     def discard(self, spec: LogSpec) -> None:
         """Take back what `prepare` made (callable in a worker thread)."""
         log = self._prepared.pop(spec.topic_partition, None)
-        if log is None:
-            return
-        for segment in log.segments:
-            segment.close()
-        aside = self.directory / renamed(spec.topic_partition, DELETE)
-        with contextlib.suppress(OSError):
-            log.directory.rename(aside)
-            self._deletion.add(aside, 0)
+        if log is not None:
+            for segment in log.segments:
+                segment.close()
+            self._deletion.add(log.directory, 0)
 
     def adopt(self, spec: LogSpec) -> Log:
-        """Publish a prepared partition."""
+        """Publish a prepared partition: its folder gets its name. It is offline if that fails."""
         name = spec.topic_partition
-        log = self.logs[name] = self._prepared.pop(name)
+        log = self._prepared.pop(name)
+        folder = self.directory / str(name)
+        try:
+            log.directory.rename(folder)
+            log.directory = folder
+        except OSError as error:
+            log.offline = f"The folder {folder} cannot be made: {error.strerror or error}"
+            _log.error("%s is offline: %s", name, log.offline)
+        self.logs[name] = log
         self._ids[name] = spec.topic_id
         return log
 
