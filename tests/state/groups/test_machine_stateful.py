@@ -259,5 +259,5 @@ class GroupLife(RuleBasedStateMachine):
 
 TestGroupLife = GroupLife.TestCase
 TestGroupLife.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=300, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

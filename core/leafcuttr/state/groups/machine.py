@@ -138,6 +138,7 @@ class Group:
         member = self.members.by_id[sync.member_id]
         self._has_synced(member.member_id)
         if self.state is State.STABLE:
+            self._restart_session(member, now)
             self._answer(token, self._sync_answer(member))
             return
         if member.syncing is not None:
@@ -297,6 +298,7 @@ class Group:
         unchanged = member.protocols == join.protocols
         asks_again = self.state is State.COMPLETING or (self.state is State.STABLE and not leads)
         if unchanged and asks_again:
+            self._restart_session(member, now)
             self._answer(token, self._join_answer(member))
         else:
             self._update(member, join, token)
