@@ -188,6 +188,10 @@ class CorruptMessage(BrokerError):
     code = ErrorCode.CORRUPT_MESSAGE
 
 
+class UnreadableBatch(CorruptMessage):
+    """What a Produce request carries cannot be told apart into batches: refused before the partition is looked at."""
+
+
 class UnknownTopicOrPartition(BrokerError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -214,6 +218,10 @@ class InvalidRecord(BrokerError):
     def __init__(self, message: str = "", record_errors: Sequence[RecordError] = ()) -> None:
         super().__init__(message)
         self.record_errors = record_errors
+
+
+class InvalidRecordSet(InvalidRecord):
+    """A Produce request does not carry exactly one batch of format 2: refused before the partition is looked at."""
 
 
 class InvalidTimestamp(BrokerError):

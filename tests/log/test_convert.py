@@ -168,7 +168,7 @@ def test_a_compacted_topic_takes_no_record_without_key() -> None:
     assert bytes(converted(batch, topic)) == before
     error = refusal(batch_of(NOW, NOW, key=None), topic)
     assert isinstance(error, InvalidRecord)
-    reason = "Compacted topic cannot accept message without key in topic partition orders-3."
+    reason = "Compacted topic cannot accept message without key in topic partition orders-3"
     assert list(error.record_errors) == [RecordError(0, reason), RecordError(1, reason)]
     assert error.message is not None
     assert error.message.startswith("One or more records have been rejected due to 2 record errors in total")

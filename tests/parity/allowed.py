@@ -43,6 +43,7 @@ SHARE = "share groups come with a later issue"
 ELR = "Kafka with eligible leader replicas keeps min.insync.replicas as a dynamic setting of the cluster"
 OPAQUE = "what is inside a compressed batch is not opened on the way in"
 NAMELESS = "Kafka fails with UNKNOWN_SERVER_ERROR where the request can be served or refused by name"
+ALONE = "a follower is refused; there is no other leader to send it to"
 OWN_SETTING = "a setting that only LeafCuttr has"
 DEFAULTS = (
     "a default of LeafCuttr's own (data directory, one node, no wait before a rebalance), said in the docs"
@@ -66,6 +67,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(NAMELESS, "fetch", "*", "negative limit"),
     Allowed(NAMELESS, "fetch", "*", "negative partition limit"),
     Allowed(NAMELESS, "fetch", "*", "isolation level 2"),
+    Allowed(ALONE, "fetch", "responses[].partitions[].current_leader.*", "from a follower"),
     Allowed(NAMELESS, "list_offsets", "*", "isolation level 3"),
     Allowed(NAMELESS, "describe_topic_partitions", "topics[].*", "empty name"),
     Allowed(STALE, "list_offsets", "*", "max timestamp of what is deleted"),

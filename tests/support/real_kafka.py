@@ -14,7 +14,8 @@ from support.waiting import free_port, until
 
 VERSION = "4.3.1"
 CLUSTER_ID = "5qsgYJNzQq2g6b7w3ocy8A"
-# LeafCuttr is started with the same file, so that what the two say of their settings can be compared.
+# LeafCuttr is started with the same file, so that what the two say of their settings can be compared. The times of the
+# scenarios lie in the past: nothing may be deleted for its age.
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -31,6 +32,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.max.size=5
+log.retention.ms=-1
 """
 
 

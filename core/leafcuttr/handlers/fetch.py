@@ -2,8 +2,8 @@
 
 Version 4 added the isolation level, 5 the log start offset, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 11 the
 rack, 12 is flexible and detects diverging logs (KIP-595), 13 topic ids (KIP-516), 15 moved the replica id into a
-tagged field, 16 added node endpoints (KIP-951), 17 directory ids, 18 the high watermark of followers. Every fetch is
-a consumer's here: there are no followers, and a replica id is ignored.
+tagged field, 16 added node endpoints (KIP-951), 17 directory ids, 18 the high watermark of followers. There are no
+followers here: a fetch with a replica id is told so for each partition, as Kafka tells one that is not assigned.
 
 Records are never read into this process: the answer names file ranges that the connection sends. An answer waits,
 up to `max_wait_ms`, until `min_bytes` are there or some partition has an error. The first partition with records
@@ -18,6 +18,8 @@ import trio
 from leafcuttr.errors import (
     BrokerError,
     FencedLeaderEpoch,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -121,11 +123,12 @@ class _Pass:
     Making one raises NotCached when it would have to wait for the disk; nothing has changed then.
     """
 
-    __slots__ = ("_answers", "_left", "_plan", "failed", "logs", "size")
+    __slots__ = ("_answers", "_follower", "_left", "_plan", "failed", "logs", "size")
 
     def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest) -> None:
         self._plan = plan
         self._answers: list[tuple[FetchSpec, PartitionData]] = []
+        self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
         self.logs: list[Log] = []
         self.size = 0
@@ -136,8 +139,13 @@ class _Pass:
                 answer = self._read(broker, spec, committed)
             except BrokerError as error:
                 self.failed = True
+                unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
                 answer = PartitionData(
-                    partition_index=spec.partition, error_code=error.code, high_watermark=-1
+                    partition_index=spec.partition,
+                    error_code=error.code,
+                    high_watermark=-1,
+                    aborted_transactions=() if unknown else None,
+                    records=b"",
                 )
             self._answers.append((spec, answer))
 
@@ -151,6 +159,8 @@ class _Pass:
         partition = _find(broker, spec)
         log = partition.log
         _check_epoch(partition, spec.current_leader_epoch)
+        if self._follower:
+            raise NotLeaderOrFollower
         self.logs.append(log)
         diverging = _diverging(log, spec)
         records = None
@@ -208,7 +218,7 @@ def _length(answer: PartitionData) -> int:
 
 def _specs(request: FetchRequest, version: int) -> Sequence[FetchSpec]:
     by_id = version >= _TOPIC_IDS
-    return [
+    specs = [
         FetchSpec(
             topic.topic_id if by_id else topic.topic,
             item.partition,
@@ -220,6 +230,8 @@ def _specs(request: FetchRequest, version: int) -> Sequence[FetchSpec]:
         for topic in request.topics
         for item in topic.partitions
     ]
+    # Of a partition that is named twice the last one counts.
+    return specs if len(specs) < 2 else list({spec.key: spec for spec in specs}.values())
 
 
 def _forgotten(request: FetchRequest, version: int) -> Iterator[tuple[str | bytes, int]]:
@@ -255,6 +267,8 @@ def _diverging(log: Log, spec: FetchSpec) -> EpochEndOffset | None:
     if spec.last_fetched_epoch < 0:
         return None
     epoch, end_offset = log.offset_for_leader_epoch(spec.last_fetched_epoch)
+    if end_offset < 0:
+        raise OffsetOutOfRange
     if epoch < spec.last_fetched_epoch or end_offset < spec.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None

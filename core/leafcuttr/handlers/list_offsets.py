@@ -43,7 +43,9 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
             tp = TopicPartition(topic.name, item.partition_index)
             try:
                 if tp in asked_twice:
-                    answers.append(_failure(item.partition_index, ErrorCode.INVALID_REQUEST))
+                    refused = _failure(item.partition_index, ErrorCode.INVALID_REQUEST)
+                    if refused not in answers:
+                        answers.append(refused)
                 else:
                     answers.append(
                         await _offset(broker.topics.partition(tp), item, committed, context.api_version)

@@ -28,18 +28,19 @@ from leafcuttr.wire.messages.offset_commit import (
 _MISSING_GROUPS: Final = 9
 _TOPIC_IDS: Final = 10
 
-# A topic of the request, and the codes of those of its partitions that have one.
-_Codes = list[tuple[OffsetCommitRequestTopic, dict[int, ErrorCode]]]
+# A topic of the request, and the answers about its partitions: one for each time that a partition is named.
+_OfTopic = list[tuple[int, ErrorCode]]
+_Codes = list[tuple[OffsetCommitRequestTopic, _OfTopic]]
 
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     codes: _Codes = []
-    places: list[dict[int, ErrorCode]] = []
+    places: list[_OfTopic] = []
     offsets: list[NewOffset] = []
     for asked in request.topics:
-        of_topic: dict[int, ErrorCode] = {}
+        of_topic: _OfTopic = []
         codes.append((asked, of_topic))
         for new in _existing(broker, context, asked, of_topic):
             offsets.append(new)
@@ -63,7 +64,7 @@ def handle(
 
     def answer(errors: list[ErrorCode]) -> OffsetCommitResponse:
         for place, new, error in zip(places, offsets, errors, strict=True):
-            place[new.partition] = error
+            place.append((new.partition, error))
         return _response(codes)
 
     async def wait(coming: Awaitable[list[ErrorCode]] | None) -> OffsetCommitResponse:
@@ -85,7 +86,7 @@ def handle(
 
 
 def _existing(
-    broker: Broker, context: RequestContext, asked: OffsetCommitRequestTopic, codes: dict[int, ErrorCode]
+    broker: Broker, context: RequestContext, asked: OffsetCommitRequestTopic, codes: _OfTopic
 ) -> list[NewOffset]:
     """The partitions that exist; those that do not get their code at once."""
     if context.api_version >= _TOPIC_IDS:
@@ -95,7 +96,7 @@ def _existing(
         topic = broker.topics.by_name.get(asked.name)
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        codes.update({each.partition_index: unknown for each in asked.partitions})
+        codes.extend((each.partition_index, unknown) for each in asked.partitions)
         return []
     found = []
     for each in asked.partitions:
@@ -111,7 +112,7 @@ def _existing(
                 )
             )
         else:
-            codes[each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            codes.append((each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     return found
 
 
@@ -123,9 +124,10 @@ def _response(codes: _Codes) -> OffsetCommitResponse:
                 topic_id=asked.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=partition, error_code=code)
-                    for partition, code in of_topic.items()
+                    for partition, code in of_topic
                 ],
             )
             for asked, of_topic in codes
+            if of_topic
         ]
     )

@@ -5,22 +5,31 @@ transactional id, 5 the log start offset, 8 the record errors (KIP-467), 9 is fl
 (KIP-951), 12 implicit transactions (KIP-890), 13 topic ids (KIP-516). The body of a batch is never looked at here.
 
 Unlike other handlers this one works in two steps. `Turn.stage` checks the batches and gives them offsets;
-`Turn.commit` writes all that was staged since the last commit, over all requests of the connection's turn, and only
-then hands out the responses. Between the two no other task runs.
+`write_staged` writes what the turns of all connections at hand have staged, and only then `Turn.take` hands out the
+responses. Between staging and writing no other task runs.
 
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`). Left out: transactional
 batches, which the log refuses until transactions exist.
 """
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 import trio
 
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, StorageError
+from leafcuttr.errors import (
+    BrokerError,
+    ErrorCode,
+    InvalidRecordSet,
+    StorageError,
+    UnreadableBatch,
+    UnsupportedCompressionType,
+)
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
+from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE
+from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -32,6 +41,18 @@ from leafcuttr.wire.messages.produce import (
 )
 
 _TOPIC_IDS: Final = 13
+_ZSTD: Final = 7  # the first version that may carry it (KIP-110)
+# Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
 
 # One staged partition: its log, and where its answer lies: (request, topic, partition) in order of arrival.
 _Place = tuple[int, int, int]
@@ -40,13 +61,14 @@ Answer = tuple[int, Any, ProduceResponse]
 
 
 class Turn:
-    """What one connection has staged and not yet committed. False when there is nothing."""
+    """What one connection has staged and not yet answered. False when there is nothing."""
 
-    __slots__ = ("_answers", "_logs", "refused")
+    __slots__ = ("_answers", "_logs", "_writes", "refused")
 
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
         self._logs: dict[Log, list[_Place]] = {}
+        self._writes: list[tuple[Coroutine[Any, Any, None], list[_Place]]] = []
         self.refused: str | None = None
 
     def __bool__(self) -> bool:
@@ -89,9 +111,9 @@ class Turn:
                 continue
             log = partitions[item.index].log
             try:
-                staged = log.stage(_records(item), now_ms=now_ms)
+                staged = log.stage(_records(item, context.api_version), now_ms=now_ms)
             except BrokerError as error:
-                answers.append(_from_error(item.index, error))
+                answers.append(_from_error(item.index, error, log.log_start_offset))
                 continue
             self._logs.setdefault(log, []).append((*at, len(answers)))
             answers.append(
@@ -104,24 +126,52 @@ class Turn:
             )
         return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
-    async def commit(self) -> Sequence[Answer]:
-        """Write what is staged and return the responses, in order, without those of acks=0.
+    @property
+    def waits(self) -> bool:
+        """Whether something is being written by a worker: `written` has to be awaited before `take`."""
+        return bool(self._writes)
+
+    def write(self, outcomes: dict[Log, StorageError | None]) -> None:
+        """See `write_staged`."""
+        logs, self._logs = self._logs, {}
+        for log, places in logs.items():
+            if log not in outcomes and log.must_wait:
+                # The call, not its await, says what has to be written.
+                self._writes.append((log.commit_off_loop(), places))
+                continue
+            if log not in outcomes:
+                try:
+                    log.commit()
+                    outcomes[log] = None
+                except StorageError as error:
+                    outcomes[log] = error
+            failed = outcomes[log]
+            if failed is not None:
+                self._fail(places, failed)
+
+    async def written(self) -> None:
+        """Wait for the workers that write what this turn has staged."""
+
+        async def wait(write: Coroutine[Any, Any, None], places: list[_Place]) -> None:
+            try:
+                await write
+            except StorageError as error:
+                self._fail(places, error)
+
+        writes, self._writes = self._writes, []
+        if len(writes) == 1:
+            await wait(*writes[0])
+            return
+        async with trio.open_nursery() as nursery:
+            for write, places in writes:
+                nursery.start_soon(wait, write, places)
+
+    def take(self) -> Sequence[Answer]:
+        """The responses to what has been written, in order, without those of acks=0.
 
         `refused` then says why a request with acks=0 failed, if one did: its client learns it by a closed connection.
         """
         answers, self._answers = self._answers, []
-        logs, self._logs = self._logs, {}
-        waiting: dict[Log, list[_Place]] = {}
-        for log, places in logs.items():
-            if log.must_wait:
-                waiting[log] = places
-                continue
-            try:
-                log.commit()
-            except StorageError as error:
-                _fail(answers, places, error)
-        if waiting:
-            await _commit_off_loop(waiting, answers)
         out: list[Answer] = []
         for correlation_id, route, acks, topics in answers:
             if acks:
@@ -130,45 +180,47 @@ class Turn:
                 self.refused = self.refused or _first_failure(topics)
         return out
 
+    def _fail(self, places: list[_Place], error: BrokerError) -> None:
+        for request, topic, partition in places:
+            parts = self._answers[request][3][topic].partition_responses
+            parts[partition] = _from_error(parts[partition].index, error)
+
+
+def write_staged(turns: Iterable[Turn]) -> None:
+    """Write what several turns have staged, with one write for each log.
+
+    A failed write fails every batch that was in it, whichever turn staged it. Where a write has to wait for a worker
+    the turn `waits`. Call it before anything else may touch a log.
+    """
+    outcomes: dict[Log, StorageError | None] = {}
+    for turn in turns:
+        if turn:
+            turn.write(outcomes)
+
 
 async def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    """One request by itself: a turn of one. Connections stage and commit by the turn instead."""
+    """One request by itself: a turn of one. Connections stage and write together instead."""
     turn = Turn()
     turn.stage(broker, context, request, None)
-    answers = await turn.commit()
+    write_staged((turn,))
+    await turn.written()
+    answers = turn.take()
     return answers[0][2] if answers else None
 
 
-async def _commit_off_loop(logs: dict[Log, list[_Place]], answers: list[tuple[int, Any, int, Any]]) -> None:
-    # Each call, not its await, says what has to be written: all are made before anything else can be staged.
-    writes = [(log.commit_off_loop(), places) for log, places in logs.items()]
-
-    async def wait(write: Coroutine[Any, Any, None], places: list[_Place]) -> None:
-        try:
-            await write
-        except StorageError as error:
-            _fail(answers, places, error)
-
-    if len(writes) == 1:
-        await wait(*writes[0])
-        return
-    async with trio.open_nursery() as nursery:
-        for write, places in writes:
-            nursery.start_soon(wait, write, places)
-
-
-def _records(item: PartitionProduceData) -> memoryview:
-    if item.records is None:
-        raise InvalidRecord(
+def _records(item: PartitionProduceData, version: int) -> memoryview:
+    records = item.records
+    if records is None:
+        raise InvalidRecordSet(
             "a Produce request carries exactly one record batch for a partition, this one has none"
         )
-    return item.records
-
-
-def _fail(answers: list[tuple[int, Any, int, Any]], places: list[_Place], error: BrokerError) -> None:
-    for request, topic, partition in places:
-        parts = answers[request][3][topic].partition_responses
-        parts[partition] = _from_error(parts[partition].index, error)
+    if (
+        version < _ZSTD
+        and len(records) > HEADER_SIZE
+        and records[ATTRIBUTES_AT + 1] & CODEC_MASK == Codec.ZSTD
+    ):
+        raise UnsupportedCompressionType
+    return records
 
 
 def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
@@ -190,17 +242,19 @@ def _failure(index: int, code: ErrorCode) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_start_offset=-1)
 
 
-def _from_error(index: int, error: BrokerError) -> PartitionProduceResponse:
+def _from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
+    """A message goes out only where Kafka's does: of records, and of bytes that are no batch."""
+    refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
     return PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=-1,
-        log_start_offset=-1,
+        log_start_offset=-1 if refused_before else log_start_offset,
         record_errors=[
             BatchIndexAndErrorMessage(
                 batch_index=record.batch_index, batch_index_error_message=record.message
             )
             for record in error.record_errors
         ],
-        error_message=error.message,
+        error_message=error.message if error.record_errors or isinstance(error, UnreadableBatch) else None,
     )

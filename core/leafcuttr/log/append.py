@@ -12,10 +12,12 @@ from crc32c import crc32c
 from leafcuttr.errors import (
     CorruptMessage,
     InvalidRecord,
+    InvalidRecordSet,
     MessageTooLarge,
     RecordListTooLarge,
     StorageError,
     TransactionalIdAuthorizationFailed,
+    UnreadableBatch,
 )
 from leafcuttr.log.rules import AppendRules
 from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
@@ -194,11 +196,11 @@ def _one_batch(records: memoryview | bytearray) -> memoryview:
     try:
         batch = single_batch(memoryview(records))
     except CorruptBatch as error:
-        raise CorruptMessage(str(error)) from None
+        raise UnreadableBatch(str(error)) from None
     except InvalidBatch as error:
-        raise InvalidRecord(str(error)) from None
+        raise InvalidRecordSet(str(error)) from None
     if len(batch) < HEADER_SIZE:
-        raise CorruptMessage(f"Record batch size {len(batch)} is less than its header")
+        raise UnreadableBatch(f"Record batch size {len(batch)} is less than its header")
     return batch
 
 

@@ -160,7 +160,7 @@ def _check(
         ):
             timestamp = base_timestamp + timestamp_delta if stamp is None else stamp
             if keys and not has_key:
-                reason = f"Compacted topic cannot accept message without key{where}."
+                reason = f"Compacted topic cannot accept message without key{where}"
             elif create_time and timestamp != NO_TIMESTAMP:
                 if earliest <= timestamp <= latest:
                     highest = max(highest, timestamp)

@@ -79,7 +79,7 @@ def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
 
     A log has one epoch: it is not replicated.
     """
-    if epoch < 0 or epoch > log.leader_epoch:
+    if epoch == -1 or epoch > log.leader_epoch:
         return -1, -1
     if epoch == log.leader_epoch:
         return epoch, log.log_end_offset

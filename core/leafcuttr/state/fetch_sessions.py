@@ -124,7 +124,7 @@ class FetchSessions:
         """
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
-            if epoch == FINAL_EPOCH or not specs:
+            if epoch == FINAL_EPOCH:
                 return FetchPlan(specs)
             return FetchPlan(specs, self._open(specs, uses_topic_ids))
         session = self._sessions.get(session_id)

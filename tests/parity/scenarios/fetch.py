@@ -95,7 +95,9 @@ def read(side: Side, version: int) -> None:
         "min bytes there are": fetch(side, {topic: [part(0, 0)]}, min_bytes=100, max_wait=3000),
         "error ends the wait": fetch(side, {topic: [part(0, 99)]}, min_bytes=100, max_wait=3000),
         "wait in vain": fetch(side, {topic: [part(0, 35)]}, min_bytes=1, max_wait=50),
-        "from a follower": fetch(side, {topic: [part(0, 0)]}, replica_id=7),
+        "from a follower": fetch(
+            side, {topic: [part(0, 0)]}, replica_id=7, replica_state={"replica_id": 7, "replica_epoch": -1}
+        ),
         "current leader epoch": fetch(side, {topic: [part(0, 0, current_leader_epoch=0)]}),
         "leader epoch of the future": fetch(side, {topic: [part(0, 0, current_leader_epoch=9)]}),
         "last fetched epoch": fetch(side, {topic: [part(0, 4, last_fetched_epoch=0)]}),
