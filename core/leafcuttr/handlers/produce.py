@@ -13,7 +13,7 @@ batches, which the log refuses until transactions exist.
 """
 
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import trio
 
@@ -182,7 +182,7 @@ class Turn:
 
     def _fail(self, places: list[_Place], error: BrokerError) -> None:
         for request, topic, partition in places:
-            parts = self._answers[request][3][topic].partition_responses
+            parts = cast(list[PartitionProduceResponse], self._answers[request][3][topic].partition_responses)
             parts[partition] = _from_error(parts[partition].index, error)
 
 

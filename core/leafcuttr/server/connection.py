@@ -1,9 +1,8 @@
 """One client connection: bytes in, requests handled in order, answers out.
 
-A turn takes every complete request that has arrived. Produce requests of one turn are staged first and written
-together; everything else is handled in its place, after what was staged before it has been written. Answers are
-gathered and sent at the end of the turn, or earlier when they grow large or a handler has to wait. There is no
-task per request, and a connection handles one request at a time, as Kafka does.
+A connection is served by the reactor as long as nothing in it has to wait; see there for the rounds. What has to wait
+is an *errand*: the connection leaves the reactor, its own task runs the errand and whatever requests have arrived
+behind it, and then goes back. Either way one request is handled at a time and answers leave in order, as in Kafka.
 
 What a peer can do wrong ends here: a frame that is too large, a request that cannot be read or that this broker
 does not speak closes the connection with one line in the log. Nothing else notices.
@@ -21,8 +20,9 @@ from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
+from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import ReceiveBuffer
-from leafcuttr.server.routes import Route, route
+from leafcuttr.server.routes import REFUSED, Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import WireError
@@ -31,6 +31,7 @@ from leafcuttr.wire.frame import read_client_id
 logger = logging.getLogger(__name__)
 
 # Answers are sent before more requests are handled once this much waits: a peer that does not read costs itself only.
+# More than this is sent by the connection's task, in slices between which others have their turn.
 _OUTBOX_LIMIT: Final = 256 * 1024
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
@@ -43,155 +44,277 @@ class CloseConnection(Exception):
 class Connection:
     """The state of one connection.
 
-    `turns` counts the turns begun; `waiting` is True while a handler waits (a long poll, a rebalance, the disk), which
-    is not idleness. The sweeper of idle connections reads both. `stopping` ends the connection after this turn.
+    `turns` counts the times that something arrived; `waiting` is True while a handler waits (a long poll, a rebalance,
+    the disk), which is not idleness. The sweeper of idle connections reads both.
     """
 
     def __init__(
-        self, broker: Broker, sock: socket.socket, context: RequestContext, memory: RequestMemory
+        self,
+        broker: Broker,
+        sock: socket.socket,
+        context: RequestContext,
+        memory: RequestMemory,
+        reactor: Reactor,
     ) -> None:
         self._broker = broker
         self._socket = sock
         self._context = context
         self._memory = memory
+        self._reactor = reactor
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
+        self.produce_turn = produce.Turn()
         self._outbox = Outbox(sock)
-        self._produce = produce.Turn()
         self._client_id_bytes: bytes | None = None
+        self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
+        self._at = self._end = 0
+        self._errand: Awaitable[Any] | None = None
+        self._handed_over = trio.Event()
+        self._ended = False
+        self._resting = False
         self.turns = 0
         self.waiting = False
-        self.stopping = False
-        self._in_turn = False
 
     def __str__(self) -> str:
         return f"{self._context.peer} on {self._context.listener.name}"
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    # The connection's task
+
     async def run(self) -> None:
         """Serve until the peer closes, misbehaves or the server stops. Raises nothing but Cancelled."""
         try:
-            while not self.stopping and await self._receive():
-                self.turns += 1
-                self._in_turn = True
-                await self._turn()
-                self._in_turn = False
-        except (CloseConnection, WireError) as reason:
-            logger.warning("closing the connection from %s: %s", self, reason)
-        except OSError as gone:
-            logger.debug("the connection from %s ended: %s", self, gone)
-        except Exception:
-            logger.exception(
-                "closing the connection from %s: a request of kind %s failed", self, self._context.api_key
-            )
+            while not self._ended:
+                self._rest()
+                await self._handed_over.wait()
+                if not self._ended:
+                    await self._work()
+        except Exception as error:
+            self._fail(error)
         finally:
+            self._leave_reactor()
             self._memory.release(self)
 
     def wake(self) -> None:
-        """End the connection soon: a receive that waits returns. Answers on their way still leave."""
-        self.stopping = True
-        if not self._in_turn:
-            self.shut()
+        """End the connection after the request at hand, which is at once if there is none."""
+        self._ended = True
+        self._handed_over.set()
 
     def rest(self) -> None:
         """Nothing has arrived for a while: give the buffer's memory back."""
-        if not self._in_turn:
+        if self._resting:
             self.buffer.shrink()
 
     def shut(self) -> None:
-        """Break the connection: whatever waits on the socket returns."""
+        """End the connection at once: whatever waits on the socket returns."""
+        self.wake()
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             return
 
-    async def _receive(self) -> bool:
-        """Wait for bytes; False at the end of the stream."""
-        buffer, sock = self.buffer, self._socket
+    def _rest(self) -> None:
+        self._handed_over = trio.Event()
+        self._resting = True
+        self._reactor.add(self)
+
+    def _leave_reactor(self) -> None:
+        if self._resting:
+            self._resting = False
+            self._reactor.remove(self)
+
+    def _hand_over(self) -> None:
+        self._leave_reactor()
+        self._handed_over.set()
+
+    async def _work(self) -> None:
+        """Run the errand, and the requests that have arrived behind it, to the last answer."""
         while True:
-            await trio.lowlevel.wait_readable(sock)
-            room = buffer.room()
-            try:
-                count = sock.recv_into(room)
-            except BlockingIOError:
-                continue
-            if not count:
-                if buffer.pending:
-                    logger.debug("the connection from %s ended inside a request", self)
-                return False
-            buffer.received(count)
-            size = buffer.frame_size()
-            if size > buffer.capacity:
-                await self._memory.reserve(self, size)
-            return True
-
-    async def _turn(self) -> None:
-        buffer = self.buffer
-        while (frame := buffer.next_frame()) is not None:
-            at, end = frame
-            view = buffer.view
-            if end - at < 8:
-                raise CloseConnection(f"a request of {end - at} bytes has no header")
-            found = route(int.from_bytes(view[at : at + 4], "big"))
-            context = self._context
-            context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
-            if found is None:
-                self._refuse(
-                    int.from_bytes(view[at : at + 2], "big"), int.from_bytes(view[at + 2 : at + 4], "big")
-                )
-                continue
-            context.api_key, context.api_version = found.api.key, found.version
-            at = self._read_client_id(view, at + 8, end, found)
-            # Bytes left over are ignored, as Kafka does: librdkafka sends some behind a Metadata for all topics.
-            request, _ = found.read(view, at, end)
-            if found.api.key == _PRODUCE:
-                self._produce.stage(self._broker, context, request, found)
-                continue
-            if self._produce:
-                await self._commit()
-            response = found.handle(self._broker, context, request)
-            if isawaitable(response):
-                response = await self._wait_for(response)
-            if response is not None:
-                self._outbox.add(*found.frame(context.correlation_id, response))
-            if self._outbox.size > _OUTBOX_LIMIT:
+            if self._outbox.size:
                 await self._outbox.flush()
-        if self._produce:
-            await self._commit()
-        if self._outbox.size:
-            await self._outbox.flush()
-        if self._memory.holds(self) and buffer.frame_size() <= buffer.capacity:
-            self._memory.release(self)
+            if self.produce_turn.waits:
+                await self._wait_for(self.produce_turn.written())
+            errand, self._errand = self._errand, None
+            if errand is not None:
+                self._reply(await self._wait_for(errand))
+            if self._more_to_do():
+                continue
+            if not self._outbox.size:
+                return
 
-    def _read_client_id(self, view: memoryview, at: int, end: int, found: Route) -> int:
-        raw, at = read_client_id(view, at, end, flexible=found.flexible_request)
-        if raw != self._client_id_bytes:
-            self._client_id_bytes = raw
-            self._context.client_id = None if raw is None else raw.decode(errors="replace")
-        return at
+    def _more_to_do(self) -> bool:
+        """One round of what the reactor does, alone; whether something waits again."""
+        self._stage()
+        produce.write_staged((self.produce_turn,))
+        more = self._answer()
+        return more or self._errand is not None or self.produce_turn.waits
 
-    async def _wait_for(self, response: Awaitable[Any]) -> Any:
-        """A handler that waits: what was answered before it must not wait with it."""
-        if self._outbox.size:
-            await self._outbox.flush()
+    async def _wait_for(self, errand: Awaitable[Any]) -> Any:
         self.waiting = True
         try:
-            return await response
+            return await errand
         finally:
             self.waiting = False
 
-    async def _commit(self) -> None:
-        """Write what the turn has staged, then answer it. A request with acks=0 that failed closes the connection."""
-        self.waiting = True
-        answers = await self._produce.commit()
-        self.waiting = False
-        for correlation_id, found, response in answers:
-            self._outbox.add(*found.frame(correlation_id, response))
-        if self._produce.refused:
-            raise CloseConnection(f"a Produce request with acks=0 failed: {self._produce.refused}")
+    # Steps of the reactor's rounds: they do not raise
 
-    def _refuse(self, key: int, version: int) -> None:
+    def receive(self) -> None:
+        self.turns += 1
+        buffer = self.buffer
+        try:
+            room = buffer.room()
+            count = self._socket.recv_into(room)
+            if not count:
+                self._end_of_stream()
+                return
+            buffer.received(count)
+            size = buffer.frame_size()
+            if size > buffer.capacity and not self._memory.try_reserve(self, size):
+                self._errand = self._memory.reserve(self, size)
+        except BlockingIOError:
+            return
+        except (OSError, WireError) as error:
+            self._fail(error)
+
+    def stage(self) -> None:
+        if self._errand is None and not self._ended:
+            try:
+                self._stage()
+            except Exception as error:
+                self._fail(error)
+
+    def answer(self) -> bool:
+        if self._ended:
+            return False
+        try:
+            return self._answer()
+        except Exception as error:
+            self._fail(error)
+            return False
+
+    def finish_round(self) -> None:
+        if self._ended:
+            self._leave_reactor()
+            return
+        outbox = self._outbox
+        try:
+            sent = not outbox.size or (outbox.size <= _OUTBOX_LIMIT and outbox.flush_now())
+        except OSError as error:
+            self._fail(error)
+            return
+        if not sent or self._errand is not None or self.produce_turn.waits:
+            self._hand_over()
+
+    # What both do
+
+    def _stage(self) -> None:
+        """Stage the Produce requests that come next."""
+        while self._errand is None and (found := self._peek()) is not None and found.api.key == _PRODUCE:
+            self._next = None
+            request, _ = found.read(self.buffer.view, self._at, self._end)
+            self.produce_turn.stage(self._broker, self._context, request, found)
+
+    def _answer(self) -> bool:
+        """Answer what was written; handle what comes next, up to a Produce. Whether that comes next."""
+        turn = self.produce_turn
+        if turn:
+            if turn.waits:
+                return False
+            self._answer_produce()
+        context = self._context
+        while self._errand is None and self._outbox.size <= _OUTBOX_LIMIT:
+            found = self._peek()
+            if found is None:
+                self._release_memory()
+                return False
+            if found.api.key == _PRODUCE:
+                return True
+            self._next = None
+            if found is REFUSED:
+                self._refuse()
+                continue
+            # Bytes left over are ignored, as Kafka does: librdkafka sends some behind a Metadata for all topics.
+            request, _ = found.read(self.buffer.view, self._at, self._end)
+            response = found.handle(self._broker, context, request)
+            if isawaitable(response):
+                self._errand = self._framed(response, found, context.correlation_id)
+            elif response is not None:
+                self._outbox.add(*found.frame(context.correlation_id, response))
+        return False
+
+    async def _framed(self, response: Awaitable[Any], found: Route, correlation_id: int) -> Any:
+        body = await response
+        return None if body is None else found.frame(correlation_id, body)
+
+    def _reply(self, framed: Any) -> None:
+        if framed is not None:
+            self._outbox.add(*framed)
+
+    def _answer_produce(self) -> None:
+        """A request with acks=0 has no answer; if it failed, the connection closes."""
+        turn = self.produce_turn
+        for correlation_id, found, response in turn.take():
+            self._outbox.add(*found.frame(correlation_id, response))
+        if turn.refused:
+            raise CloseConnection(f"a Produce request with acks=0 failed: {turn.refused}")
+
+    def _peek(self) -> Route | None:
+        """The route of the request at hand, or of the next complete one; its header goes into the context."""
+        if self._next is not None:
+            return self._next
+        frame = self.buffer.next_frame()
+        if frame is None:
+            return None
+        at, end = frame
+        view, context = self.buffer.view, self._context
+        if end - at < 8:
+            raise CloseConnection(f"a request of {end - at} bytes has no header")
+        found = route(int.from_bytes(view[at : at + 4], "big")) or REFUSED
+        context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
+        if found is REFUSED:
+            context.api_key = int.from_bytes(view[at : at + 2], "big")
+            context.api_version = int.from_bytes(view[at + 2 : at + 4], "big")
+        else:
+            context.api_key, context.api_version = found.api.key, found.version
+            raw, at = read_client_id(view, at + 8, end, flexible=found.flexible_request)
+            if raw != self._client_id_bytes:
+                self._client_id_bytes = raw
+                context.client_id = None if raw is None else raw.decode(errors="replace")
+        self._next, self._at, self._end = found, at, end
+        return found
+
+    def _refuse(self) -> None:
         """Too new an ApiVersions is answered in version 0 (KIP-511); all else ends the connection."""
-        if key != _API_VERSIONS:
-            raise CloseConnection(f"API key {key} in version {version} is not supported")
+        context = self._context
+        if context.api_key != _API_VERSIONS:
+            raise CloseConnection(
+                f"API key {context.api_key} in version {context.api_version} is not supported"
+            )
         oldest = route(_API_VERSIONS << 16)
         assert oldest is not None
-        self._outbox.add(*oldest.frame(self._context.correlation_id, api_versions.unsupported_version()))
+        self._outbox.add(*oldest.frame(context.correlation_id, api_versions.unsupported_version()))
+
+    def _release_memory(self) -> None:
+        if self._memory.holds(self) and self.buffer.frame_size() <= self.buffer.capacity:
+            self._memory.release(self)
+
+    def _end_of_stream(self) -> None:
+        if self.buffer.pending:
+            logger.debug("the connection from %s ended inside a request", self)
+        self.wake()
+
+    def _fail(self, error: Exception) -> None:
+        """End the connection with one line about why."""
+        if isinstance(error, CloseConnection | WireError):
+            logger.warning("closing the connection from %s: %s", self, error)
+        elif isinstance(error, OSError):
+            logger.debug("the connection from %s ended: %s", self, error)
+        else:
+            logger.error(
+                "closing the connection from %s: a request of kind %s failed",
+                self,
+                self._context.api_key,
+                exc_info=error,
+            )
+        self.wake()

@@ -1,28 +1,33 @@
 """Accepting connections, within the limits on their number, and starting a task for each.
 
-`max.connections` makes the listener wait until one ends, `max.connections.per.ip` (and its overrides) closes the new
-one at once, as Kafka does. A full descriptor table makes the listener pause; nothing else notices.
+`max.connections` makes the listeners wait until one ends, as Kafka does; `max.connections.per.ip` (and its overrides)
+closes the new one at once. A full descriptor table makes the listener pause; nothing else notices. Connections never
+get the descriptors that the logs may need.
 """
 
 import errno
 import itertools
 import logging
+import resource
 import socket
+from collections.abc import Mapping
 from typing import Final
 
 import trio
 
 from leafcuttr.config.listeners import Listener
-from leafcuttr.config.settings import Settings, Source
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
+from leafcuttr.server.reactor import Reactor
 from leafcuttr.state.broker import Broker
 
 logger = logging.getLogger(__name__)
 
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S: Final = 0.25
+# For the metadata, the loop, listeners, files that are read by a send after the logs have let go of them.
+_OTHER_DESCRIPTORS: Final = 256
 
 
 class Connections:
@@ -32,15 +37,33 @@ class Connections:
         self._broker = broker
         self._numbers = itertools.count(1)
         self._by_address: dict[str, int] = {}
+        self._refused: set[str] = set()
         self._ended = trio.Event()
         self._memory = RequestMemory(broker.settings.int("queued.max.request.bytes"))
+        self._descriptors = _descriptors_for_connections(broker.logs.pool.limit)
+        self._overrides_text = ""
+        self._overrides: Mapping[str, int] = {}
+        self.reactor = Reactor()
         self.all: set[Connection] = set()
         self.stopping = False
-        self.buffer_sizes = _asked_buffer_sizes(broker.settings)
+
+    @property
+    def full(self) -> bool:
+        return len(self.all) >= min(self._broker.settings.int("max.connections"), self._descriptors)
 
     async def room(self) -> None:
-        """Wait until `max.connections` allows another."""
-        while len(self.all) >= self._broker.settings.int("max.connections"):
+        """Wait until another connection may be accepted."""
+        text = self._broker.settings.str("max.connections.per.ip.overrides")
+        if text != self._overrides_text:
+            # A name has to be looked up, which may take long.
+            self._overrides_text, self._overrides = text, await trio.to_thread.run_sync(_overrides, text)
+        if self.full:
+            logger.warning(
+                "accepting no more than the %d connections that are open (max.connections, or the process's limit "
+                "of open files)",
+                len(self.all),
+            )
+        while self.full:
             await self._ended.wait()
 
     async def drained(self) -> None:
@@ -48,23 +71,33 @@ class Connections:
         while self.all:
             await self._ended.wait()
 
-    def admit(self, address: str) -> bool:
-        """Whether `address` may have another connection."""
-        limit = self._overrides().get(address, self._broker.settings.int("max.connections.per.ip"))
-        return self._by_address.get(address, 0) < limit
-
-    async def serve(self, sock: socket.socket, listener: Listener, address: tuple[str, int]) -> None:
-        """Run one connection to its end and close its socket."""
-        host, port = address
+    def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
+        """A connection for an accepted socket, or None if its address may not have another."""
+        count = self._by_address.get(host, 0)
+        if count >= self._overrides.get(host, self._broker.settings.int("max.connections.per.ip")):
+            if host not in self._refused:
+                self._refused.add(host)
+                logger.warning(
+                    "refusing %s on %s: it has %d connections (max.connections.per.ip)",
+                    host,
+                    listener.name,
+                    count,
+                )
+            return None
         context = RequestContext(listener=listener, peer=f"{host}:{port}", connection_id=next(self._numbers))
-        connection = Connection(self._broker, sock, context, self._memory)
+        connection = Connection(self._broker, sock, context, self._memory, self.reactor)
         self.all.add(connection)
-        self._by_address[host] = self._by_address.get(host, 0) + 1
+        self._by_address[host] = count + 1
+        return connection
+
+    async def serve(self, connection: Connection, sock: socket.socket, host: str) -> None:
+        """Run one connection to its end and close its socket."""
         try:
             if not self.stopping:
                 await connection.run()
         finally:
             self.all.discard(connection)
+            self._refused.discard(host)
             left = self._by_address.pop(host) - 1
             if left:
                 self._by_address[host] = left
@@ -72,23 +105,6 @@ class Connections:
             sock.close()
             self._ended.set()
             self._ended = trio.Event()
-
-    def _overrides(self) -> dict[str, int]:
-        text = self._broker.settings.str("max.connections.per.ip.overrides")
-        pairs = (item.rpartition(":") for item in text.split(",") if item)
-        return {host.strip(): int(limit) for host, _, limit in pairs}
-
-
-def _asked_buffer_sizes(settings: Settings) -> list[tuple[int, int]]:
-    options = (
-        ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
-        ("socket.send.buffer.bytes", socket.SO_SNDBUF),
-    )
-    return [
-        (option, settings.int(name))
-        for name, option in options
-        if settings.source(name) is not Source.DEFAULT_CONFIG and settings.int(name) > 0
-    ]
 
 
 async def accept_loop(
@@ -99,6 +115,8 @@ async def accept_loop(
     while True:
         await connections.room()
         await trio.lowlevel.wait_readable(sock)
+        if connections.full:
+            continue
         try:
             accepted, address = sock.accept()
         except BlockingIOError:
@@ -113,23 +131,35 @@ async def accept_loop(
             await trio.sleep(_PAUSE_S)
             continue
         complained = False
-        host = str(address[0]).removeprefix("::ffff:")
-        if not connections.admit(host):
-            logger.warning("refusing %s on %s: max.connections.per.ip is reached", host, listener.name)
+        host = str(address[0])
+        connection = connections.add(accepted, listener, host, address[1])
+        if connection is None:
             accepted.close()
             continue
-        _prepare(accepted, connections)
-        nursery.start_soon(connections.serve, accepted, listener, (host, address[1]))
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        nursery.start_soon(connections.serve, connection, accepted, host)
 
 
-def _prepare(sock: socket.socket, connections: Connections) -> None:
-    """No delay for small answers, and the buffer sizes that were asked for.
+def _descriptors_for_connections(for_logs: int) -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(soft - for_logs - _OTHER_DESCRIPTORS, soft // 4)
 
-    Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput, so these settings
-    act only where somebody has set them.
-    """
-    sock.setblocking(False)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, size in connections.buffer_sizes:
-        sock.setsockopt(socket.SOL_SOCKET, option, size)
+
+def _overrides(text: str) -> Mapping[str, int]:
+    """`host:count` pairs by address. Blocks: it asks the name service."""
+    limits: dict[str, int] = {}
+    for pair in text.split(","):
+        host, _, limit = pair.strip().rpartition(":")
+        if not host:
+            continue
+        try:
+            found = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            logger.warning(
+                "max.connections.per.ip.overrides: the host %s is unknown: %s", host, error.strerror
+            )
+            continue
+        limits |= {str(address[0]): int(limit) for _, _, _, _, address in found}
+    return limits

@@ -8,6 +8,21 @@ from typing import Final, Literal
 Format = Literal["text", "json"]
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
+# A name that a client chose must not make lines of its own, nor move a terminal's cursor.
+_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    ord("\n"): "\\n",
+    ord("\t"): "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+_LONGEST: Final = 4000
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record).translate(_CONTROLS)
+        # The end of a traceback says what happened, so the middle goes.
+        return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
 
 
 class _JsonFormatter(logging.Formatter):
@@ -26,7 +41,7 @@ class _JsonFormatter(logging.Formatter):
 def set_up_logging(form: Format, level: str) -> None:
     """Send LeafCuttr's own log to standard error. `level` is a name of the logging module, in any case."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter(_TEXT))
     root = logging.getLogger("leafcuttr")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

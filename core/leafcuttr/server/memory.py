@@ -16,14 +16,20 @@ class RequestMemory:
         self._used = 0
         self._freed = trio.Event()
 
-    async def reserve(self, owner: object, size: int) -> None:
-        """Account `size` bytes to `owner`, waiting while the limit is reached. Repeating it changes nothing."""
+    def try_reserve(self, owner: object, size: int) -> bool:
+        """Account `size` bytes to `owner` unless the limit is reached. Repeating it changes nothing."""
         if self._limit < 0 or owner in self._held:
-            return
-        while self._used >= self._limit:
-            await self._freed.wait()
+            return True
+        if self._used >= self._limit:
+            return False
         self._held[owner] = size
         self._used += size
+        return True
+
+    async def reserve(self, owner: object, size: int) -> None:
+        """`try_reserve`, waiting while the limit is reached."""
+        while not self.try_reserve(owner, size):
+            await self._freed.wait()
 
     def holds(self, owner: object) -> bool:
         return owner in self._held

@@ -17,7 +17,8 @@ from leafcuttr.wire.codec import Region
 # One sendfile call at most: what other connections wait for, at about a gigabyte a second.
 _SLICE: Final = 1 << 20
 
-Chunk = bytes | bytearray | memoryview | FileRegion
+Bytes = bytes | bytearray | memoryview
+Chunk = Bytes | FileRegion
 
 
 class Outbox:
@@ -46,23 +47,43 @@ class Outbox:
             self._chunks.append(view[at:])
             self.size += len(answer) - at
 
+    def flush_now(self) -> bool:
+        """Send what can be sent without waiting; whether that was everything. Raises OSError as `flush` does."""
+        chunks = self._chunks
+        if len(chunks) > 1:
+            chunks = _joined(chunks)
+        for done, chunk in enumerate(chunks):
+            try:
+                rest = self._file_now(chunk) if isinstance(chunk, FileRegion) else self._bytes_now(chunk)
+            except BlockingIOError:
+                rest = chunk
+            if rest is not None:
+                self._chunks = [rest, *chunks[done + 1 :]]
+                self.size = sum(map(_size, self._chunks))
+                return False
+        self._chunks, self.size = [], 0
+        return True
+
+    def _bytes_now(self, chunk: Bytes) -> Bytes | None:
+        sent = self._socket.send(chunk)
+        return None if sent == len(chunk) else memoryview(chunk)[sent:]
+
+    def _file_now(self, region: FileRegion) -> FileRegion | None:
+        if not region.is_cached():
+            return region
+        sent = os.sendfile(self._socket.fileno(), region.fd, region.position, region.length)
+        if sent == region.length:
+            return None
+        return FileRegion(region.file, region.position + sent, region.length - sent)
+
     async def flush(self) -> None:
         """Send everything. Raises OSError when the peer has gone; what was queued is then lost with it."""
         chunks, self._chunks, self.size = self._chunks, [], 0
-        if len(chunks) == 1 and not isinstance(chunks[0], FileRegion):
-            await self._send(chunks[0])
-            return
-        gathered: list[bytes | bytearray | memoryview] = []
-        for chunk in chunks:
+        for chunk in _joined(chunks):
             if isinstance(chunk, FileRegion):
-                if gathered:
-                    await self._send(b"".join(gathered))
-                    gathered.clear()
                 await self._send_file(chunk)
             else:
-                gathered.append(chunk)
-        if gathered:
-            await self._send(b"".join(gathered))
+                await self._send(chunk)
 
     async def _send(self, data: bytes | bytearray | memoryview) -> None:
         try:
@@ -99,3 +120,26 @@ class Outbox:
             position += sent
             if position < end and position >= checked:
                 await trio.lowlevel.checkpoint()
+
+
+def _joined(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The same with neighbouring bytes in one piece, so that they leave in one call."""
+    if not any(isinstance(chunk, FileRegion) for chunk in chunks):
+        return [b"".join(chunks)] if len(chunks) > 1 else list(chunks)  # type: ignore[arg-type]
+    out: list[Chunk] = []
+    gathered: list[Bytes] = []
+    for chunk in chunks:
+        if isinstance(chunk, FileRegion):
+            if gathered:
+                out.append(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+                gathered = []
+            out.append(chunk)
+        else:
+            gathered.append(chunk)
+    if gathered:
+        out.append(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+    return out
+
+
+def _size(chunk: Chunk) -> int:
+    return chunk.length if isinstance(chunk, FileRegion) else len(chunk)

@@ -38,6 +38,17 @@ class Route:
 
 _routes: Final[dict[int, Route]] = {}
 
+REFUSED: Final = Route(
+    api=Api(-1, "", 0, -1, 0, "", 0),  # type: ignore[arg-type]
+    version=-1,
+    read=lambda buffer, at, end: (None, at),
+    handle=lambda *_: None,
+    write=lambda message, out, regions: None,
+    flexible_request=False,
+    response_header=0,
+)
+"""Stands for what this broker does not speak."""
+
 
 def route(key_and_version: int) -> Route | None:
     """The route for the first four bytes of a request header, or None for what this broker does not speak."""

@@ -64,6 +64,7 @@ async def _serve(
         background.start(broker, connections, services)
         await services.start(broker.groups.run)
         async with trio.open_nursery() as serving:
+            serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
                 for listener, socks in bound:
                     for sock in socks:

@@ -4,33 +4,60 @@ import errno
 import os
 import socket
 from collections.abc import Sequence
+from typing import Final
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.config.settings import Settings, Source
 from leafcuttr.errors import StartError
 
+# Another address of the same listener may have taken a port that the kernel chose for the first.
+_TRIES: Final = 5
+_NO_SUCH_ADDRESS: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
-def bind(listener: Listener, backlog: int) -> tuple[Listener, list[socket.socket]]:
+BufferSizes = Sequence[tuple[int, int]]
+"""Socket options and their values."""
+
+_Address = tuple[int, tuple[str, int] | tuple[str, int, int, int]]
+
+
+def asked_buffer_sizes(settings: Settings) -> BufferSizes:
+    """`socket.receive.buffer.bytes` and `socket.send.buffer.bytes`, where somebody has set them.
+
+    Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput.
+    """
+    options = (
+        ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+        ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+    )
+    return [
+        (option, settings.int(name))
+        for name, option in options
+        if settings.source(name) is not Source.DEFAULT_CONFIG and settings.int(name) > 0
+    ]
+
+
+def bind(
+    listener: Listener, backlog: int, buffer_sizes: BufferSizes = ()
+) -> tuple[Listener, list[socket.socket]]:
     """Open every address of a listener, all on one port.
 
     Returns the listener with its real ports (port 0 takes a free one; an advertised port 0 follows it) and its
-    non-blocking sockets. Raises StartError in one line when an address cannot be had.
+    non-blocking sockets; connections inherit the buffer sizes. Raises StartError in one line when an address cannot
+    be had. Of a host with several addresses those that this machine does not have are left out, if one is left.
     """
     addresses = _addresses(listener)
-    sockets: list[socket.socket] = []
-    port = listener.port
-    try:
-        for family, address in addresses:
-            sock = _open(family, (address[0], port, *address[2:]), backlog, listener)
-            sockets.append(sock)
-            port = sock.getsockname()[1]
-    except StartError:
-        for sock in sockets:
-            sock.close()
-        raise
-    return listener.bound(port), sockets
+    for attempt in range(_TRIES):
+        try:
+            sockets = _open_all(addresses, backlog, buffer_sizes)
+        except OSError as error:
+            if listener.port == 0 and error.errno == errno.EADDRINUSE and attempt < _TRIES - 1:
+                continue
+            raise StartError(_explain(listener, error)) from None
+        return listener.bound(sockets[0].getsockname()[1]), sockets
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _addresses(listener: Listener) -> Sequence[tuple[int, tuple[str, int] | tuple[str, int, int, int]]]:
+def _addresses(listener: Listener) -> Sequence[_Address]:
     try:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -47,29 +74,57 @@ def _addresses(listener: Listener) -> Sequence[tuple[int, tuple[str, int] | tupl
     return list(usable)  # type: ignore[arg-type]
 
 
-def _open(family: int, address: tuple[object, ...], backlog: int, listener: Listener) -> socket.socket:
+def _open_all(addresses: Sequence[_Address], backlog: int, sizes: BufferSizes) -> list[socket.socket]:
+    """Raises OSError with the failing `host port N` as its file name."""
+    opened: list[socket.socket] = []
+    missing: OSError | None = None
+    port = addresses[0][1][1]
+    try:
+        for family, address in addresses:
+            try:
+                opened.append(_open(family, (address[0], port, *address[2:]), backlog, sizes))
+            except OSError as error:
+                error.filename = f"{address[0]} port {port}"
+                if error.errno not in _NO_SUCH_ADDRESS:
+                    raise
+                missing = error
+                continue
+            port = opened[0].getsockname()[1]
+        if not opened:
+            assert missing is not None
+            raise missing
+    except OSError:
+        for sock in opened:
+            sock.close()
+        raise
+    return opened
+
+
+def _open(family: int, address: tuple[object, ...], backlog: int, sizes: BufferSizes) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for option, size in sizes:
+            sock.setsockopt(socket.SOL_SOCKET, option, size)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)
         sock.listen(backlog)
-    except OSError as error:
+    except OSError:
         sock.close()
-        raise StartError(_explain(listener, address, error)) from None
+        raise
     return sock
 
 
-def _explain(listener: Listener, address: tuple[object, ...], error: OSError) -> str:
-    where = f"listener {listener.name} cannot open {address[0]} port {address[1]}"
+def _explain(listener: Listener, error: OSError) -> str:
+    where = f"listener {listener.name} cannot open {error.filename}"
     match error.errno:
         case errno.EADDRINUSE:
             return f"{where}: another program listens there (choose another port with -o listeners=...)"
         case errno.EACCES:
             return f"{where}: this user may not open ports below 1024"
-        case errno.EADDRNOTAVAIL:
+        case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
             return f"{where}: this machine has no such address"
         case _:
             return f"{where}: {os.strerror(error.errno or 0)}"

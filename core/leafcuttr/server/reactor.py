@@ -1,0 +1,92 @@
+"""One task for the data path of all connections: what need not wait never costs a task switch.
+
+A connection that has nothing to do lies in this epoll set, and its own task sleeps. The reactor's task sleeps until
+some of them have bytes, then serves those together in rounds: every connection stages the Produce requests that are
+next, what all of them have staged is written with one call for each log, then the other requests are handled up to
+the next Produce. A connection that has to wait (a long poll, a rebalance, the disk, a peer that does not read) is
+taken out of the set and handed to its task, which brings it back when it is done.
+
+So that others have their turn too, a look at the set takes a bounded number of connections, and the loop gets its
+checkpoint after some milliseconds of work at most. Nothing in here awaits between staging and writing.
+"""
+
+import select
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import trio
+
+from leafcuttr.handlers import produce
+
+_AT_ONCE: Final = 32
+_BUDGET_S: Final = 0.002
+
+
+class Served(Protocol):
+    """What the reactor needs of a connection. None of these raises or waits."""
+
+    produce_turn: produce.Turn
+
+    def fileno(self) -> int: ...
+
+    def receive(self) -> None:
+        """Take what has arrived, once."""
+
+    def stage(self) -> None:
+        """Stage the Produce requests that come next."""
+
+    def answer(self) -> bool:
+        """Answer what was written and handle what comes next up to a Produce; whether there is more to do here."""
+
+    def finish_round(self) -> None:
+        """Send the answers, or hand the connection to its task."""
+
+
+class Reactor:
+    """The set of connections that wait for their peers."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._resting: dict[int, Served] = {}
+
+    def add(self, connection: Served) -> None:
+        """Serve this connection from now on."""
+        self._resting[connection.fileno()] = connection
+        self._epoll.register(connection.fileno(), select.EPOLLIN)
+
+    def remove(self, connection: Served) -> None:
+        """Leave it to its task, or to its end. Removing it twice is harmless."""
+        if self._resting.pop(connection.fileno(), None) is not None:
+            self._epoll.unregister(connection.fileno())
+
+    def close(self) -> None:
+        self._epoll.close()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        poll, resting = self._epoll.poll, self._resting
+        began = 0.0
+        while True:
+            ready = poll(0, _AT_ONCE)
+            if not ready:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                began = time.perf_counter()
+            else:
+                _serve([resting[fd] for fd, _ in ready])
+                if time.perf_counter() - began > _BUDGET_S:
+                    await trio.lowlevel.checkpoint()
+                    began = time.perf_counter()
+
+
+def _serve(connections: Sequence[Served]) -> None:
+    for connection in connections:
+        connection.receive()
+    active = connections
+    while active:
+        for connection in active:
+            connection.stage()
+        produce.write_staged([connection.produce_turn for connection in active])
+        active = [connection for connection in active if connection.answer()]
+    for connection in connections:
+        connection.finish_round()
