@@ -153,7 +153,7 @@ def test_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     from confluent_kafka import Producer, TopicPartition
 
     topic = fresh("topic")
-    make(bootstrap, topic, **{"retention.ms": "-1"})
+    make(bootstrap, topic, 1, **{"retention.ms": "-1"})
     producer = Producer({"bootstrap.servers": bootstrap})
     for at in range(10):
         producer.produce(topic, b"%d" % at, timestamp=1_760_000_000_000 + at * 1000)
