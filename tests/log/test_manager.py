@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
 from leafcuttr.log import checkpoints
 from leafcuttr.log.folders import partition_of, renamed
-from leafcuttr.log.manager import CLEAN_SHUTDOWN
+from leafcuttr.log.manager import CLEAN_SHUTDOWN, LogManager
 from leafcuttr.log.partition_state import STATE_FILE, read_state
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, config, read_all
@@ -322,6 +323,18 @@ async def test_a_deletion_that_a_crash_has_cut_short_is_finished(tmp_path: Path)
     manager = opened(tmp_path)
     assert await manager.remove_deleted() == 1
     assert names(tmp_path) == set()
+    manager.close()
+
+
+async def test_a_deletion_of_which_only_the_metadata_knows_is_finished(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    manager.create(spec()).append(batch(3), NOW)
+    manager.create(spec(topic="other", topic_id=bytes(16))).append(batch(3), NOW)
+    abandon(manager)
+    manager = LogManager.open(tmp_path, clock=HandClock(), settings=Settings(), node_id=1)
+    manager.load([], deleted=[TOPIC_ID])
+    assert await manager.remove_deleted() == 1
+    assert names(tmp_path) == {"other-0"}
     manager.close()
 
 

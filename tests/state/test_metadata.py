@@ -134,7 +134,7 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute(f"PRAGMA user_version = {len(metadata.STEPS) + 1}")
     connection.close()
-    with pytest.raises(StartError, match=rf"{FILE_NAME} was written by a newer LeafCuttr \(version 2"):
+    with pytest.raises(StartError, match=rf"{FILE_NAME} was written by a newer LeafCuttr \(version 3"):
         MetadataStore.open(tmp_path)
 
 

@@ -15,9 +15,10 @@ in short
 The methods belong to the loop's thread, but for `prepare` and `discard`.
 """
 
+import contextlib
 import logging
 import resource
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, StartError, StorageError
 from leafcuttr.log.atomic import replace_file, sync_directory
+from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
 from leafcuttr.log.deletion import Deletion
 from leafcuttr.log.directory import DataDirectory
 from leafcuttr.log.files import FilePool
@@ -86,17 +88,18 @@ class LogManager:
 
     # Start
 
-    def load(self, specs: Sequence[LogSpec]) -> None:
-        """Open the logs that the metadata names, recovering them as needed. Blocks. Raises StartError if the
-        directory itself cannot be read; a damaged partition is offline instead."""
+    def load(self, specs: Sequence[LogSpec], *, deleted: Collection[bytes] = ()) -> None:
+        """Open the logs that the metadata names, recovering them as needed; put folders of topics whose ids are in
+        `deleted` on their way. Blocks. Raises StartError if the directory itself cannot be read; a damaged
+        partition is offline instead."""
         try:
-            self._load(specs)
+            self._load(specs, frozenset(deleted))
         except OSError as error:
             raise StartError(
                 f"data directory {self.directory} cannot be used: {error.strerror} ({error.filename})"
             ) from error
 
-    def _load(self, specs: Sequence[LogSpec]) -> None:
+    def _load(self, specs: Sequence[LogSpec], deleted: frozenset[bytes]) -> None:
         marker = self.directory / CLEAN_SHUTDOWN
         clean = marker.exists()
         state = read_state(self.directory)
@@ -105,6 +108,8 @@ class LogManager:
         known = state.partitions if state is not None and usable else {}
         points, starts = self._upkeep.read_offsets()
         folders = self._folders()
+        if deleted:
+            folders -= self._finish_deletions(folders, deleted)
         for spec in specs:
             name = spec.topic_partition
             entry = known.get(name)
@@ -142,6 +147,21 @@ class LogManager:
             elif path.name.endswith(DELETE) and path.is_dir():
                 self._deletion.add(path, self._clock.now_ms())
         return found
+
+    def _finish_deletions(
+        self, folders: set[TopicPartition], deleted: frozenset[bytes]
+    ) -> set[TopicPartition]:
+        """Rename what a crash has left of deleted topics; returns which partitions that were."""
+        gone = set()
+        for name in folders:
+            folder = self.directory / str(name)
+            with contextlib.suppress(DamagedCheckpointError):
+                if read_topic_id(folder / PARTITION_METADATA) in deleted:
+                    aside = self.directory / renamed(name, DELETE)
+                    folder.rename(aside)
+                    self._deletion.add(aside, self._clock.now_ms())
+                    gone.add(name)
+        return gone
 
     def _warn_of_strays(self, strays: set[TopicPartition]) -> None:
         if strays:

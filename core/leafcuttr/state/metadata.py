@@ -58,6 +58,10 @@ STEPS: Final[Sequence[Sequence[str]]] = (
         ) WITHOUT ROWID""",
         "INSERT INTO counters VALUES ('changes', 0), ('next_producer_id', 0)",
     ),
+    (
+        # Topics whose folders may still have their names: a start after a crash finishes their deletion.
+        "CREATE TABLE deleted_topics (id BLOB PRIMARY KEY CHECK (length(id) = 16)) WITHOUT ROWID",
+    ),
 )
 
 
@@ -130,6 +134,7 @@ class MetadataStore:
 
     def add_topics(self, records: Iterable[TopicRecord]) -> None:
         """Store new topics, all or none."""
+        records = list(records)
         with self._writing() as connection:
             for record in records:
                 connection.execute(
@@ -137,11 +142,26 @@ class MetadataStore:
                     (record.name, record.id, record.partitions),
                 )
                 _insert_overrides(connection, record.id, record.overrides)
+            connection.executemany("DELETE FROM deleted_topics WHERE id = ?", [(r.id,) for r in records])
 
     def remove_topics(self, ids: Iterable[bytes]) -> None:
-        """Forget topics and their settings, all or none."""
+        """Forget topics and their settings, all or none; their ids are kept until `folders_are_gone`."""
+        rows = [(topic_id,) for topic_id in ids]
         with self._writing() as connection:
-            connection.executemany("DELETE FROM topics WHERE id = ?", [(topic_id,) for topic_id in ids])
+            connection.executemany("DELETE FROM topics WHERE id = ?", rows)
+            connection.executemany("INSERT OR IGNORE INTO deleted_topics VALUES (?)", rows)
+
+    def deleted_topics(self) -> list[bytes]:
+        """The ids of deleted topics of which folders may be left."""
+        with self._reading() as connection:
+            return [topic_id for (topic_id,) in connection.execute("SELECT id FROM deleted_topics")]
+
+    def folders_are_gone(self, ids: Iterable[bytes]) -> None:
+        """Of these deleted topics no folder is left under its own name."""
+        rows = [(topic_id,) for topic_id in ids]
+        if rows:
+            with self._writing() as connection:
+                connection.executemany("DELETE FROM deleted_topics WHERE id = ?", rows)
 
     def set_partitions(self, topic_id: bytes, partitions: int) -> None:
         """Give a topic a new number of partitions."""

@@ -10,9 +10,9 @@ creations of names that collide, never overlap; changes of different topics do. 
     create, enlarge   folders made (worker), metadata committed (worker), logs adopted, published (loop)
     delete            metadata committed (worker), withdrawn, folders renamed a few at a time (loop)
 
-so that a crash leaves at most folders that the metadata does not know, which the log manager sets aside at
-start. Nobody sees a topic of which only a part exists. A cancelled caller stops a creation before its commit,
-not after.
+so that a crash leaves at most folders that the metadata does not know: half-made ones, and those of topics that
+it remembers as deleted. Both go at the next start. Nobody sees a topic of which only a part exists. A cancelled
+caller stops a creation before its commit, not after.
 """
 
 import base64
@@ -102,7 +102,9 @@ class Topics:
         records = self._metadata.topics()
         configs = _Configs(self._settings)
         specs = [_specs(record, range(record.partitions), configs.of(record.overrides)) for record in records]
-        self._logs.load([spec for of_topic in specs for spec in of_topic])
+        deleted = self._metadata.deleted_topics()
+        self._logs.load([spec for of_topic in specs for spec in of_topic], deleted=deleted)
+        self._metadata.folders_are_gone(deleted)
         for record, of_topic in zip(records, specs, strict=True):
             self._publish(record, of_topic, [self._logs.logs[spec.topic_partition] for spec in of_topic])
         self._settings.on_change(self._settings_changed)

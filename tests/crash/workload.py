@@ -1,0 +1,244 @@
+"""What runs against the broker while it is killed: clients that note what was acknowledged to them, and nothing else.
+
+Each client is a thread that goes on through every kill, as a real application would: librdkafka reconnects and sends
+again. What they were told is compared with what the broker has by `crash.readback`.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+DATA = "data"
+GROUP = "commits"
+PARTITIONS = 2
+VALUE_BYTES = 900
+
+
+class Worker(ABC):
+    """A thread that takes steps until it is stopped. What goes wrong in it is kept for the test."""
+
+    def __init__(self, name: str) -> None:
+        self.failure: str | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end and wait until it has."""
+        self._over.set()
+        self._thread.join(60)
+        if self._thread.is_alive():
+            self.failure = self.failure or f"{self._thread.name} does not end"
+
+    def pause(self, seconds: float) -> None:
+        self._over.wait(seconds)
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
+
+    def _run(self) -> None:
+        try:
+            while not self.over:
+                self.step()
+            self.finish()
+        except Exception as error:
+            self.failure = f"{self._thread.name}: {error!r}"
+
+    @abstractmethod
+    def step(self) -> None:
+        """A short piece of work."""
+
+    def finish(self) -> None:  # noqa: B027 - most have nothing left to do
+        """After the last step."""
+
+
+class Sender(Worker):
+    """Sends numbered records to one partition, one librdkafka producer for the whole run.
+
+    `acknowledged` is how many of them, from the first on, the broker has acknowledged: acknowledgements come in order
+    (idempotent: however many are in flight; otherwise one request is in flight at a time).
+    """
+
+    def __init__(self, bootstrap: str, number: int, *, idempotent: bool, codec: str) -> None:
+        super().__init__(f"sender {number}")
+        from confluent_kafka import Producer
+
+        self.number = number
+        self.partition = number % PARTITIONS
+        self.idempotent = idempotent
+        self.sent = 0
+        self.acknowledged = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": idempotent,
+                "max.in.flight.requests.per.connection": 5 if idempotent else 1,
+                "message.timeout.ms": 300_000 if not idempotent else 0,
+                "linger.ms": 1,
+                "batch.num.messages": 20,
+                "compression.type": codec,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "retry.backoff.ms": 20,
+                "socket.timeout.ms": 5_000,
+                "error_cb": self._error,
+                "log_level": 0,
+            }
+        )
+
+    def step(self) -> None:
+        if self.sent - self.acknowledged < 500:
+            for _ in range(25):
+                value = f"{self.number}:{self.sent}:".encode().ljust(VALUE_BYTES, b"x")
+                self._producer.produce(
+                    DATA, value, partition=self.partition, on_delivery=self._delivered(self.sent)
+                )
+                self.sent += 1
+        self._producer.poll(0.01)
+
+    def finish(self) -> None:
+        self._producer.flush(30)
+
+    def _delivered(self, number: int) -> Callable[[Any, Any], None]:
+        def report(error: Any, _message: Any) -> None:
+            if error is not None:
+                self.failure = f"sender {self.number}: record {number} failed: {error}"
+            elif number != self.acknowledged:
+                self.failure = f"sender {self.number}: {number} acknowledged after {self.acknowledged - 1}"
+            else:
+                self.acknowledged = number + 1
+
+        return report
+
+    def _error(self, error: Any) -> None:
+        if error.fatal():
+            self.failure = f"sender {self.number}: {error}"
+
+
+class Committer(Worker):
+    """Commits rising offsets for a group; `acknowledged` is the last that was answered without an error."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__("committer")
+        self.tried = 0
+        self.acknowledged = 0
+        self._consumer = group_consumer(bootstrap)
+
+    def step(self) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        self.tried += 1
+        try:
+            self._consumer.commit(offsets=[TopicPartition(DATA, 0, self.tried)], asynchronous=False)
+        except KafkaException:
+            self.pause(0.05)
+        else:
+            self.acknowledged = self.tried
+            self.pause(0.01)
+
+    def finish(self) -> None:
+        self._consumer.close()
+
+
+class Chores(Worker):
+    """Creates topics, puts a few records into them, deletes them; deletes records of a topic it keeps.
+
+    `must_exist` were acknowledged as created and are not yet asked to go; `must_not` as deleted.
+    """
+
+    def __init__(self, bootstrap: str, seed: int) -> None:
+        super().__init__("chores")
+        from confluent_kafka.admin import AdminClient
+
+        self.must_exist: set[str] = set()
+        self.must_not: set[str] = set()
+        self.deleted_before = 0
+        self._random = random.Random(seed)
+        self._bootstrap = bootstrap
+        self._number = 0
+        self._admin = AdminClient(
+            {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 100, "log_level": 0}
+        )
+
+    def step(self) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._random.choice((self._create, self._create, self._delete, self._delete, self._trim))()
+        except KafkaException:
+            self.pause(0.05)
+
+    def _create(self) -> None:
+        from confluent_kafka.admin import NewTopic
+
+        if len(self.must_exist) >= 5:
+            return
+        name = f"chore-{self._number}"
+        self._number += 1
+        topic = NewTopic(name, num_partitions=3, replication_factor=1)
+        self._admin.create_topics([topic], request_timeout=3)[name].result()
+        self.must_exist.add(name)
+
+    def _delete(self) -> None:
+        names = sorted(self.must_exist - {"trimmed"})
+        if not names:
+            return
+        name = self._random.choice(names)
+        self.must_exist.discard(name)
+        self._admin.delete_topics([name], request_timeout=3)[name].result()
+        self.must_not.add(name)
+
+    def _trim(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        kept = "trimmed"
+        if kept not in self.must_exist:
+            return self._make_trimmed(kept)
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {"bootstrap.servers": self._bootstrap, "message.timeout.ms": 3000, "log_level": 0}
+        )
+        for _ in range(1500):
+            producer.produce(kept, b"y" * 1000, partition=0)
+        producer.flush(5)
+        where = TopicPartition(kept, 0, -1)
+        answer = self._admin.delete_records([where], request_timeout=3)[where].result()
+        self.deleted_before = max(self.deleted_before, answer.low_watermark)
+        return None
+
+    def _make_trimmed(self, name: str) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import NewTopic
+
+        try:
+            self._admin.create_topics([NewTopic(name, 1, 1)], request_timeout=3)[name].result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        self.must_exist.add(name)
+
+
+def group_consumer(bootstrap: str) -> Any:
+    """A consumer of the group, for its commits."""
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": GROUP,
+            "enable.auto.commit": False,
+            "socket.timeout.ms": 3_000,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+        }
+    )
