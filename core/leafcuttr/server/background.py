@@ -19,7 +19,9 @@ _SOFT_CHECKPOINT_S: Final = 1.0
 # Kafka starts retention half a minute after the start, so that a start is not slowed by it.
 _RETENTION_DELAY_S: Final = 30.0
 _PRODUCER_EXPIRY_S: Final = 600.0
+# How often a connection is looked at while it may be idle, and at most how long between two looks.
 _IDLE_CHECKS: Final = 4
+_SWEEP_S: Final = 10.0
 
 Step = Callable[[], Awaitable[object] | None]
 
@@ -69,7 +71,7 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
     seen: dict[object, tuple[int, float]] = {}
     while True:
         limit = broker.settings.int("connections.max.idle.ms") / 1000
-        await trio.sleep(max(min(limit / _IDLE_CHECKS, 10.0), 0.05))
+        await trio.sleep(max(min(limit / _IDLE_CHECKS, _SWEEP_S), 0.05) if limit >= 0 else _SWEEP_S)
         now = trio.current_time()
         before, seen = seen, {}
         for connection in connections.all:

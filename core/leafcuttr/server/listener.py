@@ -20,6 +20,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.reactor import Reactor
+from leafcuttr.server.reactor import Reactor
 from leafcuttr.state.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Connections:
         self._descriptors = _descriptors_for_connections(broker.logs.pool.limit)
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
+        self.reactor = Reactor()
         self.reactor = Reactor()
         self.all: set[Connection] = set()
         self.stopping = False

@@ -24,6 +24,7 @@ from leafcuttr_sdk import Clock
 
 # How long requests that are being handled may take once the broker stops; then their connections are cut.
 _GRACE_S: Final = 2.0
+_RELEASE_S: Final = 0.05
 
 
 async def run_broker(
@@ -85,7 +86,12 @@ async def _finish(broker: Broker, connections: Connections) -> None:
     for poll in list(broker.long_polls):
         poll.give_up()
     with trio.move_on_after(_GRACE_S):
-        await connections.drained()
+        while connections.all:
+            # Again and again: a connection that had several requests in hand may begin another wait.
+            for poll in list(broker.long_polls):
+                poll.give_up()
+            with trio.move_on_after(_RELEASE_S):
+                await connections.drained()
 
 
 def _bind(
@@ -93,7 +99,9 @@ def _bind(
 ) -> list[tuple[Listener, list[socket.socket]]]:
     bound = []
     for listener in listeners:
-        found, socks = sockets.bind(listener, settings.int("socket.listen.backlog.size"))
+        found, socks = sockets.bind(
+            listener, settings.int("socket.listen.backlog.size"), sockets.asked_buffer_sizes(settings)
+        )
         for sock in socks:
             opened.callback(sock.close)
         bound.append((found, socks))
