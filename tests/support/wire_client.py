@@ -1,0 +1,77 @@
+"""A client that sends exactly what a test gives it: one connection, one request at a time, in any version."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+from leafcuttr.wire.api import APIS
+from leafcuttr.wire.codec import decode, encode
+from leafcuttr.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+PATIENCE_S = 30.0
+_BY_MODULE = {api.module: api for api in APIS.values()}
+
+
+class WireClient:
+    """A connection to `address` (host:port). Raises ConnectionError when the peer closes it."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation = 0
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, request: Any, version: int) -> Any:
+        """Send a request and return the decoded answer."""
+        self.send(request, version)
+        return self.take(request, version)
+
+    def send(self, request: Any, version: int) -> None:
+        api = _BY_MODULE[type(request).__module__.rpartition(".")[2]]
+        self._correlation += 1
+        head = struct.pack(">hhih", api.key, version, self._correlation, 4) + b"test"
+        if api.request_header_version(version) > 1:
+            head += b"\0"
+        frame = head + encode(request, version)
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def take(self, request: Any, version: int) -> Any:
+        """The answer to the oldest request that has none yet; `request` and `version` say how to read it."""
+        api = _BY_MODULE[type(request).__module__.rpartition(".")[2]]
+        (size,) = struct.unpack(">i", self._exactly(4))
+        frame = self._exactly(size)
+        return decode(api.response, version, frame[4 + api.response_header_version(version) :])
+
+    def produce(
+        self, topic: str, batch: bytes | bytearray, *, partition: int = 0, acks: int = -1, version: int = 11
+    ) -> PartitionProduceResponse:
+        """Produce one record set to one partition and return its answer."""
+        data = PartitionProduceData(index=partition, records=memoryview(batch))
+        request = ProduceRequest(
+            acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        )
+        answer = self.ask(request, version).responses[0].partition_responses[0]
+        assert isinstance(answer, PartitionProduceResponse)
+        return answer
+
+    def _exactly(self, size: int) -> bytes:
+        got = bytearray()
+        while len(got) < size:
+            chunk = self._socket.recv(size - len(got))
+            if not chunk:
+                raise ConnectionResetError("the broker closed the connection")
+            got += chunk
+        return bytes(got)
