@@ -78,7 +78,9 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
             turns, since = before.get(connection, (-1, now))
             if turns != connection.turns:
                 since = now
-            elif not connection.waiting:
+            elif connection.waiting:
+                connection.end_if_abandoned()
+            else:
                 connection.rest()
                 if now - since >= limit >= 0:
                     logger.info("closing the idle connection from %s", connection)

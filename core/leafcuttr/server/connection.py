@@ -5,13 +5,15 @@ is an *errand*: the connection leaves the reactor, its own task runs the errand 
 behind it, and then goes back. Either way one request is handled at a time and answers leave in order, as in Kafka.
 
 What a peer can do wrong ends here: a frame that is too large, a request that cannot be read or that this broker
-does not speak closes the connection with one line in the log. Nothing else notices.
+does not speak closes the connection with one line in the log, after the answers to what came before it. Nothing
+else notices.
 """
 
+import inspect
 import logging
 import socket
 from collections.abc import Awaitable
-from inspect import isawaitable
+from time import perf_counter
 from typing import Any, Final
 
 import trio
@@ -33,6 +35,10 @@ logger = logging.getLogger(__name__)
 # Answers are sent before more requests are handled once this much waits: a peer that does not read costs itself only.
 # More than this is sent by the connection's task, in slices between which others have their turn.
 _OUTBOX_LIMIT: Final = 256 * 1024
+# How long the requests that a connection has sent together may keep the loop before others have their turn.
+_TURN_S: Final = 0.002
+# States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
+_PEER_GONE: Final = (7, 8)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
@@ -69,8 +75,10 @@ class Connection:
         self._at = self._end = 0
         self._errand: Awaitable[Any] | None = None
         self._handed_over = trio.Event()
+        self._scope = trio.CancelScope()
         self._ended = False
         self._resting = False
+        self._yield_at = 0.0
         self.turns = 0
         self.waiting = False
 
@@ -84,20 +92,33 @@ class Connection:
 
     async def run(self) -> None:
         """Serve until the peer closes, misbehaves or the server stops. Raises nothing but Cancelled."""
-        try:
-            while not self._ended:
-                self._rest()
-                await self._handed_over.wait()
-                if not self._ended:
+        with self._scope:
+            try:
+                while not self._ended:
+                    self._rest()
+                    await self._handed_over.wait()
                     await self._work()
-        except Exception as error:
-            self._fail(error)
-        finally:
-            self._leave_reactor()
-            self._memory.release(self)
+            except Exception as error:
+                self._fail(error)
+            finally:
+                self._leave_reactor()
+                self._memory.release(self)
+                if inspect.iscoroutine(self._errand):
+                    self._errand.close()
 
-    def wake(self) -> None:
-        """End the connection after the request at hand, which is at once if there is none."""
+    def stop(self) -> None:
+        """End the connection after the requests that have arrived."""
+        if self._resting:
+            self._reactor.serve(self)
+        self._finish()
+
+    def end_if_abandoned(self) -> None:
+        """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""
+        if self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_GONE:
+            logger.debug("the connection from %s ended while it waited", self)
+            self._scope.cancel()
+
+    def _finish(self) -> None:
         self._ended = True
         self._handed_over.set()
 
@@ -108,7 +129,7 @@ class Connection:
 
     def shut(self) -> None:
         """End the connection at once: whatever waits on the socket returns."""
-        self.wake()
+        self._finish()
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -138,13 +159,17 @@ class Connection:
             errand, self._errand = self._errand, None
             if errand is not None:
                 self._reply(await self._wait_for(errand))
-            if self._more_to_do():
+            if self._ended:
+                if self.produce_turn:
+                    self._answer_produce()
+            elif self._more_to_do():
                 continue
             if not self._outbox.size:
                 return
 
     def _more_to_do(self) -> bool:
         """One round of what the reactor does, alone; whether something waits again."""
+        self._yield_at = perf_counter() + _TURN_S
         self._stage()
         produce.write_staged((self.produce_turn,))
         more = self._answer()
@@ -161,6 +186,7 @@ class Connection:
 
     def receive(self) -> None:
         self.turns += 1
+        self._yield_at = perf_counter() + _TURN_S
         buffer = self.buffer
         try:
             room = buffer.room()
@@ -185,8 +211,6 @@ class Connection:
                 self._fail(error)
 
     def answer(self) -> bool:
-        if self._ended:
-            return False
         try:
             return self._answer()
         except Exception as error:
@@ -194,16 +218,13 @@ class Connection:
             return False
 
     def finish_round(self) -> None:
-        if self._ended:
-            self._leave_reactor()
-            return
         outbox = self._outbox
         try:
             sent = not outbox.size or (outbox.size <= _OUTBOX_LIMIT and outbox.flush_now())
         except OSError as error:
             self._fail(error)
-            return
-        if not sent or self._errand is not None or self.produce_turn.waits:
+            sent = False
+        if not sent or self._errand is not None or self.produce_turn.waits or self._ended:
             self._hand_over()
 
     # What both do
@@ -214,6 +235,8 @@ class Connection:
             self._next = None
             request, _ = found.read(self.buffer.view, self._at, self._end)
             self.produce_turn.stage(self._broker, self._context, request, found)
+            if perf_counter() > self._yield_at:
+                return
 
     def _answer(self) -> bool:
         """Answer what was written; handle what comes next, up to a Produce. Whether that comes next."""
@@ -223,7 +246,10 @@ class Connection:
                 return False
             self._answer_produce()
         context = self._context
-        while self._errand is None and self._outbox.size <= _OUTBOX_LIMIT:
+        while self._errand is None and not self._ended and self._outbox.size <= _OUTBOX_LIMIT:
+            if perf_counter() > self._yield_at:
+                self._errand = _let_others()
+                return False
             found = self._peek()
             if found is None:
                 self._release_memory()
@@ -237,7 +263,7 @@ class Connection:
             # Bytes left over are ignored, as Kafka does: librdkafka sends some behind a Metadata for all topics.
             request, _ = found.read(self.buffer.view, self._at, self._end)
             response = found.handle(self._broker, context, request)
-            if isawaitable(response):
+            if inspect.isawaitable(response):
                 self._errand = self._framed(response, found, context.correlation_id)
             elif response is not None:
                 self._outbox.add(*found.frame(context.correlation_id, response))
@@ -302,10 +328,12 @@ class Connection:
     def _end_of_stream(self) -> None:
         if self.buffer.pending:
             logger.debug("the connection from %s ended inside a request", self)
-        self.wake()
+        self._finish()
 
     def _fail(self, error: Exception) -> None:
-        """End the connection with one line about why."""
+        """End the connection with one line about why, if it has not ended yet."""
+        if self._ended:
+            return
         if isinstance(error, CloseConnection | WireError):
             logger.warning("closing the connection from %s: %s", self, error)
         elif isinstance(error, OSError):
@@ -317,4 +345,8 @@ class Connection:
                 self._context.api_key,
                 exc_info=error,
             )
-        self.wake()
+        self._finish()
+
+
+async def _let_others() -> None:
+    await trio.lowlevel.checkpoint()

@@ -20,7 +20,6 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.reactor import Reactor
-from leafcuttr.server.reactor import Reactor
 from leafcuttr.state.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -46,7 +45,6 @@ class Connections:
         self._overrides: Mapping[str, int] = {}
         self.reactor = Reactor()
         self.reactor = Reactor()
-        self.all: set[Connection] = set()
         self.stopping = False
 
     @property

@@ -78,6 +78,10 @@ class Reactor:
                     await trio.lowlevel.checkpoint()
                     began = time.perf_counter()
 
+    def serve(self, connection: Served) -> None:
+        """Serve this one now, outside the rounds."""
+        _serve((connection,))
+
 
 def _serve(connections: Sequence[Served]) -> None:
     for connection in connections:
