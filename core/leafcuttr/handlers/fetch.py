@@ -102,6 +102,8 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
     for log in logs:
         log.waiters.add(poll)
     broker.long_polls.add(poll)
+    if first.is_outdated():
+        poll.notify()  # something came between that pass and this wait: its notification went to nobody
     pass_ = first
     try:
         with trio.move_on_after(request.max_wait_ms / 1000):
@@ -153,6 +155,13 @@ class _Pass:
         """Whether this is the answer, or waiting may bring more."""
         return (
             self.failed or self.size >= request.min_bytes or request.max_wait_ms <= 0 or not self._plan.specs
+        )
+
+    def is_outdated(self) -> bool:
+        """Whether a log has moved since. Only of a pass without errors, where logs and answers go together."""
+        return any(
+            answer.high_watermark != log.high_watermark or answer.log_start_offset != log.log_start_offset
+            for (_, answer), log in zip(self._answers, self.logs, strict=True)
         )
 
     def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
