@@ -44,7 +44,7 @@ class Connections:
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
         self.reactor = Reactor()
-        self.reactor = Reactor()
+        self.all: set[Connection] = set()
         self.stopping = False
 
     @property
