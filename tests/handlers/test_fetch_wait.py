@@ -1,0 +1,69 @@
+"""A Fetch that waits hears of everything that comes after its first look, even before it begins to wait."""
+
+from collections.abc import Awaitable
+
+import pytest
+import trio
+import trio.testing
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.handlers import fetch
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.log import Log
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from leafcuttr.wire.records import Record, encode_batch
+
+CONTEXT = RequestContext(
+    Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092), "127.0.0.1", 1, api_version=12
+)
+MAX_WAIT_S = 20
+
+
+async def waiting(broker: Broker) -> tuple[Log, Awaitable[FetchResponse]]:
+    """An empty partition and a Fetch that has looked at it and has not begun to wait."""
+    topic = await broker.topics.create("orders", 1, {})
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    asked = FetchRequest(
+        max_wait_ms=MAX_WAIT_S * 1000,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[FetchTopic(topic="orders", partitions=[part])],
+    )
+    answer = fetch.handle(broker, CONTEXT, asked)
+    assert not isinstance(answer, FetchResponse)
+    return topic.partitions[0].log, answer
+
+
+def append(log: Log) -> None:
+    log.append(encode_batch([Record(0, 1_700_000_000_000, None, b"news")]), now_ms=1_700_000_000_000)
+
+
+@pytest.mark.parametrize("before_the_wait", [True, False])
+async def test_woken(broker: Broker, autojump_clock: trio.testing.MockClock, before_the_wait: bool) -> None:
+    log, answer = await waiting(broker)
+    began = trio.current_time()
+    if before_the_wait:
+        append(log)
+        response = await answer
+    else:
+        async with trio.open_nursery() as nursery:
+
+            async def later() -> None:
+                await trio.sleep(1)
+                append(log)
+
+            nursery.start_soon(later)
+            response = await answer
+    assert response.responses[0].partitions[0].high_watermark == 1
+    assert trio.current_time() - began < MAX_WAIT_S
+    assert not log.waiters
+
+
+async def test_waits_in_vain(broker: Broker, autojump_clock: trio.testing.MockClock) -> None:
+    log, answer = await waiting(broker)
+    began = trio.current_time()
+    response = await answer
+    assert response.responses[0].partitions[0].high_watermark == 0
+    assert trio.current_time() - began == pytest.approx(MAX_WAIT_S)
+    assert not log.waiters
