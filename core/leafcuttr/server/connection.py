@@ -99,7 +99,7 @@ class Connection:
                     await self._handed_over.wait()
                     await self._work()
             except Exception as error:
-                self._fail(error)
+                self.fail(error)
             finally:
                 self._leave_reactor()
                 self._memory.release(self)
@@ -200,29 +200,29 @@ class Connection:
                 self._errand = self._memory.reserve(self, size)
         except BlockingIOError:
             return
-        except (OSError, WireError) as error:
-            self._fail(error)
+        except Exception as error:
+            self.fail(error)
 
     def stage(self) -> None:
         if self._errand is None and not self._ended:
             try:
                 self._stage()
             except Exception as error:
-                self._fail(error)
+                self.fail(error)
 
     def answer(self) -> bool:
         try:
             return self._answer()
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
             return False
 
     def finish_round(self) -> None:
         outbox = self._outbox
         try:
             sent = not outbox.size or (outbox.size <= _OUTBOX_LIMIT and outbox.flush_now())
-        except OSError as error:
-            self._fail(error)
+        except Exception as error:
+            self.fail(error)
             sent = False
         if not sent or self._errand is not None or self.produce_turn.waits or self._ended:
             self._hand_over()
@@ -330,7 +330,7 @@ class Connection:
             logger.debug("the connection from %s ended inside a request", self)
         self._finish()
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """End the connection with one line about why, if it has not ended yet."""
         if self._ended:
             return

@@ -42,6 +42,9 @@ class Served(Protocol):
     def finish_round(self) -> None:
         """Send the answers, or hand the connection to its task."""
 
+    def fail(self, error: Exception) -> None:
+        """End the connection because of an error."""
+
 
 class Reactor:
     """The set of connections that wait for their peers."""
@@ -90,7 +93,11 @@ def _serve(connections: Sequence[Served]) -> None:
     while active:
         for connection in active:
             connection.stage()
-        produce.write_staged([connection.produce_turn for connection in active])
+        try:
+            produce.write_staged([connection.produce_turn for connection in active])
+        except Exception as error:
+            for connection in active:
+                connection.fail(error)
         active = [connection for connection in active if connection.answer()]
     for connection in connections:
         connection.finish_round()

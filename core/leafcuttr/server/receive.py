@@ -11,6 +11,8 @@ from leafcuttr.wire.errors import WireError
 _SMALLEST: Final = 4096
 # Past this size a buffer grows only for a frame that needs it, not for the sake of fewer calls.
 _COMFORTABLE: Final = 1 << 22
+# So many times in a row a larger buffer may be of no use before it goes.
+_PATIENCE: Final = 64
 
 
 class FrameTooLarge(WireError):
@@ -20,7 +22,7 @@ class FrameTooLarge(WireError):
 class ReceiveBuffer:
     """A byte buffer with a window of unhandled bytes [start, end)."""
 
-    __slots__ = ("_data", "_end", "_max_frame", "_start", "view")
+    __slots__ = ("_data", "_end", "_max_frame", "_start", "_useless", "view")
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
@@ -28,6 +30,7 @@ class ReceiveBuffer:
         self.view = memoryview(self._data)
         self._start = 0
         self._end = 0
+        self._useless = 0
 
     @property
     def capacity(self) -> int:
@@ -43,6 +46,10 @@ class ReceiveBuffer:
         start, end, capacity = self._start, self._end, len(self._data)
         if start == end:
             self._start = self._end = 0
+            if capacity > _COMFORTABLE:
+                self._useless = self._useless + 1 if end < capacity // 4 else 0
+                if self._useless > _PATIENCE:
+                    self._resize(_COMFORTABLE)
             return self.view
         if end < capacity and self._frame_size_at(start) <= capacity - start:
             return self.view[end:]
@@ -83,11 +90,6 @@ class ReceiveBuffer:
             return None
         self._start = start + 4 + size
         return start + 4, self._start
-
-    def widen(self) -> None:
-        """Fewer, larger receives for a peer that fills the buffer. Called with nothing pending."""
-        if not self.pending and len(self._data) < _COMFORTABLE:
-            self._resize(len(self._data) * 4)
 
     def shrink(self) -> None:
         """Give the memory of an idle connection back."""
