@@ -8,6 +8,13 @@ from typing import Any
 
 from leafcuttr.wire.api import APIS
 from leafcuttr.wire.codec import decode, encode
+from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from leafcuttr.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from leafcuttr.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -65,6 +72,26 @@ class WireClient:
         )
         answer = self.ask(request, version).responses[0].partition_responses[0]
         assert isinstance(answer, PartitionProduceResponse)
+        return answer
+
+    def fetch(
+        self, topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 24, version: int = 11
+    ) -> PartitionData:
+        """Fetch what there is of one partition from an offset on, without waiting."""
+        item = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+        request = FetchRequest(max_bytes=max_bytes, topics=[FetchTopic(topic=topic, partitions=[item])])
+        answer = self.ask(request, version).responses[0].partitions[0]
+        assert isinstance(answer, PartitionData)
+        return answer
+
+    def list_offset(
+        self, topic: str, timestamp: int, *, partition: int = 0, version: int = 11
+    ) -> ListOffsetsPartitionResponse:
+        """The offset for a time, or for one of the special times."""
+        item = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[item])])
+        answer = self.ask(request, version).topics[0].partitions[0]
+        assert isinstance(answer, ListOffsetsPartitionResponse)
         return answer
 
     def _exactly(self, size: int) -> bytes:
