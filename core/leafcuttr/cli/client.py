@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 TIMEOUT_S = 15.0
+REACH_S = 5.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -57,15 +58,31 @@ def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -
 
 def admin(address: str, properties: Sequence[str] = ()) -> Any:
     """A client that has reached the broker; ends the command with one line if it cannot."""
-    from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    made = AdminClient(client_settings(address, properties))
+    made = client(AdminClient, client_settings(address, properties))
+    topics(made, address)
+    return made
+
+
+def client(kind: Any, settings: dict[str, Any]) -> Any:
+    """Make a client of a class of confluent-kafka. Raises click.UsageError for a setting that it does not know."""
+    from confluent_kafka import KafkaException
+
     try:
-        made.list_topics(timeout=TIMEOUT_S)
+        return kind(settings)
+    except KafkaException as error:
+        raise click.UsageError(error.args[0].str()) from None
+
+
+def topics(made: Any, address: str) -> Any:
+    """The topics by name, as the first word with a broker; ends the command with one line if none answers."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return made.list_topics(timeout=REACH_S).topics
     except KafkaException as error:
         fail(error, address)
-    return made
 
 
 def fail(error: Any, address: str) -> NoReturn:
@@ -74,12 +91,19 @@ def fail(error: Any, address: str) -> NoReturn:
 
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
     if isinstance(cause, KafkaError):
-        unreachable = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+        unreachable = (
+            KafkaError._TRANSPORT,
+            KafkaError._ALL_BROKERS_DOWN,
+            KafkaError._TIMED_OUT,
+            KafkaError._MSG_TIMED_OUT,
+        )
         text = (
             f"no broker answers at {address}"
             if cause.code() in unreachable
             else f"{cause.str()} ({cause.name()})"
         )
+    elif isinstance(cause, TimeoutError):
+        text = f"{address} does not answer"
     else:
         text = str(cause)
     click.echo(f"leafcuttr: {text}", err=True)
@@ -95,7 +119,7 @@ def wait_all(futures: dict[Any, Any], address: str, done: Callable[[Any], str]) 
             click.echo(done(name))
         except Exception as error:
             failed += 1
-            cause = error.args[0] if error.args else error
+            cause: Any = error.args[0] if error.args else error
             text = cause.str() if hasattr(cause, "str") else str(cause)
             click.echo(f"leafcuttr: {name}: {text}", err=True)
     if failed:
@@ -117,6 +141,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     widths = [max(len(cells[at]) for cells in [list(columns), *texts]) for at in range(len(columns))]
     for cells in [list(columns), *texts]:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+def count(number: int, what: str) -> str:
+    """`1 partition`, `2 partitions`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def print_json(value: object) -> None:

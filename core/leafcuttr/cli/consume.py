@@ -1,12 +1,25 @@
-"""`leafcuttr consume`: print the records of a topic."""
+"""`leafcuttr consume`: print the records of a topic.
+
+Exit status: 0 at the end of the topic, after `--max` or Ctrl-C, 1 no such topic or no broker, 2 wrong usage.
+"""
 
 import base64
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.client import TIMEOUT_S, broker_option, client_settings, fail, print_json, property_option
+from leafcuttr.cli.client import (
+    broker_option,
+    client,
+    client_settings,
+    fail,
+    print_json,
+    property_option,
+    topics,
+)
+
+_BATCH: Final = 500
 
 
 @click.command()
@@ -41,6 +54,8 @@ def command(
       leafcuttr consume greetings
       leafcuttr consume events --follow --json
       leafcuttr consume events -g billing -n 100
+
+    Exit status: 0 at the end, after --max or Ctrl-C, 1 no such topic or no broker answers, 2 wrong usage.
     """
     from confluent_kafka import Consumer, KafkaError, KafkaException
 
@@ -56,14 +71,16 @@ def command(
             "enable.partition.eof": True,
         },
     )
-    consumer = Consumer(settings)
+    if group and (partition is not None or start.isdigit()):
+        raise click.UsageError("--group reads where the group is: not with --partition or an offset")
+    consumer = client(Consumer, settings)
     try:
         parts = _partitions(consumer, topic, partition, address)
         if group:
             consumer.subscribe([topic])
         else:
             consumer.assign([_at(topic, number, start) for number in parts])
-        _print(consumer, len(parts), most, follow, keys, as_json)
+        _print(consumer, most, follow, keys, as_json)
     except KafkaException as error:
         if error.args[0].code() != KafkaError._DESTROY:
             fail(error, address)
@@ -75,7 +92,7 @@ def command(
 
 def _partitions(consumer: Any, topic: str, partition: int | None, address: str) -> list[int]:
     # Asking for all topics does not create the one that is missing.
-    found = consumer.list_topics(timeout=TIMEOUT_S).topics.get(topic)
+    found = topics(consumer, address).get(topic)
     if found is None:
         fail(f"there is no topic {topic}", address)
     if partition is not None and partition not in found.partitions:
@@ -91,13 +108,13 @@ def _at(topic: str, number: int, start: str) -> Any:
     )
 
 
-def _print(consumer: Any, partitions: int, most: int | None, follow: bool, keys: bool, as_json: bool) -> None:
+def _print(consumer: Any, most: int | None, follow: bool, keys: bool, as_json: bool) -> None:
     from confluent_kafka import KafkaError, KafkaException
 
     ended: set[int] = set()
     printed = 0
     while most is None or printed < most:
-        for message in consumer.consume(1 if most is not None and most - printed < 500 else 500, 0.2):
+        for message in consumer.consume(_BATCH if most is None else min(most - printed, _BATCH), 0.2):
             if message.error():
                 if message.error().code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(message.error())
@@ -107,7 +124,9 @@ def _print(consumer: Any, partitions: int, most: int | None, follow: bool, keys:
             _print_one(message, keys, as_json)
             printed += 1
         sys.stdout.flush()
-        if len(ended) == partitions and not follow:
+        # In a group others may have some of the partitions, and before the first assignment nobody has any.
+        assigned = {part.partition for part in consumer.assignment()}
+        if assigned and assigned <= ended and not follow:
             return
 
 

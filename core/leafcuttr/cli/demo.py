@@ -167,7 +167,7 @@ def _read_back(address: str, values: list[bytes]) -> tuple[bool, int]:
     """Read until every record has come or nothing comes any more; whether all were equal, and how many."""
     from confluent_kafka import Consumer
 
-    consumer = Consumer(
+    consumer: Any = Consumer(
         {
             "bootstrap.servers": address,
             "group.id": "demo",

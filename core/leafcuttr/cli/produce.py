@@ -1,11 +1,22 @@
-"""`leafcuttr produce`: lines of standard input (or files) become records."""
+"""`leafcuttr produce`: lines of standard input (or files) become records.
+
+Exit status: 0 every record is acknowledged, 1 one is not, 2 wrong usage.
+"""
 
 import sys
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
-from leafcuttr.cli.client import TIMEOUT_S, broker_option, client_settings, fail, property_option
+from leafcuttr.cli.client import (
+    TIMEOUT_S,
+    broker_option,
+    client,
+    client_settings,
+    count,
+    fail,
+    property_option,
+)
 
 
 @click.command()
@@ -46,6 +57,8 @@ def command(
       echo hello | leafcuttr produce greetings
       leafcuttr produce events events.log -z zstd
       echo 'alice:42' | leafcuttr produce scores -K :
+
+    Exit status: 0 every record is acknowledged, 1 one is not or no broker answers, 2 wrong usage.
     """
     from confluent_kafka import KafkaException, Producer
 
@@ -57,15 +70,16 @@ def command(
         pairs.append((name, text.encode()))
     settings = client_settings(address, properties, **{"compression.type": compression, "linger.ms": 20})
     settings.setdefault("message.timeout.ms", int(TIMEOUT_S * 1000))
-    producer = Producer(settings)
-    sent, errors = 0, []
+    producer = client(Producer, settings)
+    sent = 0
+    errors: list[object] = []
 
     def delivered(error: object, _: object) -> None:
         if error is not None:
             errors.append(error)
 
     separator = key_separator.encode() if key_separator else None
-    target = {} if partition is None else {"partition": partition}
+    target: dict[str, Any] = {} if partition is None else {"partition": partition}
     try:
         for source in files or (sys.stdin.buffer,):
             for line in source:
@@ -73,7 +87,10 @@ def command(
                 if separator is not None:
                     key, found, rest = value.partition(separator)
                     if not found:
-                        raise click.UsageError(f"line {sent + 1} has no {key_separator!r}")
+                        producer.flush()
+                        raise click.UsageError(
+                            f"line {sent + 1} has no {key_separator!r}; those before it are sent"
+                        )
                     value = rest
                 while True:
                     try:
@@ -93,4 +110,4 @@ def command(
     if errors:
         fail(errors[0], address)
     if not quiet:
-        click.echo(f"{sent} records acknowledged", err=True)
+        click.echo(f"{count(sent, 'record')} acknowledged", err=True)

@@ -1,4 +1,4 @@
-"""`leafcuttr topics`: list, create, describe, alter, delete."""
+"""`leafcuttr topics`: list, create, describe, delete. Exit status: 0 done, 1 refused or no broker, 2 wrong usage."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from leafcuttr.cli.client import (
     TIMEOUT_S,
     admin,
     broker_option,
+    count,
     fail,
     json_option,
     print_json,
@@ -19,7 +20,10 @@ from leafcuttr.cli.client import (
 
 @click.group()
 def command() -> None:
-    """List, create, describe and delete topics."""
+    """List, create, describe and delete topics.
+
+    Exit status: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
+    """
 
 
 @command.command("list")
@@ -28,7 +32,13 @@ def command() -> None:
 @json_option
 @click.option("--internal", is_flag=True, help="Show the broker's own topics too.")
 def list_topics(address: str, properties: tuple[str, ...], as_json: bool, internal: bool) -> None:
-    """Print the topics and how many partitions each has."""
+    """Print the topics and how many partitions each has.
+
+    \b
+    Examples:
+      leafcuttr topics list
+      leafcuttr topics list --json -b kafka.example.org:9092
+    """
     found = admin(address, properties).list_topics(timeout=TIMEOUT_S).topics
     rows = [
         (name, len(found[name].partitions)) for name in sorted(found) if internal or not name.startswith("__")
@@ -90,7 +100,13 @@ def create(
 @json_option
 @click.argument("topics", nargs=-1, required=True)
 def describe(address: str, properties: tuple[str, ...], as_json: bool, topics: tuple[str, ...]) -> None:
-    """Print the partitions of topics, their offsets, and the settings that differ from the broker's."""
+    """Print the partitions of topics, their offsets, and the settings that differ from the broker's.
+
+    \b
+    Examples:
+      leafcuttr topics describe orders
+      leafcuttr topics describe orders logs --json
+    """
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType
 
@@ -110,7 +126,7 @@ def describe(address: str, properties: tuple[str, ...], as_json: bool, topics: t
             }
             for resource, future in client.describe_configs(resources).items()
         }
-    except KafkaException as error:
+    except (KafkaException, TimeoutError) as error:
         fail(error, address)
     if as_json:
         print_json(
@@ -134,7 +150,8 @@ def describe(address: str, properties: tuple[str, ...], as_json: bool, topics: t
     for topic in topics:
         settings = ", ".join(f"{name}={value}" for name, value in sorted(described[topic].items()))
         click.echo(
-            f"{topic}: {len(known[topic].partitions)} partitions" + (f", {settings}" if settings else "")
+            f"{topic}: {count(len(known[topic].partitions), 'partition')}"
+            + (f", {settings}" if settings else "")
         )
         print_table(
             ("PARTITION", "FIRST OFFSET", "NEXT OFFSET"),
@@ -152,7 +169,12 @@ def _offsets(client: Any, parts: list[Any], spec: Any) -> list[tuple[tuple[str, 
 @property_option
 @click.argument("topics", nargs=-1, required=True)
 def delete(address: str, properties: tuple[str, ...], topics: tuple[str, ...]) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records.
+
+    \b
+    Examples:
+      leafcuttr topics delete orders logs
+    """
     client = admin(address, properties)
     wait_all(
         client.delete_topics(list(topics), request_timeout=TIMEOUT_S), address, lambda name: f"deleted {name}"

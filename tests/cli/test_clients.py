@@ -1,0 +1,205 @@
+"""`topics`, `produce`, `consume` and `groups` against a real broker: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.broker_process import clean_environ
+from support.waiting import free_port
+
+Run = Callable[..., Any]
+
+
+def test_topics_from_creation_to_deletion(run: Run, topic: str) -> None:
+    created = run("topics", "create", topic, "-p", "3", "-c", "retention.ms=3600000")
+    assert (created.status, created.out) == (0, f"created {topic}\n")
+    assert {"topic": topic, "partitions": 3} in run("topics", "list", "--json").json
+    assert f"{topic}  " in run("topics", "list").out
+    described = run("topics", "describe", topic, "--json").json
+    parts = [{"partition": n, "first_offset": 0, "next_offset": 0} for n in range(3)]
+    assert described == [{"topic": topic, "config": {"retention.ms": "3600000"}, "partitions": parts}]
+    assert f"{topic}: 3 partitions, retention.ms=3600000" in run("topics", "describe", topic).out
+    deleted = run("topics", "delete", topic)
+    assert (deleted.status, deleted.out) == (0, f"deleted {topic}\n")
+    assert topic not in run("topics", "list").out
+
+
+def test_topics_that_exist_or_do_not(run: Run, topic: str) -> None:
+    assert run("topics", "create", topic).status == 0
+    again = run("topics", "create", topic)
+    assert again.status == 1
+    assert "already exists" in again.err
+    assert run("topics", "create", topic, "--if-not-exists").status == 0
+    missing = run("topics", "describe", "no-such-topic")
+    assert (missing.status, missing.err) == (1, "leafcuttr: there is no topic no-such-topic\n")
+    both = run("topics", "delete", topic, "no-such-topic")
+    assert both.status == 1
+    assert both.out == f"deleted {topic}\n"
+    assert "no-such-topic" in both.err
+
+
+def test_a_refused_setting_says_why(run: Run, topic: str) -> None:
+    refused = run("topics", "create", topic, "-c", "retention.ms=soon")
+    assert refused.status == 1
+    assert "retention.ms" in refused.err
+
+
+def test_internal_topics_are_shown_when_asked(run: Run, topic: str) -> None:
+    run("produce", topic, stdin=b"x\n")
+    run("consume", topic, "-g", f"group-{topic}")
+    assert "__consumer_offsets" not in run("topics", "list").out
+    assert "__consumer_offsets" in run("topics", "list", "--internal").out
+
+
+def test_lines_go_in_and_come_out(run: Run, topic: str) -> None:
+    sent = run("produce", topic, "-p", "0", stdin=b"one\ntwo\n\nfour")
+    assert (sent.status, sent.out, sent.err) == (0, "", "4 records acknowledged\n")
+    read = run("consume", topic)
+    assert (read.status, read.out) == (0, "one\ntwo\n\nfour\n")
+    assert run("consume", topic, "--from", "2", "-p", "0").out == "\nfour\n"
+    assert run("consume", topic, "--max", "1").out == "one\n"
+    assert run("consume", topic, "--from", "latest").out == ""
+
+
+def test_keys_headers_and_compression(run: Run, topic: str) -> None:
+    words = ("-p", "0", "-K", ":", "-H", "source=test", "-z", "zstd", "-q")
+    sent = run("produce", topic, *words, stdin=b"alice:42:7\nbob:\n")
+    assert (sent.status, sent.err) == (0, "")
+    assert run("consume", topic, "-k").out == "alice\t42:7\nbob\t\n"
+    first, second = run("consume", topic, "--json").out.splitlines()
+    record = json.loads(first)
+    assert record.pop("timestamp") > 0
+    assert record == {
+        "topic": topic,
+        "partition": 0,
+        "offset": 0,
+        "key": "alice",
+        "value": "42:7",
+        "headers": {"source": "test"},
+    }
+    assert json.loads(second)["value"] == ""
+
+
+def test_bytes_that_are_no_text(run: Run, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
+    assert run("produce", topic, str(tmp_path / "bytes")).status == 0
+    assert '"value_base64": "//4="' in run("consume", topic, "--json").out
+
+
+def test_a_line_without_the_separator(run: Run, topic: str) -> None:
+    sent = run("produce", topic, "-K", ":", stdin=b"a:1\nb\n")
+    assert sent.status == 2
+    assert "line 2 has no ':'" in sent.err
+    assert run("consume", topic).out == "1\n"
+
+
+def test_a_record_that_is_too_large(run: Run, topic: str) -> None:
+    assert run("topics", "create", topic, "-c", "max.message.bytes=100").status == 0
+    sent = run("produce", topic, stdin=b"x" * 1000)
+    assert sent.status == 1
+    assert "MSG_SIZE_TOO_LARGE" in sent.err
+
+
+def test_consuming_what_is_not_there(run: Run, topic: str) -> None:
+    read = run("consume", topic)
+    assert (read.status, read.err) == (1, f"leafcuttr: there is no topic {topic}\n")
+    run("topics", "create", topic, "-p", "1")
+    read = run("consume", topic, "-p", "5")
+    assert (read.status, read.err) == (1, f"leafcuttr: {topic} has no partition 5\n")
+    assert run("consume", topic, "--from", "yesterday").status == 2
+    assert run("consume", topic, "-g", "g", "--from", "3").status == 2
+
+
+def test_a_reader_that_goes_away(run: Run, topic: str, address: str) -> None:
+    run("produce", topic, stdin=b"line\n" * 50_000)
+    command = [sys.executable, "-m", "leafcuttr", "consume", topic, "-b", address]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=clean_environ(), **pipes) as reader:  # type: ignore[call-overload]
+        assert reader.stdout.readline() == b"line\n"
+        reader.stdout.close()
+        assert reader.wait(30) == 1
+        assert b"Traceback" not in reader.stderr.read()
+
+
+def test_a_group_goes_on_where_it_was(run: Run, topic: str) -> None:
+    group = f"group-{topic}"
+    run("produce", topic, "-p", "0", stdin=b"one\ntwo\nthree\n")
+    assert run("consume", topic, "-g", group, "-n", "2").out == "one\ntwo\n"
+    described = run("groups", "describe", group, "--json").json
+    assert (described["group"], described["state"], described["members"]) == (group, "empty", [])
+    assert {
+        "topic": topic,
+        "partition": 0,
+        "committed": 2,
+        "end": 3,
+        "lag": 1,
+        "member": None,
+    } in described["offsets"]
+    assert run("consume", topic, "-g", group).out == "three\n"
+    assert {"group": group, "state": "empty"} in run("groups", "list", "--json").json
+    assert f"{group}: empty, 0 members" in run("groups", "describe", group).out
+
+
+def test_a_member_is_shown(run: Run, topic: str, address: str) -> None:
+    from confluent_kafka import Consumer
+
+    from support.waiting import until
+
+    run("produce", topic, stdin=b"x\n")
+    consumer: Any = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": f"group-{topic}",
+            "client.id": "probe",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    until(lambda: consumer.poll(0.1), "a record")
+    described = run("groups", "describe", f"group-{topic}", "--json").json
+    assert described["state"] == "stable"
+    assert [member["client"] for member in described["members"]] == ["probe"]
+    assert {row["member"] for row in described["offsets"]} == {"probe"}
+    consumer.close()
+
+
+def test_a_group_that_is_not_there(run: Run) -> None:
+    described = run("groups", "describe", "nobody")
+    assert (described.status, described.err) == (1, "leafcuttr: there is no group nobody\n")
+
+
+def test_offsets_of_a_deleted_topic_do_not_hide_the_group(run: Run, topic: str) -> None:
+    run("produce", topic, stdin=b"x\n")
+    run("consume", topic, "-g", f"group-{topic}")
+    run("topics", "delete", topic)
+    assert run("groups", "describe", f"group-{topic}").status in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "list"),
+        ("groups", "list"),
+        ("consume", "t"),
+        ("produce", "t", "-X", "message.timeout.ms=500"),
+    ],
+)
+def test_no_broker_answers(run: Run, words: tuple[str, ...]) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    failed = run(*words, "-X", "socket.connection.setup.timeout.ms=1000", at=nowhere, stdin=b"x\n")
+    assert failed.status == 1
+    assert failed.err == f"leafcuttr: no broker answers at {nowhere}\n"
+
+
+def test_a_property_without_a_value(run: Run) -> None:
+    assert run("topics", "list", "-X", "debug").status == 2
+    wrong = run("topics", "list", "-X", "no.such.property=1")
+    assert wrong.status == 2
+    assert "no.such.property" in wrong.err
