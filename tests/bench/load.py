@@ -22,7 +22,9 @@ def kperf(*words: str) -> dict[str, float]:
     if not BUILD.exists():
         BUILD.parent.mkdir(exist_ok=True)
         subprocess.run(["sh", str(HERE / "build_kperf.sh"), str(BUILD), sys.executable], check=True)
-    done = subprocess.run([str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"kperf {' '.join(words)}: {done.stdout}")
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

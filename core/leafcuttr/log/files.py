@@ -151,6 +151,15 @@ class FileRegion:
             return error.errno == errno.EOPNOTSUPP
         return True
 
+    def read_cached(self) -> bytearray | None:
+        """The bytes themselves if they are in the page cache, else None. Never waits for the disk."""
+        data = bytearray(self.length)
+        try:
+            got = os.preadv(self.file.fd, [data], self.position, os.RWF_NOWAIT)
+        except OSError:
+            return None
+        return data if got == self.length else None
+
     def warm(self) -> None:
         """Read the region into the page cache. Blocks: call it in a worker thread."""
         buffer = bytearray(min(WARM_STEP, max(self.length, 1)))
