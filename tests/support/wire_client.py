@@ -66,13 +66,17 @@ class WireClient:
         self, topic: str, batch: bytes | bytearray, *, partition: int = 0, acks: int = -1, version: int = 11
     ) -> PartitionProduceResponse:
         """Produce one record set to one partition and return its answer."""
-        data = PartitionProduceData(index=partition, records=memoryview(batch))
-        request = ProduceRequest(
-            acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        answer = (
+            self.ask(produce_request(topic, batch, partition, acks), version)
+            .responses[0]
+            .partition_responses[0]
         )
-        answer = self.ask(request, version).responses[0].partition_responses[0]
         assert isinstance(answer, PartitionProduceResponse)
         return answer
+
+    def send_produce(self, topic: str, batch: bytes | bytearray, *, partition: int = 0) -> None:
+        """As `produce`, but does not wait for the answer."""
+        self.send(produce_request(topic, batch, partition, -1), 11)
 
     def fetch(
         self, topic: str, offset: int, *, partition: int = 0, max_bytes: int = 1 << 24, version: int = 11
@@ -102,3 +106,10 @@ class WireClient:
                 raise ConnectionResetError("the broker closed the connection")
             got += chunk
         return bytes(got)
+
+
+def produce_request(topic: str, batch: bytes | bytearray, partition: int, acks: int) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=memoryview(batch))
+    return ProduceRequest(
+        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )

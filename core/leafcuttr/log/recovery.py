@@ -297,7 +297,7 @@ class _Restore:
             if segment.base_offset in fresh and segment.base_offset != offset:
                 self._remove([segment, *todo], f"no record before it from offset {offset} on", synced, offset)
                 break
-            if self._make_indexes(segment):
+            if self._make_indexes(segment) or not segment.index_fits(position):
                 position, offset = 0, segment.base_offset
             rebuilt = segment.rebuild_indexes(
                 interval, from_position=position, next_offset=offset, observe=producers.replay

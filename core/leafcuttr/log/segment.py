@@ -252,8 +252,30 @@ class Segment:
         self.size = position
         self._drop_index_entries(position)
 
+    def index_fits(self, position: int) -> bool:
+        """Whether the last index entry before `position`, where a batch begins, is one of this file. Raises OSError."""
+        if not position:
+            return True
+        last = self.index.search(1, position - 1)[1]
+        if last is None:
+            return True
+        relative, at = last
+        if not 0 <= at < position:
+            return False
+        try:
+            for _, header in headers(self.open_file(), at, position):
+                return bool(header.last_offset - self.base_offset == relative)
+        except DamagedSegmentError:
+            pass
+        return False
+
     def _drop_index_entries(self, position: int) -> None:
         index, times = self.index, self.time_index
+        if not position:
+            index.truncate(0)
+            times.truncate(0)
+            self._since_index = 0
+            return
         kept, last = index.search(1, position - 1)
         index.truncate(kept)
         times.truncate(times.search(1, int(last[0]))[0] if last is not None else 0)
