@@ -1,0 +1,28 @@
+"""The pages of the reference equal the code. (Settings: tests/config/test_reference.py.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leafcuttr.cli import reference as commands
+from leafcuttr.wire import reference as api_keys
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_command_line() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert text == commands.page(), "run: python -m leafcuttr.cli.reference > docs/reference/cli.md"
+
+
+def test_api_keys() -> None:
+    text = (DOCS / "reference" / "api-keys.md").read_text(encoding="utf-8")
+    assert text == api_keys.api_keys_page(), (
+        "run: python -m leafcuttr.wire.reference > docs/reference/api-keys.md"
+    )
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [page.relative_to(DOCS) for page in DOCS.rglob("*.md") if page.parent.name != "changes"]
+    assert [str(page) for page in pages if f": {page}\n" not in navigation] == []
