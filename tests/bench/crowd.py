@@ -3,13 +3,17 @@
 
   crowd.py HOST:PORT [--connections 1000] [--consumers 200] [--groups 20] [--seconds 20]
 
-Producers are raw sockets (the acknowledgement is timed), consumers are aiokafka's. One JSON line.
+Producers are raw sockets (the acknowledgement is timed), consumers are aiokafka's, in a process of their own so that
+their work is not in the producers' times. One JSON line.
 """
 
 import argparse
 import asyncio
 import json
+import logging
 import struct
+import subprocess
+import sys
 import time
 
 from aiokafka import AIOKafkaConsumer
@@ -17,6 +21,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rawclient import batch
 
 TOPIC, PARTITIONS = "crowd", 20
+SETTLE_S = 12  # for the groups to come to rest
 
 
 def request(topic: str, partition: int) -> bytes:
@@ -68,26 +73,48 @@ async def consumer(address: str, group: int, until: float, counts: list[int], er
         await client.stop()
 
 
-async def run(options: argparse.Namespace) -> dict[str, object]:
+async def consumers(options: argparse.Namespace) -> list[int]:
+    """How many records each group has read when standard input has closed and nothing has come for a while."""
+    counts = [0] * options.groups
+    errors: list[str] = []
+    until = time.monotonic() + options.seconds + SETTLE_S + 5
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(options.consumers):
+            tasks.create_task(consumer(options.address, number % options.groups, until, counts, errors))
+    if errors:
+        raise RuntimeError(errors[0])
+    return counts
+
+
+async def producers(options: argparse.Namespace) -> tuple[list[float], list[str]]:
     host, _, port = options.address.rpartition(":")
-    admin = AIOKafkaAdminClient(bootstrap_servers=options.address)
+    delays: list[float] = []
+    errors: list[str] = []
+    until = time.monotonic() + options.seconds
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(options.connections):
+            tasks.create_task(producer(host, int(port), number, until, delays, errors))
+    return sorted(delays), errors
+
+
+async def create_topic(address: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     await admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])
     await admin.close()
-    delays: list[float] = []
-    errors: list[str] = []
-    counts = [0] * options.groups
-    until = time.monotonic() + options.seconds + 10
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(options.consumers):
-            tasks.create_task(consumer(options.address, number % options.groups, until + 5, counts, errors))
-        await asyncio.sleep(10)
-        for number in range(options.connections):
-            tasks.create_task(producer(host, int(port), number, until, delays, errors))
-    delays.sort()
+
+
+def run(options: argparse.Namespace) -> dict[str, object]:
+    asyncio.run(create_topic(options.address))
+    command = [sys.executable, __file__, *sys.argv[1:], "--role", "consumers"]
+    readers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    time.sleep(SETTLE_S)
+    delays, errors = asyncio.run(producers(options))
+    out, _ = readers.communicate()
+    counts = json.loads(out) if readers.returncode == 0 else []
     return {
         "acked": len(delays),
-        "errors": len(errors),
+        "errors": len(errors) + (readers.returncode != 0),
         "first_error": errors[0] if errors else "",
         "p50_ms": 1000 * delays[len(delays) // 2],
         "p99_ms": 1000 * delays[len(delays) * 99 // 100],
@@ -97,13 +124,16 @@ async def run(options: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("address")
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--consumers", type=int, default=200)
     parser.add_argument("--groups", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20)
-    print(json.dumps(asyncio.run(run(parser.parse_args()))))
+    parser.add_argument("--role", choices=["all", "consumers"], default="all", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    print(json.dumps(run(options) if options.role == "all" else asyncio.run(consumers(options))))
 
 
 if __name__ == "__main__":
