@@ -28,13 +28,17 @@ from rawclient import seconds_to_first_ack
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement. `fresh` cases start the broker themselves; the others find it running and warm."""
+    """One measurement. `fresh` cases start the broker themselves; the others find it running and warm.
+
+    `ours_only`: 10,000 partitions need more descriptors than Kafka is given here.
+    """
 
     name: str
     what: str
     measure: Callable[[Peer, int], Figures]
     runs: int | None = None
     fresh: bool = False
+    ours_only: bool = False
 
 
 CASES = (
@@ -59,6 +63,7 @@ CASES = (
         "clean stop and start, 10,000 partitions",
         lambda p, run: load.many_partitions(p, 10000),
         runs=1,
+        ours_only=True,
     ),
 )
 
@@ -68,7 +73,7 @@ def measure(peers: list[Peer], cases: list[Case], runs: int) -> dict[str, dict[s
     results: dict[str, dict[str, list[Figures]]] = {}
     for case in cases:
         for run in range(case.runs or runs):
-            for peer in peers:
+            for peer in peers[:1] if case.ours_only else peers:
                 if not peer.pid and not case.fresh:
                     ready(peer)
                 began = time.monotonic()
