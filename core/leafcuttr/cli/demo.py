@@ -38,13 +38,15 @@ def command(records: int, keep: bool, as_json: bool) -> None:
     Examples:
       leafcuttr demo
       leafcuttr demo --keep
+
+    Exit status: 0 only if every byte that came back is the one that was sent, else 1; 2 wrong usage.
     """
     say = (lambda _: None) if as_json else click.echo
     with tempfile.TemporaryDirectory(prefix="leafcuttr-demo-") as folder, _broker(Path(folder)) as broker:
         say(f"broker     started, process {broker.pid}, {broker.address}, data in {folder}")
         figures = _run(broker, records, say)
         if as_json:
-            click.echo(json.dumps(figures))
+            click.echo(json.dumps(figures | ({"address": broker.address} if keep else {})))
         else:
             click.echo(_summary(figures))
             click.echo(_how_to_go_on(broker.address if keep else "localhost:9092", keep))
@@ -214,6 +216,10 @@ def _how_to_go_on(address: str, keep: bool) -> str:
 
 
 def _wait(broker: _Broker) -> None:
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, ended)
     click.echo(f"serving on {broker.address} until Ctrl-C")
     with contextlib.suppress(KeyboardInterrupt):
         broker.process.wait()

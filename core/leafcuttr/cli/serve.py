@@ -60,6 +60,9 @@ def command(
       leafcuttr serve
       leafcuttr serve -c server.properties -o log.retention.hours=24
       leafcuttr serve -o listeners=PLAINTEXT://0.0.0.0:9092 -o advertised.listeners=PLAINTEXT://edge1:9092
+
+    Exit status: 0 after a clean stop, 1 when it cannot start (busy port, directory in use or unreadable), 2 for a bad
+    setting or wrong usage.
     """
     from leafcuttr.config.load import load_settings
     from leafcuttr.errors import ConfigError, StartError
