@@ -174,7 +174,7 @@ def test_nothing_acknowledged_is_lost(
         run.verify()
     finally:
         for worker in workers:
-            worker.stop()
+            worker.abandon()
         if broker is not None and broker.alive():
             broker.process.kill()
             broker.process.wait()

@@ -24,6 +24,7 @@ class Worker(ABC):
     def __init__(self, name: str) -> None:
         self.failure: str | None = None
         self._over = threading.Event()
+        self._abandoned = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -36,6 +37,11 @@ class Worker(ABC):
         if self._thread.is_alive():
             self.failure = self.failure or f"{self._thread.name} does not end"
 
+    def abandon(self) -> None:
+        """Ask it to end without finishing, and do not wait: the run has failed, or is over."""
+        self._abandoned = True
+        self._over.set()
+
     def pause(self, seconds: float) -> None:
         self._over.wait(seconds)
 
@@ -47,7 +53,8 @@ class Worker(ABC):
         try:
             while not self.over:
                 self.step()
-            self.finish()
+            if not self._abandoned:
+                self.finish()
         except Exception as error:
             self.failure = f"{self._thread.name}: {error!r}"
 

@@ -200,9 +200,13 @@ def test_text_files_that_do_not_parse(data: Path, name: str) -> None:
 def test_topics_of_the_metadata_and_folders(data: Path) -> None:
     topic_id = read_topic_id(data / "segments-0" / "partition.metadata")
     assert topic_id is not None
-    topics = {"segments": KnownTopic(topic_id, 2, False), "java-none": KnownTopic(bytes(16), 1, False)}
+    topics = {"segments": KnownTopic(topic_id, 3, False), "java-none": KnownTopic(bytes(16), 1, False)}
+    write_offsets(data / "recovery-point-offset-checkpoint", {TopicPartition("segments", 1): 5})
     found = problems(data, topics=topics)
     assert "segments-1: the metadata has it, the folder is missing" in found
+    assert not any(text.startswith("segments-2") for text in found), (
+        "it was never synced: the next start makes it"
+    )
     assert any(text.startswith("java-none-0/partition.metadata: topic id ") for text in found)
     assert (
         sum("the metadata does not know it" in text for text in notes(verify_directory(data, topics=topics)))

@@ -203,9 +203,14 @@ class _Verification:
             return
         for name, topic in self.topics.items():
             for partition in range(topic.partitions):
-                if TopicPartition(name, partition) not in folders:
-                    self.problem(
-                        self.directory / f"{name}-{partition}", "the metadata has it, the folder is missing"
+                key = TopicPartition(name, partition)
+                if key in folders:
+                    continue
+                if self._had_records(key, topic):
+                    self.problem(self.directory / str(key), "the metadata has it, the folder is missing")
+                else:
+                    self.note(
+                        self.directory / str(key), "is empty and has no folder yet; the next start makes it"
                     )
         for key, folder in folders.items():
             known = self.topics.get(key.topic)
@@ -213,6 +218,12 @@ class _Verification:
                 self.note(
                     folder, "the metadata does not know it; `leafcuttr repair --adopt` takes a folder in"
                 )
+
+    def _had_records(self, key: TopicPartition, topic: KnownTopic) -> bool:
+        state = None if self.state is None else self.state.partitions.get(key)
+        if state is not None and state.topic_id == topic.id and state.log_end_offset:
+            return True
+        return bool(self.recovery_points.get(key))
 
     # One partition
 
