@@ -45,7 +45,9 @@ def make_log(
 ) -> Log:
     """An empty log in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Log.create(TP, folder, config(**overrides), pool=pool or FilePool(), clock=clock or HandClock())
+    return Log.create(
+        TP, folder, config(**overrides), pool=FilePool() if pool is None else pool, clock=clock or HandClock()
+    )
 
 
 def batch(

@@ -85,9 +85,9 @@ def commit(log: "Log") -> None:
             segment = log.segments[-1]
             if group.rolls:
                 segment = _roll_here(log, segment, group.base_offset)
-            write_all(segment.open_file().fd, group.views, segment.size, group.size)
-            if must_sync(log, group):
-                os.fdatasync(segment.open_file().fd)
+            file = segment.open_file()  # held: another thread may make the pool let go of it meanwhile
+            _write(file.fd, group.views, segment.size, group.size, must_sync(log, group))
+            del file
             reach("append.written")
             _publish(log, segment, group)
         PRESSURE.wrote(monotonic() - began)
@@ -189,7 +189,11 @@ def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
     log.forget_staged()
     segment = log.segments[-1]
     try:
-        os.ftruncate(segment.open_file().fd, segment.size)
+        file = segment.file
+        if file is not None:
+            os.ftruncate(file.fd, segment.size)
+        else:
+            os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with
         discard(log, log.log_end_offset)
     except OSError as undo_error:
         log.offline = f"{reason}; and what was written of it could not be undone: {undo_error.strerror}"

@@ -1,8 +1,9 @@
 """Open files: a bounded set of descriptors, and regions of files on their way to a socket.
 
-A descriptor lives as long as somebody holds its `OpenFile`: the owner (a segment, an index) and every region being
-sent. The pool bounds how many owners hold one; an evicted descriptor closes when its last region goes. That is
-CPython's reference counting and nothing else, so there is no release to forget.
+A descriptor lives as long as somebody holds its `OpenFile`: the owner (a segment, an index), every region being
+sent, and whoever uses it for a system call: the number alone may be closed, and be another file's, when another
+thread opens one before the call is made. The pool bounds how many owners hold one; an evicted descriptor closes when
+its last region goes. That is CPython's reference counting and nothing else, so there is no release to forget.
 
 What is in the files is not known here.
 """
@@ -95,6 +96,9 @@ class FilePool:
             return file
         file = OpenFile(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), owner)
         with self._lock:
+            first = owner.file
+            if first is not None and not create:
+                return first  # another thread has been faster
             self._files[id(file)] = file
             owner.file = file
             while len(self._files) > max(self.limit, 1):
@@ -109,7 +113,8 @@ class FilePool:
                 file.used = False
                 self._files[key] = file
             else:
-                file.owner.file = None
+                if file.owner.file is file:
+                    file.owner.file = None
                 return
 
     def close(self, owner: FileOwner) -> None:

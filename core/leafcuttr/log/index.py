@@ -13,6 +13,7 @@ recovery rebuilds what is missing.
 
 import os
 import struct
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from leafcuttr.log.files import FilePool, OpenFile
@@ -123,14 +124,16 @@ class SparseIndex:
         """Keep the first `count` entries. Raises OSError."""
         on_disk, pending = self._entries_known()
         if count < on_disk:
-            os.ftruncate(self._pool.open(self, self.path).fd, count * self.ENTRY.size)
+            file = self._pool.open(self, self.path)
+            os.ftruncate(file.fd, count * self.ENTRY.size)
             self._known = count, bytearray()
         else:
             self._known = on_disk, pending[: (count - on_disk) * self.ENTRY.size]
 
     def sync(self) -> None:
         """Force the file to disk. Blocks: worker thread."""
-        os.fdatasync(self._pool.open(self, self.path).fd)
+        file = self._pool.open(self, self.path)
+        os.fdatasync(file.fd)
 
     def close(self) -> None:
         self._pool.close(self)
@@ -164,9 +167,15 @@ class TimeIndex(SparseIndex):
 
     def maybe_append(self, timestamp: int, relative_offset: int) -> None:
         """Append if both columns stay ascending and the timestamp grows; otherwise the entry adds nothing."""
+        self.append_rising(((timestamp, relative_offset),))
+
+    def append_rising(self, entries: Iterable[tuple[int, int]]) -> None:
+        """`maybe_append` for several. Raises OSError if the last entry cannot be read; then none is appended."""
         last = self.last()
-        if timestamp >= 0 and (last is None or (timestamp > last[0] and relative_offset >= last[1])):
-            self._append(timestamp, relative_offset)
+        for timestamp, relative_offset in entries:
+            if timestamp >= 0 and (last is None or (timestamp > last[0] and relative_offset >= last[1])):
+                self._append(timestamp, relative_offset)
+                last = timestamp, relative_offset
 
     def offset_before(self, timestamp: int, *, may_block: bool = True) -> int:
         """Relative offset at or before the first batch that can hold a record of `timestamp` or later."""

@@ -40,7 +40,7 @@ from leafcuttr.log.retention import (
     delete_records_before,
     delete_scheduled_files,
 )
-from leafcuttr.log.roll import jitter_ms, new_segment, take_over
+from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
 from leafcuttr.log.rules import append_rules
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
@@ -348,7 +348,13 @@ class Log:
             raise RuntimeError(f"{self.topic_partition}: cannot roll while batches are staged")
         active = self.segments[-1]
         if active.size:
-            take_over(self, new_segment(self, active, self.log_end_offset))
+            try:
+                fresh = new_segment(self, active, self.log_end_offset)
+            except OSError:
+                # The active segment goes on growing: a file that begins inside it would end the next recovery.
+                discard(self, self.log_end_offset)
+                raise
+            take_over(self, fresh)
             self.tail = None
 
     def segment_sizes(self) -> Sequence[tuple[int, int, int]]:

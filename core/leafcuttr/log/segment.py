@@ -88,13 +88,17 @@ class Segment:
     ) -> "Segment":
         """Make the empty files, which must not exist (callable in a worker). Raises OSError."""
         segment = cls(directory, base_offset, pool=pool, size=0, created_ms=created_ms)
-        file = pool.open(segment, segment.path(".log"), create=True)
-        if preallocate:
-            os.posix_fallocate(file.fd, 0, preallocate)
-            segment._unsealed = True
-        segment._first_timestamp = -1
-        segment.index.create()
-        segment.time_index.create()
+        try:
+            file = pool.open(segment, segment.path(".log"), create=True)
+            if preallocate:
+                os.posix_fallocate(file.fd, 0, preallocate)
+                segment._unsealed = True
+            segment._first_timestamp = -1
+            segment.index.create()
+            segment.time_index.create()
+        except OSError:
+            segment.close()  # else the pool would keep the space of the removed files
+            raise
         return segment
 
     @classmethod
@@ -148,21 +152,40 @@ class Segment:
         return self._first_timestamp
 
     def extend(self, batches: Iterable[Appended], index_interval: int) -> None:
-        """Publish batches that have been written behind `size`: indexes, timestamps, and `size` itself."""
+        """Publish batches that have been written behind `size`: indexes, timestamps, and `size` itself.
+        Raises OSError if the end of the time index has to be read and cannot be; then nothing has changed."""
         position, since, base = self.size, self._since_index, self.base_offset
+        largest, largest_offset, first = (
+            self.largest_timestamp,
+            self.largest_timestamp_offset,
+            self._first_timestamp,
+        )
+        entries: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
         for size, last_offset, max_timestamp in batches:
-            if max_timestamp > self.largest_timestamp:
-                self.largest_timestamp = max_timestamp
-                self.largest_timestamp_offset = last_offset
+            if max_timestamp > largest:
+                largest, largest_offset = max_timestamp, last_offset
             if not position:
-                self._first_timestamp = max_timestamp
+                first = max_timestamp
             if since > index_interval:
-                self.index.append(last_offset - base, position)
-                if self.largest_timestamp_offset >= 0:
-                    self.time_index.maybe_append(self.largest_timestamp, self.largest_timestamp_offset - base)
+                entries.append((last_offset - base, position))
+                if largest_offset >= 0:
+                    times.append((largest, largest_offset - base))
                 since = 0
             position += size
             since += size
+        if entries:
+            # What needs the disk comes first: if it fails, nothing has changed, and the write can be undone.
+            index, time_index = self.index, self.time_index
+            len(index)
+            time_index.append_rising(times)
+            for relative_offset, at in entries:
+                index.append(relative_offset, at)
+        self.largest_timestamp, self.largest_timestamp_offset, self._first_timestamp = (
+            largest,
+            largest_offset,
+            first,
+        )
         self.size, self._since_index = position, since
         self._unsealed = True
 
@@ -218,7 +241,8 @@ class Segment:
         what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
         have at least. Raises OSError.
         """
-        end, self.size = os.fstat(self.open_file().fd).st_size, from_position
+        file = self.open_file()
+        end, self.size = os.fstat(file.fd).st_size, from_position
         self._drop_index_entries(from_position)
         if from_position == 0:
             self.largest_timestamp = self.largest_timestamp_offset = -1
@@ -248,7 +272,8 @@ class Segment:
 
     def truncate(self, position: int) -> None:
         """Cut the file, and what the indexes say, at a batch boundary. Raises OSError."""
-        os.ftruncate(self.open_file().fd, position)
+        file = self.open_file()
+        os.ftruncate(file.fd, position)
         self.size = position
         self._drop_index_entries(position)
 
@@ -304,10 +329,10 @@ class Segment:
 
     def sync(self) -> None:
         """Force log and indexes to disk. Blocks: call it in a worker thread. Raises OSError."""
-        os.fdatasync(self.open_file().fd)
-        for index in (self._index, self._time_index):
-            if index is not None:
-                index.sync()
+        file = self.open_file()
+        os.fdatasync(file.fd)
+        for index in (self.index, self.time_index):
+            index.sync()
 
     def close(self) -> None:
         """Let go of the files."""
