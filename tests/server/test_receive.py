@@ -30,9 +30,7 @@ def feed(buffer: ReceiveBuffer, data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @given(
-    st.lists(
-        st.one_of(st.binary(max_size=300), st.integers(3000, 20000).map(bytes)), max_size=20
-    ),
+    st.lists(st.one_of(st.binary(max_size=300), st.integers(3000, 20000).map(bytes)), max_size=20),
     st.lists(st.integers(1, 9000), min_size=1, max_size=10),
 )
 def test_frames_come_out_as_they_went_in(bodies: list[bytes], cuts: list[int]) -> None:

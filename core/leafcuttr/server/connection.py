@@ -23,7 +23,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.reactor import Reactor
-from leafcuttr.server.receive import ReceiveBuffer
+from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
 from leafcuttr.server.routes import REFUSED, Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -77,6 +77,7 @@ class Connection:
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
         self._ended = False
+        self._stopping = False
         self._resting = False
         self._yield_at = 0.0
         self.turns = 0
@@ -94,7 +95,7 @@ class Connection:
         """Serve until the peer closes, misbehaves or the server stops. Raises nothing but Cancelled."""
         with self._scope:
             try:
-                while not self._ended:
+                while not (self._ended or self._stopping):
                     self._rest()
                     await self._handed_over.wait()
                     await self._work()
@@ -108,9 +109,10 @@ class Connection:
 
     def stop(self) -> None:
         """End the connection after the requests that have arrived."""
+        self._stopping = True
         if self._resting:
             self._reactor.serve(self)
-        self._finish()
+        self._handed_over.set()
 
     def end_if_abandoned(self) -> None:
         """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""
@@ -170,9 +172,13 @@ class Connection:
     def _more_to_do(self) -> bool:
         """One round of what the reactor does, alone; whether something waits again."""
         self._yield_at = perf_counter() + _TURN_S
-        self._stage()
-        produce.write_staged((self.produce_turn,))
-        more = self._answer()
+        try:
+            self._stage()
+            produce.write_staged((self.produce_turn,))
+            more = self._answer()
+        except Exception as error:
+            self.fail(error)
+            return True
         return more or self._errand is not None or self.produce_turn.waits
 
     async def _wait_for(self, errand: Awaitable[Any]) -> Any:
@@ -196,7 +202,7 @@ class Connection:
                 return
             buffer.received(count)
             size = buffer.frame_size()
-            if size > buffer.capacity and not self._memory.try_reserve(self, size):
+            if size > SMALL_FRAME and not self._memory.try_reserve(self, size):
                 self._errand = self._memory.reserve(self, size)
         except BlockingIOError:
             return
@@ -322,7 +328,7 @@ class Connection:
         self._outbox.add(*oldest.frame(context.correlation_id, api_versions.unsupported_version()))
 
     def _release_memory(self) -> None:
-        if self._memory.holds(self) and self.buffer.frame_size() <= self.buffer.capacity:
+        if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
             self._memory.release(self)
 
     def _end_of_stream(self) -> None:

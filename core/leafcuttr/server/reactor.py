@@ -38,6 +38,7 @@ class Served(Protocol):
 
     def answer(self) -> bool:
         """Answer what was written and handle what comes next up to a Produce; whether there is more to do here."""
+        ...
 
     def finish_round(self) -> None:
         """Send the answers, or hand the connection to its task."""

@@ -8,7 +8,8 @@ from typing import Final
 
 from leafcuttr.wire.errors import WireError
 
-_SMALLEST: Final = 4096
+SMALL_FRAME: Final = 4096
+"""What every connection has room for."""
 # Past this size a buffer grows only for a frame that needs it, not for the sake of fewer calls.
 _COMFORTABLE: Final = 1 << 22
 # So many times in a row a larger buffer may be of no use before it goes.
@@ -26,7 +27,7 @@ class ReceiveBuffer:
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
-        self._data = bytearray(_SMALLEST)
+        self._data = bytearray(SMALL_FRAME)
         self.view = memoryview(self._data)
         self._start = 0
         self._end = 0
@@ -93,8 +94,8 @@ class ReceiveBuffer:
 
     def shrink(self) -> None:
         """Give the memory of an idle connection back."""
-        if not self.pending and len(self._data) > _SMALLEST:
-            self._resize(_SMALLEST)
+        if not self.pending and len(self._data) > SMALL_FRAME:
+            self._resize(SMALL_FRAME)
 
     def _frame_size_at(self, start: int) -> int:
         if self._end - start < 4:

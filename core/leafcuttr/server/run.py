@@ -23,7 +23,7 @@ from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Clock
 
 # How long requests that are being handled may take once the broker stops; then their connections are cut.
-_GRACE_S: Final = 2.0
+_GRACE_S: Final = 1.5
 _RELEASE_S: Final = 0.05
 
 
@@ -73,6 +73,9 @@ async def _serve(
                 task_status.started(broker)
                 await stop.wait()
                 listening.cancel_scope.cancel()
+            for _, socks in bound:
+                for sock in socks:
+                    sock.close()
             await _finish(broker, connections)
             serving.cancel_scope.cancel()
         services.cancel_scope.cancel()
