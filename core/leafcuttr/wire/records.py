@@ -108,8 +108,8 @@ def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterato
     at = 0
     make = Record._make
     for index in range(count):
+        start = at
         try:
-            start = at
             length, at = _varint(data, at)
             end = at + length
             if length < 0 or end > total:
