@@ -1,7 +1,10 @@
 """The broker that real clients talk to: a `leafcuttr serve` process of its own, one for all of these tests.
 
 `LEAFCUTTR_CLIENTS_BOOTSTRAP=host:port` takes a broker that already runs, for example a real Kafka: every test here
-must pass with it too.
+that does not restart its broker must pass with it too.
+
+Each test says by `@pytest.mark.client(NAME)` whose client it runs; `--write-clients-page` writes from that and from
+the outcomes docs/reference/clients.md.
 """
 
 from __future__ import annotations
@@ -13,8 +16,21 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.broker_process import running_broker
+from support.clients_page import Page
 
 _NUMBERS = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-clients-page", action="store_true", help="write docs/reference/clients.md from this run"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "client(name): whose client a test of tests/clients runs")
+    if config.getoption("--write-clients-page", default=False):
+        config.pluginmanager.register(Page(config.rootpath / "docs/reference/clients.md"))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.client("aiokafka")
 Fresh = Callable[[str], str]
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 

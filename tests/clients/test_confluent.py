@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from support.waiting import until
+
+pytestmark = pytest.mark.client("confluent-kafka")
 Fresh = Callable[[str], str]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 SECONDS = 30.0
@@ -85,6 +88,53 @@ def test_round_trip(bootstrap: str, fresh: Fresh, codec: str, idempotent: bool) 
     reader.close()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_records_come_back_whole(bootstrap: str, fresh: Fresh, codec: str) -> None:
+    """Keys, values and headers that are missing, empty or anything; timestamps."""
+    from confluent_kafka import TIMESTAMP_CREATE_TIME, Producer
+
+    topic = fresh("topic")
+    make(bootstrap, topic, **{"retention.ms": "-1"})
+    sent: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, int]] = [
+        (None, b"value", None, 1_600_000_000_000),
+        (b"", b"", [], 1_600_000_000_001),
+        (b"key", None, [("h", None), ("h", b""), ("h", b"\0\xff")], 1_600_000_000_500),
+        (bytes(range(256)), b"\0" * 1000, [("\u00fc", b"1")], 1),
+        ("sch\u00f6n".encode(), "\u6f22\u5b57".encode(), None, 1_900_000_000_000),
+    ]
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 50})
+    for key, value, headers, timestamp in sent:
+        producer.produce(topic, value, key, partition=0, headers=headers, timestamp=timestamp)
+    assert producer.flush(SECONDS) == 0
+    reader = consumer(bootstrap, fresh("group"))
+    reader.subscribe([topic])
+    for one, (key, value, headers, timestamp) in zip(read(reader, len(sent)), sent, strict=True):
+        assert (one.key(), one.value(), one.headers()) == (key, value, headers or None)
+        assert one.timestamp() == (TIMESTAMP_CREATE_TIME, timestamp)
+    reader.close()
+
+
+@pytest.mark.long
+def test_seek_to_begin_and_end(bootstrap: str, fresh: Fresh) -> None:
+    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+
+    topic = fresh("topic")
+    make(bootstrap, topic)
+    send(bootstrap, topic, [b"%d" % at for at in range(10)])
+    reader = consumer(bootstrap, fresh("group"))
+    reader.assign([TopicPartition(topic, 0, 0)])
+    assert len(read(reader, 10)) == 10
+    for offset, expected in ((OFFSET_BEGINNING, 0), (7, 7)):
+        reader.seek(TopicPartition(topic, 0, offset))
+        assert read(reader, 1)[0].offset() == expected
+    reader.assign([TopicPartition(topic, 0, OFFSET_END)])
+    turn((reader,), lambda: reader.position([TopicPartition(topic, 0)])[0].offset == 10)
+    send(bootstrap, topic, [b"new"])
+    assert [(one.offset(), one.value()) for one in read(reader, 1)] == [(10, b"new")]
+    reader.close()
+
+
 def test_commit_and_resume(bootstrap: str, fresh: Fresh) -> None:
     topic, group = fresh("topic"), fresh("group")
     make(bootstrap, topic)
@@ -135,15 +185,18 @@ def test_static_member_returns_without_rebalance(bootstrap: str, fresh: Fresh) -
     more = {"group.instance.id": "one", "session.timeout.ms": 30_000}
     other = consumer(bootstrap, group, **{"group.instance.id": "two"})
     first = consumer(bootstrap, group, **more)
-    for reader in (first, other):
-        reader.subscribe([topic])
+    changes: list[str] = []
+    first.subscribe([topic])
+    other.subscribe([topic], on_revoke=lambda *_: changes.append("revoked"))
     turn((first, other), lambda: len(first.assignment()) == len(other.assignment()) == 2)
     kept = {one.partition for one in first.assignment()}
+    changes.clear()
     first.close()
     again = consumer(bootstrap, group, **more)
     again.subscribe([topic])
     turn((again, other), lambda: len(again.assignment()) == 2)
     assert {one.partition for one in again.assignment()} == kept
+    assert not changes
     again.close()
     other.close()
 
@@ -195,8 +248,13 @@ def test_admin(bootstrap: str, fresh: Fresh) -> None:
             [ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])]
         )
     )
+    (config,) = done(admin.describe_configs([resource]))
+    assert config["retention.ms"].value == "200000"
     done(admin.create_partitions([NewPartitions(topic, 4)]))
-    (told,) = done(admin.describe_topics(TopicCollection([topic])))
+    until(
+        lambda: len(done(admin.describe_topics(TopicCollection([topic])))[0].partitions) == 4,
+        "four partitions",
+    )
     send(bootstrap, topic, [b"a", b"b", b"c"])
     at = TopicPartition(topic, 0)
     done(admin.delete_records([TopicPartition(topic, 0, 2)]))
@@ -205,6 +263,8 @@ def test_admin(bootstrap: str, fresh: Fresh) -> None:
     assert (first.offset, last.offset) == (2, 3)
     assert admin.describe_cluster().result(SECONDS).nodes
     done(admin.delete_topics([topic]))
+    with pytest.raises(KafkaException):
+        done(admin.describe_topics(TopicCollection([topic])))
 
 
 @pytest.mark.long
@@ -234,23 +294,42 @@ def test_groups_by_admin(bootstrap: str, fresh: Fresh) -> None:
     (offsets,) = done(admin.list_consumer_group_offsets(asked))
     assert [one.offset for one in offsets.topic_partitions] == [2]
     done(admin.delete_consumer_groups([group]))
+    listed = admin.list_consumer_groups().result(SECONDS)
+    assert group not in [one.group_id for one in listed.valid]
 
 
 @pytest.mark.long
-def test_automatic_creation_and_large_messages(bootstrap: str, fresh: Fresh) -> None:
-    from confluent_kafka import KafkaError, Producer
-
+def test_automatic_creation_and_fetches_below_a_message(bootstrap: str, fresh: Fresh) -> None:
     topic = fresh("automatic")
     large = bytes(900_000)
     send(bootstrap, topic, [large, b"small", large])
     reader = consumer(
-        bootstrap, fresh("group"), **{"fetch.max.bytes": 1_000_000, "message.max.bytes": 1_000_000}
+        bootstrap,
+        fresh("group"),
+        **{"fetch.max.bytes": 500_000, "max.partition.fetch.bytes": 500_000, "message.max.bytes": 500_000},
     )
     reader.subscribe([topic])
     assert [len(one.value()) for one in read(reader, 3)] == [900_000, 5, 900_000]
     reader.close()
-    errors: list[Any] = []
+
+
+@pytest.mark.long
+def test_the_largest_message(bootstrap: str, fresh: Fresh) -> None:
+    """A batch of exactly max.message.bytes is taken and read with a consumer's defaults, one byte more is refused."""
+    from confluent_kafka import KafkaError, Producer
+
+    topic = fresh("topic")
+    make(bootstrap, topic)
+    limit, overhead = 1_048_588, 61 + 11  # the default; a batch's header and a record without key and headers
+    outcomes: list[Any] = []
     producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 5_000_000})
-    producer.produce(topic, bytes(2_000_000), on_delivery=lambda error, _: errors.append(error.code()))
-    producer.flush(SECONDS)
-    assert errors == [KafkaError.MSG_SIZE_TOO_LARGE]
+    for size in (limit - overhead, limit - overhead + 1, 2_000_000):
+        producer.produce(
+            topic, bytes(size), on_delivery=lambda error, _: outcomes.append(error.code() if error else None)
+        )
+        producer.flush(SECONDS)
+    assert outcomes == [None, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.MSG_SIZE_TOO_LARGE]
+    reader = consumer(bootstrap, fresh("group"))
+    reader.subscribe([topic])
+    assert len(read(reader, 1)[0].value()) == limit - overhead
+    reader.close()

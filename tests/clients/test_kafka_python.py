@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.client("kafka-python")
 Fresh = Callable[[str], str]
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 

@@ -1,0 +1,107 @@
+"""Writes docs/reference/clients.md from one run of tests/clients: which client in which version passed what."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+HEAD = """# Clients
+
+<!-- Written by `nox -s clients -- --write-clients-page`. -->
+
+The clients that the test suite runs against a broker of its own, as the run of {date} with LeafCuttr {ours} saw them.
+`nox -s clients` runs them all again.
+
+| Client | Version | Cases | Passed | Skipped | Failed |
+|--------|---------|------:|-------:|--------:|-------:|
+"""
+
+
+def confluent_version() -> str:
+    import confluent_kafka
+
+    return f"{version('confluent-kafka')} with librdkafka {confluent_kafka.libversion()[0]}"
+
+
+def kcat_version() -> str:
+    if not shutil.which("kcat"):
+        return "-"
+    told = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False).stdout
+    words = told.replace(",", " ").split()
+    return f"{words[words.index('Version') + 1]} with librdkafka {words[words.index('librdkafka') + 1]}"
+
+
+# In the order of the page. What is not here carries its version as a parameter of the test, or in the marker.
+VERSIONS: dict[str, Callable[[], str]] = {
+    "confluent-kafka": confluent_version,
+    "kcat": kcat_version,
+    "kafka-python": lambda: version("kafka-python"),
+    "aiokafka": lambda: version("aiokafka"),
+}
+
+
+class Page:
+    """A pytest plugin that collects outcomes and writes the page when the session ends."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.cases: dict[str, tuple[str, str, str, str]] = {}
+        self.outcomes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.names: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
+        self.reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            marker = item.get_closest_marker("client")
+            if marker is None or not isinstance(item, pytest.Function):
+                continue
+            parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+            found = parameters.pop("version", None) or marker.kwargs.get("version", "")
+            case = item.originalname.removeprefix("test_").replace("_", " ")
+            if item.path.stem == "test_restarts" and "restart" not in case:
+                case = f"through a restart: {case}"
+            what = " ".join(str(getattr(value, "name", value)) for value in parameters.values())
+            self.cases[item.nodeid] = (str(marker.args[0]), str(found), case, what)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        known = self.cases.get(report.nodeid)
+        if known is None or (report.when != "call" and report.passed):
+            return
+        client, found, case, what = known
+        self.outcomes[client, found][report.outcome] += 1
+        if report.skipped:
+            self.reasons[client, found].add(
+                report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            )
+        self.names[client, found].setdefault(case, []).append(what)
+
+    def pytest_sessionfinish(self) -> None:
+        import leafcuttr
+
+        today = datetime.datetime.now(datetime.UTC).date()
+        out = HEAD.format(date=today, ours=leafcuttr.__version__)
+        order = list(VERSIONS)
+        rows = sorted(self.outcomes, key=lambda row: (order.index(row[0]) if row[0] in order else 99, row))
+        for client, found in rows:
+            told, count = found or VERSIONS[client](), self.outcomes[client, found]
+            numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
+            out += f"| {client} | {told} | {' | '.join(map(str, numbers))} |\n"
+        for client in dict.fromkeys(client for client, _ in rows):
+            out += f"\n## {client}\n\n"
+            cases: dict[str, list[str]] = {}
+            for row in (row for row in rows if row[0] == client):
+                for case, what in self.names[row].items():
+                    cases.setdefault(case, []).extend(what)
+            for case, what in cases.items():
+                kinds = ", ".join(one for one in dict.fromkeys(what) if one)
+                out += f"- {case}{f' ({kinds})' if kinds else ''}\n"
+            reasons = set().union(*(self.reasons[row] for row in rows if row[0] == client))
+            out += "".join(f"- not run: {reason}\n" for reason in sorted(reasons))
+        self.file.write_text(out)
