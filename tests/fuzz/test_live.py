@@ -18,14 +18,11 @@ from pathlib import Path
 
 import pytest
 
+from fuzz.capture import tapped, use_real_clients
+from fuzz.mutate import mutate, on_the_wire
 from support.broker_process import BrokerProcess, running_broker, start_broker
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from capture import tapped, use_real_clients  # noqa: E402
-from mutate import mutate, on_the_wire  # noqa: E402
-
 MEMORY_MB = 100
 P99_MS = 50.0
 
