@@ -125,7 +125,7 @@ class _Pass:
     Making one raises NotCached when it would have to wait for the disk; nothing has changed then.
     """
 
-    __slots__ = ("_answers", "_follower", "_left", "_plan", "failed", "logs", "size")
+    __slots__ = ("_answers", "_follower", "_left", "_plan", "_seen", "failed", "logs", "size")
 
     def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest) -> None:
         self._plan = plan
@@ -133,10 +133,13 @@ class _Pass:
         self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
         self.logs: list[Log] = []
+        self._seen: list[tuple[int, int]] = []  # high watermark and log start offset of each of `logs`
         self.size = 0
         self.failed = False
         committed = request.isolation_level == _READ_COMMITTED
         for spec in plan.specs:
+            if plan.incremental and self._is_quiet(broker, spec):
+                continue
             try:
                 answer = self._read(broker, spec, committed)
             except BrokerError as error:
@@ -158,11 +161,36 @@ class _Pass:
         )
 
     def is_outdated(self) -> bool:
-        """Whether a log has moved since. Only of a pass without errors, where logs and answers go together."""
+        """Whether a log has moved since."""
         return any(
-            answer.high_watermark != log.high_watermark or answer.log_start_offset != log.log_start_offset
-            for (_, answer), log in zip(self._answers, self.logs, strict=True)
+            log.high_watermark != high_watermark or log.log_start_offset != log_start
+            for log, (high_watermark, log_start) in zip(self.logs, self._seen, strict=True)
         )
+
+    def _is_quiet(self, broker: Broker, spec: FetchSpec) -> bool:
+        """Whether a partition of a session has nothing that its client does not know: the common case of consumers
+        with many partitions, which must cost next to nothing."""
+        topic = _topic(broker, spec)
+        if topic is None or not 0 <= spec.partition < len(topic.partitions):
+            return False
+        log: Log = topic.partitions[spec.partition].log
+        end_offset, epoch = log.log_end_offset, log.leader_epoch
+        if (
+            end_offset != spec.fetch_offset
+            or end_offset != spec.answered_high_watermark
+            or log.log_start_offset != spec.answered_log_start
+            or log.offline is not None
+            or spec.current_leader_epoch not in (-1, epoch)
+            or spec.last_fetched_epoch not in (-1, epoch)
+            or self._follower
+        ):
+            return False
+        self._look_at(log)
+        return True
+
+    def _look_at(self, log: Log) -> None:
+        self.logs.append(log)
+        self._seen.append((log.high_watermark, log.log_start_offset))
 
     def _read(self, broker: Broker, spec: FetchSpec, committed: bool) -> PartitionData:
         partition = _find(broker, spec)
@@ -170,7 +198,7 @@ class _Pass:
         _check_epoch(partition, spec.current_leader_epoch)
         if self._follower:
             raise NotLeaderOrFollower
-        self.logs.append(log)
+        self._look_at(log)
         diverging = _diverging(log, spec)
         records = None
         if diverging is None:
@@ -250,14 +278,16 @@ def _forgotten(request: FetchRequest, version: int) -> Iterator[tuple[str | byte
             yield name, partition
 
 
-def _find(broker: Broker, spec: FetchSpec) -> Partition:
-    topic: Topic | None
+def _topic(broker: Broker, spec: FetchSpec) -> Topic | None:
     if isinstance(spec.topic, bytes):
-        topic = broker.topics.by_id.get(spec.topic)
-        if topic is None:
-            raise UnknownTopicId
-    else:
-        topic = broker.topics.by_name.get(spec.topic)
+        return broker.topics.by_id.get(spec.topic)
+    return broker.topics.by_name.get(spec.topic)
+
+
+def _find(broker: Broker, spec: FetchSpec) -> Partition:
+    topic = _topic(broker, spec)
+    if topic is None and isinstance(spec.topic, bytes):
+        raise UnknownTopicId
     if topic is None or not 0 <= spec.partition < len(topic.partitions):
         raise UnknownTopicOrPartition
     return topic.partitions[spec.partition]
