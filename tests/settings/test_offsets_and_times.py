@@ -91,6 +91,24 @@ def test_whole_segments_go_and_the_last_one_too(live: LiveBroker, days: str) -> 
         assert by_time(client, days, LARGEST) == (NOW, 12)
 
 
+def test_the_largest_time_is_one_that_can_be_read(live: LiveBroker, days: str) -> None:
+    begin = NOW - 10 * DAY
+    with WireClient(live.address) as client:
+        for start, timestamp, offset in ((6, 9, 6), (7, 9, 7), (8, 5, 10), (11, 5, 11), (12, None, -1)):
+            assert delete_before(live.address, days, start) == start
+            expected = -1 if timestamp is None else begin + timestamp * DAY
+            assert by_time(client, days, LARGEST) == (expected, offset)
+
+
+def test_the_largest_time_within_one_segment(live: LiveBroker, topic: str) -> None:
+    with WireClient(live.address) as client:
+        for stamp in (9, 8, 7):
+            assert client.produce(topic, batch(2, timestamp=NOW + stamp)).error_code == 0
+        for start, timestamp, offset in ((0, 9, 0), (1, 9, 1), (2, 8, 2), (3, 8, 3), (4, 7, 4), (5, 7, 5)):
+            delete_before(live.address, topic, start)
+            assert by_time(client, topic, LARGEST) == (NOW + timestamp, offset)
+
+
 def test_deleted_records_do_not_come_back(tmp_path: Path) -> None:
     with live_broker(tmp_path) as broker:
         librdkafka.create(broker.address, "t")

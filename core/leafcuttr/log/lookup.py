@@ -42,27 +42,54 @@ def _in_segment(log: "Log", segment: Segment, timestamp: int, may_block: bool) -
 
 
 def max_timestamp_offset(log: "Log", *, may_block: bool) -> Found | None:
-    """The largest timestamp of the log, and the first record that has it (KIP-734)."""
-    best: Segment | None = None
-    for segment in tuple(log.segments):
-        if segment.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
-            best = segment
-    if best is None or best.largest_timestamp < 0:
-        return None
-    last_offset = best.offset_of_largest_timestamp(may_block=may_block)
-    found = best.find(last_offset, may_block=may_block)
-    if found is None:
-        return None
-    position, header = found
-    batch = best.open_file().pread(header.size, position, may_block=may_block)
-    return _first_largest(log, header, batch)
+    """The largest timestamp of the log, and the first record that has it (KIP-734).
+
+    What lies before the log start offset does not count, though it may still be on the disk.
+    """
+    filled = [segment for segment in log.segments if segment.size and segment.largest_timestamp >= 0]
+    best: Found | None = None
+    for segment in sorted(filled, key=lambda one: -one.largest_timestamp):
+        if best is not None and segment.largest_timestamp <= best[0]:
+            break
+        found = _largest_in(log, segment, may_block)
+        if found is not None and (best is None or found[0] > best[0]):
+            best = found
+    return best
 
 
-def _first_largest(log: "Log", header: BatchHeader, batch: bytes) -> Found | None:
-    for timestamp, offset in _records(log, batch):
-        if timestamp >= header.max_timestamp:
-            return timestamp, offset, header.leader_epoch
-    return header.max_timestamp, header.last_offset, header.leader_epoch
+def _largest_in(log: "Log", segment: Segment, may_block: bool) -> Found | None:
+    place = segment.find(segment.offset_of_largest_timestamp(may_block=may_block), may_block=may_block)
+    if place is not None and segment.base_offset < log.log_start_offset > place[1].base_offset:
+        place = _largest_left(log, segment, may_block)
+    if place is None:
+        return None
+    position, header = place
+    batch = segment.open_file().pread(header.size, position, may_block=may_block)
+    left = [
+        (timestamp, offset) for timestamp, offset in _records(log, batch) if offset >= log.log_start_offset
+    ]
+    if not left:
+        return None
+    timestamp, offset = max(left, key=lambda record: record[0])
+    return timestamp, offset, header.leader_epoch
+
+
+def _largest_left(log: "Log", segment: Segment, may_block: bool) -> tuple[int, BatchHeader] | None:
+    """Position and header of the batch with the largest timestamp from the log start offset on."""
+    start, file = log.log_start_offset, segment.open_file()
+    first = segment.find(start, may_block=may_block)
+    best: tuple[int, BatchHeader] | None = None
+    largest = -1
+    for position, header in headers(
+        file, first[0] if first else segment.size, segment.size, may_block=may_block
+    ):
+        timestamp = header.max_timestamp
+        if header.base_offset < start:
+            batch = file.pread(header.size, position, may_block=may_block)
+            timestamp = max((stamp for stamp, offset in _records(log, batch) if offset >= start), default=-1)
+        if timestamp > largest:
+            best, largest = (position, header), timestamp
+    return best
 
 
 def _records(log: "Log", batch: bytes) -> list[tuple[int, int]]:
