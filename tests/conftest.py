@@ -4,6 +4,11 @@ A test marked `long` runs only under `--long`, which the named nox sessions pass
 """
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on the speed of the machine: hypothesis neither times an example nor its making.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
