@@ -12,6 +12,7 @@ acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.i
 batches, which the log refuses until transactions exist.
 """
 
+import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -39,6 +40,8 @@ from leafcuttr.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+
+logger = logging.getLogger(__name__)
 
 _TOPIC_IDS: Final = 13
 _ZSTD: Final = 7  # the first version that may carry it (KIP-110)
@@ -115,6 +118,11 @@ class Turn:
             except BrokerError as error:
                 answers.append(_from_error(item.index, error, log.log_start_offset))
                 continue
+            except Exception:
+                # As in Kafka, an error nobody thought of is that of its partition; the others are answered.
+                logger.exception("appending to %s failed", log.topic_partition)
+                answers.append(_failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+                continue
             self._logs.setdefault(log, []).append((*at, len(answers)))
             answers.append(
                 PartitionProduceResponse(
@@ -145,6 +153,10 @@ class Turn:
                     outcomes[log] = None
                 except StorageError as error:
                     outcomes[log] = error
+                except Exception as error:
+                    # Nothing of it may be answered as if it were written.
+                    logger.exception("writing to %s failed", log.topic_partition)
+                    outcomes[log] = StorageError(f"Writing to {log.topic_partition} failed: {error}")
             failed = outcomes[log]
             if failed is not None:
                 self._fail(places, failed)

@@ -104,6 +104,13 @@ class Connection:
             finally:
                 self._leave_reactor()
                 self._memory.release(self)
+                if self.produce_turn.waits:
+                    # Cancelled before it came to that; what is staged has to be written, whoever waits for it.
+                    with trio.CancelScope(shield=True):
+                        try:
+                            await self.produce_turn.written()
+                        except Exception as error:
+                            self.fail(error)
                 if inspect.iscoroutine(self._errand):
                     self._errand.close()
 
@@ -154,10 +161,11 @@ class Connection:
     async def _work(self) -> None:
         """Run the errand, and the requests that have arrived behind it, to the last answer."""
         while True:
+            if self.produce_turn.waits:
+                # Before anything that depends on the peer: a log with something staged can neither roll nor close.
+                await self._wait_for(self.produce_turn.written())
             if self._outbox.size:
                 await self._outbox.flush()
-            if self.produce_turn.waits:
-                await self._wait_for(self.produce_turn.written())
             errand, self._errand = self._errand, None
             if errand is not None:
                 self._reply(await self._wait_for(errand))
@@ -172,8 +180,8 @@ class Connection:
     def _more_to_do(self) -> bool:
         """One round of what the reactor does, alone; whether something waits again."""
         self._yield_at = perf_counter() + _TURN_S
+        self.stage()  # a request that cannot be read does not keep those before it from being written
         try:
-            self._stage()
             produce.write_staged((self.produce_turn,))
             more = self._answer()
         except Exception as error:
