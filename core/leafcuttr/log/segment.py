@@ -89,13 +89,14 @@ class Segment:
         """Make the empty files, which must not exist (callable in a worker). Raises OSError."""
         segment = cls(directory, base_offset, pool=pool, size=0, created_ms=created_ms)
         try:
+            segment._first_timestamp = -1
+            # The .log file comes last: it alone makes a segment, so that a crash leaves none without its indexes.
+            segment.index.create()
+            segment.time_index.create()
             file = pool.open(segment, segment.path(".log"), create=True)
             if preallocate:
                 os.posix_fallocate(file.fd, 0, preallocate)
                 segment._unsealed = True
-            segment._first_timestamp = -1
-            segment.index.create()
-            segment.time_index.create()
         except OSError:
             segment.close()  # else the pool would keep the space of the removed files
             raise
