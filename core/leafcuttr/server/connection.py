@@ -27,7 +27,7 @@ from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
 from leafcuttr.server.routes import REFUSED, Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
-from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.errors import EncodeError, WireError
 from leafcuttr.wire.frame import read_client_id
 
 logger = logging.getLogger(__name__)
@@ -348,7 +348,7 @@ class Connection:
         """End the connection with one line about why, if it has not ended yet."""
         if self._ended:
             return
-        if isinstance(error, CloseConnection | WireError):
+        if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             logger.warning("closing the connection from %s: %s", self, error)
         elif isinstance(error, OSError):
             logger.debug("the connection from %s ended: %s", self, error)

@@ -20,6 +20,8 @@ from leafcuttr_sdk import Clock, TopicPartition
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
 _TOMBSTONES: Final = 1000
 
+_LAST_MS: Final = 2**63 - 1  # the last time that the record can say
+
 
 class Committer(NamedTuple):
     """Who commits. A simple consumer or an administrator has generation -1 and neither member nor instance
@@ -82,7 +84,7 @@ class Offsets:
         self, entry: Entry, offsets: Sequence[NewOffset], retention_ms: int
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         now_ms = self._clock.now_ms()
-        expiry = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
+        expiry = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, _LAST_MS)
         longest = self._settings.int("offset.metadata.max.bytes")
         codes = [
             ErrorCode.OFFSET_METADATA_TOO_LARGE if len(new.metadata) > longest else ErrorCode.NONE
