@@ -140,3 +140,69 @@ def test_two_threads_that_open_one_file_share_it(tmp_path: Path, monkeypatch: py
     monkeypatch.undo()
     assert mine is nested[1] is segment.file
     assert len(pool) == before + 1
+
+
+def renumbered(data: bytearray, base_offset: int) -> bytes:
+    return base_offset.to_bytes(8, "big") + bytes(data[8:])
+
+
+def segment_file(folder: Path, base_offset: int, *batches: bytes) -> None:
+    (folder / f"{base_offset:020d}.log").write_bytes(b"".join(batches))
+
+
+def test_recovery_keeps_segments_behind_a_gap_that_compaction_has_left(tmp_path: Path) -> None:
+    settings = {"cleanup_policy": ("compact",)}
+    manager = opened(tmp_path)
+    log = manager.create(spec(**settings))
+    folder = log.directory
+    abandon(manager)
+    one = batch(3, key=b"k")
+    segment_file(folder, 0, renumbered(one, 0))
+    segment_file(folder, 100, renumbered(one, 120))
+    segment_file(folder, 200, renumbered(one, 200))
+    again = opened(tmp_path, spec(**settings))
+    log = again.logs[log.topic_partition]
+    assert (log.offline, log.log_end_offset) == (None, 203)
+    assert [segment.base_offset for segment in log.segments] == [0, 100, 200]
+    assert read_all(log) == b"".join(renumbered(one, base) for base in (0, 120, 200))
+    assert log.append(one, NOW) == 203
+    abandon(again)
+
+
+def test_recovery_keeps_nothing_behind_a_gap_that_is_a_loss(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    log = manager.create(spec())
+    folder = log.directory
+    abandon(manager)
+    segment_file(folder, 0, renumbered(batch(3), 0))
+    segment_file(folder, 100, renumbered(batch(3), 100))
+    again = opened(tmp_path, spec())
+    log = again.logs[log.topic_partition]
+    assert (log.offline, log.log_end_offset, len(log.segments)) == (None, 3, 1)
+    abandon(again)
+
+
+def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -> None:
+    """Power goes while a roll is under way: the snapshot has reached the disk, the records before it have not."""
+    fields: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
+    manager = opened(tmp_path)
+    log = manager.create(spec())
+    for sequence in range(6):
+        log.append(batch(base_sequence=sequence, **fields), NOW)
+    path, kept = log.segments[0].path(".log"), log.size // 2
+    log.roll()
+    for suffix in (".log", ".index", ".timeindex"):
+        (log.directory / f"{6:020d}{suffix}").unlink()
+    os.truncate(path, kept)
+    abandon(manager)
+    manager = opened(tmp_path, spec())
+    log = manager.logs[log.topic_partition]
+    assert log.log_end_offset == 3
+    log.append(batch(10), NOW)  # past where the snapshot stands
+    log.roll()
+    (log.directory / f"{13:020d}.snapshot").unlink()  # and the next one is lost
+    abandon(manager)
+    manager = opened(tmp_path, spec())
+    log = manager.logs[log.topic_partition]
+    assert log.append(batch(base_sequence=3, **fields), NOW) == 13
+    abandon(manager)

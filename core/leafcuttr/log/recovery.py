@@ -231,6 +231,7 @@ class _Restore:
         end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
         if end < point:
             raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
+        self._forget_snapshots_behind(end)
         epochs = read_leader_epochs(self.folder / LEADER_EPOCHS)
         return self._build(
             segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
@@ -266,6 +267,13 @@ class _Restore:
                         table.replay(header)
         return table
 
+    def _forget_snapshots_behind(self, end: int) -> None:
+        """Snapshots of what is lost: once the log has grown past them again, a later recovery would take batches
+        for duplicates that never came back."""
+        for name in self.folder.glob("*.snapshot"):
+            if name.stem.isdecimal() and int(name.stem) > end:
+                name.unlink()
+
     # The scan
 
     def _scan(
@@ -294,9 +302,11 @@ class _Restore:
         interval = self.spec.config.index_interval_bytes
         while todo:
             segment = todo.pop(0)
-            if segment.base_offset in fresh and segment.base_offset != offset:
+            if segment.base_offset in fresh and not self._follows(segment.base_offset, offset):
                 self._remove([segment, *todo], f"no record before it from offset {offset} on", synced, offset)
                 break
+            if segment.base_offset in fresh:
+                offset = segment.base_offset
             if self._make_indexes(segment) or not segment.index_fits(position):
                 position, offset = 0, segment.base_offset
             rebuilt = segment.rebuild_indexes(
@@ -317,6 +327,11 @@ class _Restore:
             took = time.monotonic() - began
             _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
         return offset
+
+    def _follows(self, base_offset: int, offset: int) -> bool:
+        """Whether a segment may come after the one that ends before `offset`. Compaction leaves gaps, also between
+        segments; elsewhere a gap says that what was in it is lost, and nothing may come behind that."""
+        return base_offset == offset or (base_offset > offset and self.spec.config.compact)
 
     def _make_indexes(self, segment: Segment) -> bool:
         """Make index files that are missing; then the whole segment has to be read."""
