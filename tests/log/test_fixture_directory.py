@@ -8,7 +8,7 @@ import pytest
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.directory import FORMAT_VERSION
 from leafcuttr.log.log import Log
-from leafcuttr.log.verify import verify_directory
+from leafcuttr.offline.verify import verify_directory
 from leafcuttr.state.broker import open_broker
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec

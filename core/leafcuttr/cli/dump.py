@@ -1,4 +1,4 @@
-"""`leafcuttr dump`: print what files of a data directory hold. The reading is `leafcuttr.log.dump`.
+"""`leafcuttr dump`: print what files of a data directory hold. The reading is `leafcuttr.offline.dump`.
 
 Exit status: 0 all was readable, 1 damage was found (it is printed where it lies), 2 wrong usage or a file that
 cannot be read or is of no kind known here.
@@ -35,7 +35,7 @@ def command(files: tuple[Path, ...], records: bool, as_json: bool) -> None:
       leafcuttr dump --records --json leafcuttr-data/orders-0/*.log
       leafcuttr dump leafcuttr-data/orders-0/*.index leafcuttr-data/recovery-point-offset-checkpoint
     """
-    from leafcuttr.log.dump import dump_file
+    from leafcuttr.offline.dump import dump_file
 
     damaged = False
     for file in files:

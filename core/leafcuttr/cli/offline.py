@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from leafcuttr.log.verify import KnownTopic
+    from leafcuttr.offline.verify import KnownTopic
     from leafcuttr.state.metadata import TopicRecord
 
 Progress = Callable[[int, int], None]
@@ -67,7 +67,7 @@ def stored_topics(directory: Path) -> "list[TopicRecord] | None":
 
 def known_topics(records: "list[TopicRecord] | None") -> "Mapping[str, KnownTopic] | None":
     """What the checks of a directory want to know of its topics."""
-    from leafcuttr.log.verify import KnownTopic
+    from leafcuttr.offline.verify import KnownTopic
 
     if records is None:
         return None

@@ -1,6 +1,6 @@
 """`leafcuttr repair`: mend a data directory, or adopt topic folders into it.
 
-The work is `leafcuttr.log.repair` and `leafcuttr.log.adopt`; here the plan is shown, and the metadata written.
+The work is `leafcuttr.offline.repair` and `leafcuttr.offline.adopt`; here the plan is shown, and the metadata written.
 Exit status: 0 nothing to do or done, 1 there is something to do (without --execute) or left that cannot be done,
 2 wrong usage, or the directory is in use or unreadable.
 """
@@ -16,8 +16,8 @@ import click
 from leafcuttr.cli.offline import fail, known_topics, progress_bar, stored_topics, unused
 
 if TYPE_CHECKING:
-    from leafcuttr.log.adopt import Adoptable
-    from leafcuttr.log.verify import KnownTopic
+    from leafcuttr.offline.adopt import Adoptable
+    from leafcuttr.offline.verify import KnownTopic
 
 
 @click.command()
@@ -108,7 +108,7 @@ def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
 
 
 def _repair(directory: Path, execute: bool) -> bool:
-    from leafcuttr.log.repair import plan_repair
+    from leafcuttr.offline.repair import plan_repair
 
     topics = known_topics(stored_topics(directory))
     with progress_bar("reading") as progress:
@@ -132,7 +132,7 @@ def _repair(directory: Path, execute: bool) -> bool:
 def _adopt(
     directory: Path, source: Path | None, only: tuple[str, ...], overrides: Mapping[str, str], execute: bool
 ) -> bool:
-    from leafcuttr.log.adopt import plan_adoption, take_in
+    from leafcuttr.offline.adopt import plan_adoption, take_in
     from leafcuttr.state.metadata import MetadataStore, TopicRecord
 
     known: Mapping[str, KnownTopic] = known_topics(stored_topics(directory)) or {}

@@ -1,4 +1,4 @@
-"""`leafcuttr verify`: check every file of a data directory. The checks are `leafcuttr.log.verify`.
+"""`leafcuttr verify`: check every file of a data directory. The checks are `leafcuttr.offline.verify`.
 
 Exit status: 0 nothing is wrong, 1 problems were found, 2 wrong usage, or the directory is in use or unreadable.
 """
@@ -14,7 +14,7 @@ import click
 from leafcuttr.cli.offline import fail, known_topics, progress_bar, stored_topics, unused
 
 if TYPE_CHECKING:
-    from leafcuttr.log.verify import Verified
+    from leafcuttr.offline.verify import Verified
 
 
 @click.command()
@@ -52,7 +52,7 @@ def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:
 
 def _verify(directory: Path, deep: bool, online: bool) -> "Verified":
     from leafcuttr.errors import BrokerError, StartError
-    from leafcuttr.log.verify import Finding, Severity, verify_directory
+    from leafcuttr.offline.verify import Finding, Severity, verify_directory
     from leafcuttr.state.metadata import FILE_NAME
 
     unusable = None

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.checkpoints import read_topic_id, write_leader_epochs, write_offsets, write_topic_id
-from leafcuttr.log.verify import KnownTopic, Severity, Verified, verify_directory
+from leafcuttr.offline.verify import KnownTopic, Severity, Verified, verify_directory
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
 
-FIXTURE = Path(__file__).parent / "fixtures" / "kafka-4.3.1"
+FIXTURE = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 FIRST = "segments-0/00000000000000000000"
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.checkpoints import read_leader_epochs, read_offsets, read_topic_id
-from leafcuttr.log.repair import Plan, plan_repair, sound_ranges
-from leafcuttr.log.verify import KnownTopic, segment_offsets, verify_directory
+from leafcuttr.offline.repair import Plan, plan_repair, sound_ranges
+from leafcuttr.offline.verify import KnownTopic, segment_offsets, verify_directory
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import decode_records
 from leafcuttr_sdk import TopicPartition
 
-FIXTURE = Path(__file__).parent / "fixtures" / "kafka-4.3.1"
+FIXTURE = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 FIRST = "segments-0/00000000000000000000"
 LAST = "segments-0/00000000000000000033"
 

@@ -5,7 +5,7 @@ bytes that come out of a log are kept beside it as `<segment>.log.damaged`. What
 covered by an empty batch, as compaction leaves them, so that offsets go on without a hole.
 
 Topics come in from the caller, because the metadata belongs to a higher layer. Taking in foreign folders is
-`leafcuttr.log.adopt`.
+`leafcuttr.offline.adopt`.
 """
 
 import os
@@ -32,8 +32,14 @@ from leafcuttr.log.folders import make_folder
 from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
-from leafcuttr.log.verify import KnownTopic, Verified, partition_folders, segment_offsets, verify_directory
-from leafcuttr.log.verify_segment import Holder, resume_after
+from leafcuttr.offline.verify import (
+    KnownTopic,
+    Verified,
+    partition_folders,
+    segment_offsets,
+    verify_directory,
+)
+from leafcuttr.offline.verify_segment import Holder, resume_after
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import TopicPartition
 

@@ -25,7 +25,7 @@ from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.partition_state import STATE_FILE, read_state
 from leafcuttr.log.producer_snapshot import read_snapshot
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
-from leafcuttr.log.verify_segment import Holder, resume_after
+from leafcuttr.offline.verify_segment import Holder, resume_after
 from leafcuttr.wire.batch import HIGHEST_CODEC, BatchHeader
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError

@@ -1,7 +1,7 @@
 """Checks one segment: its log file batch by batch, and in step with it the entries of its two indexes.
 
 What is checked is what a reader relies on, so that a segment which passes can be served. What a finding means for
-the data directory, and everything outside the segment's own files, belongs to `leafcuttr.log.verify`.
+the data directory, and everything outside the segment's own files, belongs to `leafcuttr.offline.verify`.
 """
 
 import os

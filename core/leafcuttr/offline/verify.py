@@ -1,7 +1,7 @@
 """`leafcuttr verify`: reads every file of a data directory that is not in use, and says what is wrong with it.
 
-Nothing is changed here, and nothing is repaired: see `leafcuttr.log.repair`. What SQLite holds comes in from the
-caller as `topics`, because the metadata belongs to a higher layer. Segments are `leafcuttr.log.verify_segment`.
+Nothing is changed here, and nothing is repaired: see `leafcuttr.offline.repair`. What SQLite holds comes in from the
+caller as `topics`, because the metadata belongs to a higher layer. Segments are `leafcuttr.offline.verify_segment`.
 
 A directory whose broker was killed is not damaged: what its next start will mend is reported as a note.
 """
@@ -28,7 +28,7 @@ from leafcuttr.log.checkpoints import (
 from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
 from leafcuttr.log.partition_state import STATE_FILE, PartitionState, StateFile, read_state
 from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.log.verify_segment import Finding, SegmentChecked, SegmentRules, Severity, check_segment
+from leafcuttr.offline.verify_segment import Finding, SegmentChecked, SegmentRules, Severity, check_segment
 from leafcuttr_sdk import TopicPartition
 
 _PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")

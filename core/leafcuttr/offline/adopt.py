@@ -24,10 +24,10 @@ from leafcuttr.log.checkpoints import (
     write_offsets,
 )
 from leafcuttr.log.folders import DELETE
-from leafcuttr.log.repair import rebuild_indexes, sound_ranges
 from leafcuttr.log.segment import DELETED
-from leafcuttr.log.verify import KnownTopic, partition_folders, segment_offsets
-from leafcuttr.log.verify_segment import Finding, SegmentRules, Severity, check_segment
+from leafcuttr.offline.repair import rebuild_indexes, sound_ranges
+from leafcuttr.offline.verify import KnownTopic, partition_folders, segment_offsets
+from leafcuttr.offline.verify_segment import Finding, SegmentRules, Severity, check_segment
 from leafcuttr_sdk import TopicPartition
 
 INTERNAL: Final = "__"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.adopt import plan_adoption, take_in
 from leafcuttr.log.checkpoints import read_offsets
-from leafcuttr.log.verify import KnownTopic, segment_offsets, verify_directory
+from leafcuttr.offline.adopt import plan_adoption, take_in
+from leafcuttr.offline.verify import KnownTopic, segment_offsets, verify_directory
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import decode_records
 from leafcuttr_sdk import TopicPartition
