@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import jars
+from support.librdkafka import create
+from support.waiting import until
 
 Fresh = Callable[[str], str]
-pytestmark = pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
+pytestmark = [
+    pytest.mark.client("Kafka's Java tools", version="4.3.1"),
+    pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
+]
 NEW, OLD = "4.3.1", "3.9.1"
 TOOLS = "org.apache.kafka.tools"
 both = pytest.mark.parametrize("version", [NEW, pytest.param(OLD, marks=pytest.mark.long)])
@@ -20,7 +26,7 @@ both = pytest.mark.parametrize("version", [NEW, pytest.param(OLD, marks=pytest.m
 
 def tool(version: str, name: str, *arguments: str, seconds: int = 120) -> str:
     """What a tool prints. Fails the test when it fails."""
-    command = jars.java(version, f"{TOOLS}.{name}", *arguments)
+    command = jars.java(version, name if name.startswith("kafka.") else f"{TOOLS}.{name}", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-1000:]
     return done.stdout
@@ -85,66 +91,113 @@ def test_a_topic_that_recompresses(bootstrap: str, fresh: Fresh, codec: str) -> 
 
 @pytest.mark.long
 @both
-def test_two_verifiable_consumers_share_a_group(bootstrap: str, fresh: Fresh, version: str) -> None:
+def test_two_verifiable_consumers_share_a_group(
+    bootstrap: str, fresh: Fresh, version: str, tmp_path: Path
+) -> None:
+    """Two members read each record once between them; the one that stays gets all partitions."""
     topic, group, count = fresh("topic"), fresh("group"), 3000
-    making = ("--bootstrap-server", bootstrap, "--create", "--topic", topic, "--partitions", "4")
-    tool(version, "TopicCommand", *making)
+    create(bootstrap, topic, 4)
     given = ("--bootstrap-server", bootstrap, "--topic", topic)
-    command = [*given, "--group-id", group, "--max-messages", str(count)]
-    readers = [
-        subprocess.Popen(
-            jars.java(version, f"{TOOLS}.VerifiableConsumer", *command),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    members: list[subprocess.Popen[bytes]] = []
+
+    def heard(at: int) -> list[dict[str, Any]]:
+        whole = (tmp_path / f"member{at}").read_text().rpartition("\n")[0]
+        return events(whole)
+
+    def holds(at: int) -> int:
+        changes = [one for one in heard(at) if one["name"].startswith("partitions_")]
+        if not changes or changes[-1]["name"] != "partitions_assigned":
+            return 0
+        return len(changes[-1]["partitions"])
+
+    def consumed() -> int:
+        return sum(one["count"] for at in (0, 1) for one in named(heard(at), "records_consumed"))
+
     try:
-        seen = 0
-        for reader in readers:  # both have partitions before anything is sent
-            assert reader.stdout is not None
-            for line in reader.stdout:
-                if '"partitions_assigned"' in line and '"partition":' in line:
-                    break
-        tool(version, "VerifiableProducer", *given, "--max-messages", str(2 * count))
-        for reader in readers:
-            reader.terminate()
-            out, _ = reader.communicate(timeout=60)
-            seen += sum(one["count"] for one in named(events(out), "records_consumed"))
-        assert seen <= 2 * count
+        for at in range(2):
+            with (tmp_path / f"member{at}").open("wb") as out:
+                command = jars.java(version, f"{TOOLS}.VerifiableConsumer", *given, "--group-id", group)
+                members.append(subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL))
+        until(lambda: holds(0) == holds(1) == 2, "two partitions for each member")
+        tool(version, "VerifiableProducer", *given, "--max-messages", str(count))
+        until(lambda: consumed() >= count, "all records")
+        assert all(named(heard(at), "records_consumed") for at in range(2))
+        members[1].terminate()
+        members[1].wait(30)
+        until(lambda: holds(0) == 4, "all partitions for the one that stays")
+        tool(version, "VerifiableProducer", *given, "--max-messages", str(count))
+        until(lambda: consumed() >= 2 * count, "all records of the second round")
+        members[0].terminate()
+        members[0].wait(30)
+        assert consumed() == 2 * count
+        assert all(one["success"] for at in range(2) for one in named(heard(at), "offsets_committed"))
     finally:
-        for reader in readers:
-            reader.kill()
-            reader.wait()
+        for member in members:
+            member.kill()
+            member.wait()
 
 
 @pytest.mark.long
 @both
-def test_admin_tools(bootstrap: str, fresh: Fresh, version: str) -> None:
+def test_admin_tools(bootstrap: str, fresh: Fresh, version: str, tmp_path: Path) -> None:
+    """What a person or a web interface asks on the first day: topics, groups, settings, offsets, the cluster."""
     topic, group = fresh("topic"), fresh("group")
     at = ("--bootstrap-server", bootstrap)
-    tool(version, "TopicCommand", *at, "--create", "--topic", topic, "--partitions", "3")
-    assert "PartitionCount: 3" in tool(version, "TopicCommand", *at, "--describe", "--topic", topic)
-    tool(version, "TopicCommand", *at, "--alter", "--topic", topic, "--partitions", "5")
-    tool(version, "VerifiableProducer", *at, "--topic", topic, "--max-messages", "50")
-    offsets = tool(version, "GetOffsetShell", *at, "--topic", topic)
-    assert sum(int(line.rsplit(":", 1)[1]) for line in offsets.split()) == 50
-    tool(version, "VerifiableConsumer", *at, "--topic", topic, "--group-id", group, "--max-messages", "50")
-    groups = "consumer.group.ConsumerGroupCommand"
-    told = tool(version, groups, *at, "--describe", "--group", group)
-    assert topic in told
-    tool(
-        version,
-        groups,
-        *at,
-        "--group",
-        group,
-        "--topic",
-        topic,
-        "--reset-offsets",
-        "--to-earliest",
-        "--execute",
+    topics, groups, config = (
+        "TopicCommand",
+        "consumer.group.ConsumerGroupCommand",
+        "kafka.admin.ConfigCommand",
     )
-    tool(version, groups, *at, "--delete", "--group", group)
-    tool(version, "TopicCommand", *at, "--delete", "--topic", topic)
+
+    def ask(name: str, *arguments: str) -> str:
+        return tool(version, name, *at, *arguments)
+
+    ask(topics, "--create", "--topic", topic, "--partitions", "3")
+    assert topic in ask(topics, "--list").split()
+    assert "PartitionCount: 3" in ask(topics, "--describe", "--topic", topic)
+    ask(topics, "--alter", "--topic", topic, "--partitions", "5")
+    entity = ("--entity-type", "topics", "--entity-name", topic)
+    ask(config, "--alter", *entity, "--add-config", "retention.ms=7200000,cleanup.policy=[delete]")
+    assert "retention.ms=7200000" in ask(config, "--describe", *entity)
+    assert "segment.bytes" in ask(config, "--describe", "--all", *entity)
+    ask(config, "--alter", *entity, "--delete-config", "retention.ms")
+    assert "retention.ms=7200000" not in ask(config, "--describe", *entity)
+    assert "log.dirs" in ask(config, "--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
+
+    ask("VerifiableProducer", "--topic", topic, "--max-messages", "50")
+    for when, total in (("latest", 50), ("earliest", 0)):
+        offsets = ask("GetOffsetShell", "--topic", topic, "--time", when)
+        assert sum(int(line.rsplit(":", 1)[1]) for line in offsets.split()) == total
+    ask("GetOffsetShell", "--topic", topic, "--time", "max-timestamp")
+
+    ask("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", "50")
+    assert group in ask(groups, "--list").split()
+    assert "Empty" in ask(groups, "--describe", "--state", "--group", group)
+    rows = [
+        line.split() for line in ask(groups, "--describe", "--group", group).splitlines() if topic in line
+    ]
+    assert sum(int(row[3]) for row in rows) == 50  # committed
+    ask(groups, "--describe", "--members", "--group", group)
+    reset = ("--group", group, "--topic", topic, "--reset-offsets", "--execute")
+    for where in (["--to-datetime", "2020-01-01T00:00:00.000"], ["--to-latest"], ["--to-earliest"]):
+        ask(groups, *reset, *where)
+    ask(groups, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
+    ask(groups, "--delete", "--group", group)
+    assert group not in ask(groups, "--list").split()
+
+    before = tmp_path / "before.json"
+    before.write_text(
+        json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": -1}], "version": 1})
+    )
+    assert "low_watermark" in ask("DeleteRecordsCommand", "--offset-json-file", str(before))
+    assert topic in ask("LogDirsCommand", "--describe", "--topic-list", topic)
+    assert "Produce(0)" in ask(
+        "BrokerApiVersionsCommand" if version == NEW else "kafka.admin.BrokerApiVersionsCommand"
+    )
+    assert "Cluster ID" in tool(version, "ClusterTool", "cluster-id", *at)
+    assert "LeaderId" in ask("MetadataQuorumCommand", "describe", "--status")
+    ask("FeatureCommand", "describe")
+    if version == NEW:
+        ask("GroupsCommand", "--list")
+    ask(topics, "--delete", "--topic", topic)
+    assert topic not in ask(topics, "--list").split()

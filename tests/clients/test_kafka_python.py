@@ -56,6 +56,49 @@ def _need(codec: str | None) -> None:
 
 
 @pytest.mark.long
+def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
+    """Keys, headers, timestamps, null values; an idempotent producer; seek to begin and end."""
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+    topic = fresh("topic")
+    producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, acks="all")
+    now = 1_795_000_000_000
+    sent = [(None, b"value", []), (b"key", None, [("h", b"1"), ("h", b"")]), (b"", b"", [("n", b"\xff\0")])]
+    for at, (key, value, headers) in enumerate(sent):
+        where = {"partition": 0, "timestamp_ms": now + at}
+        assert producer.send(topic, key=key, value=value, headers=headers, **where).get(30).offset == at
+    producer.close()
+    reader = KafkaConsumer(bootstrap_servers=bootstrap)
+    part = TopicPartition(topic, 0)
+    reader.assign([part])
+    reader.seek_to_beginning(part)
+    got = read(reader, 3)
+    assert [(one.key, one.value, list(one.headers)) for one in got] == sent
+    assert [one.timestamp for one in got] == [now, now + 1, now + 2]
+    reader.seek_to_end(part)
+    assert reader.position(part) == 3
+    reader.seek(part, 1)
+    assert [one.offset for one in read(reader, 2)] == [1, 2]
+    reader.close()
+
+
+@pytest.mark.long
+def test_the_largest_message(bootstrap: str, fresh: Fresh) -> None:
+    from kafka import KafkaConsumer, KafkaProducer
+    from kafka.errors import MessageSizeTooLargeError
+
+    topic = fresh("automatic")
+    producer = KafkaProducer(bootstrap_servers=bootstrap, max_request_size=5_000_000)
+    producer.send(topic, bytes(1_048_516), partition=0).get(30)  # a batch of max.message.bytes
+    with pytest.raises(MessageSizeTooLargeError):
+        producer.send(topic, bytes(1_048_517), partition=0).get(30)
+    producer.close()
+    reader = KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    assert len(read(reader, 1)[0].value) == 1_048_516
+    reader.close()
+
+
+@pytest.mark.long
 def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import KafkaAdminClient, NewTopic
@@ -89,6 +132,7 @@ def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     assert read(first, 2)[0].offset in (0, 3)
     first.close()
     admin.delete_topics([topic])
+    assert topic not in admin.list_topics()
     admin.close()
 
 
@@ -117,8 +161,13 @@ def test_admin(bootstrap: str, fresh: Fresh) -> None:
     offsets = admin.list_group_offsets(group)
     assert "4" in str(offsets)
     admin.delete_records({TopicPartition(topic, 0): 3})
+    admin.create_partitions({topic: 3})
+    admin.delete_group_offsets(group, [TopicPartition(topic, 0)])
+    assert "offset=4" not in str(admin.list_group_offsets(group))
     admin.delete_groups([group])
+    assert group not in str(admin.list_groups())
     assert admin.describe_cluster()
     assert admin.describe_log_dirs()
     admin.delete_topics([topic])
+    assert topic not in admin.list_topics()
     admin.close()

@@ -6,13 +6,18 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from support.librdkafka import create
+from support.waiting import until
+
 Fresh = Callable[[str], str]
-pytestmark = pytest.mark.skipif(
-    shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)"
-)
+pytestmark = [
+    pytest.mark.client("kcat"),
+    pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)"),
+]
 LINES = "".join(f"line {at}\n" for at in range(300))
 
 
@@ -48,3 +53,48 @@ def test_group(bootstrap: str, fresh: Fresh) -> None:
     kcat(bootstrap, "-P", "-t", topic, "-X", "enable.idempotence=true", given=LINES)
     read = ("-G", group, "-q", "-X", "auto.offset.reset=earliest", topic)
     assert kcat(bootstrap, "-c", "100", *read) + kcat(bootstrap, "-c", "200", *read) == LINES
+
+
+@pytest.mark.long
+def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
+    """Keys, headers, null values; seek by time."""
+    topic = fresh("topic")
+    kcat(bootstrap, "-P", "-t", topic, "-K", ":", "-Z", "-H", "a=1", "-H", "b", given="k1:v1\nk2:\nk3:v3\n")
+    got = [
+        json.loads(line)
+        for line in kcat(bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-J").splitlines()
+    ]
+    assert [(one["key"], one["payload"]) for one in got] == [("k1", "v1"), ("k2", None), ("k3", "v3")]
+    assert all(one["headers"] == ["a", "1", "b", None] for one in got)
+    first, last = got[0]["ts"], got[-1]["ts"]
+    assert kcat(bootstrap, "-Q", "-t", f"{topic}:0:{first}").split()[-1] == "0"
+    assert kcat(bootstrap, "-Q", "-t", f"{topic}:0:{last + 1}").split()[-1] == "-1"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_group_rebalances(bootstrap: str, fresh: Fresh, tmp_path: Path, strategy: str) -> None:
+    """A second member takes a part; when it leaves, the first has all again and reads on."""
+    topic, group = fresh("topic"), fresh("group")
+    create(bootstrap, topic, 4)
+    word = ["kcat", "-b", bootstrap, "-G", group, "-X", "auto.offset.reset=earliest", "-u"]
+    word += ["-X", f"partition.assignment.strategy={strategy}", topic]
+    members = []
+    try:
+        for name in ("first", "second"):
+            with (tmp_path / name).open("wb") as out, (tmp_path / f"{name}.err").open("wb") as told:
+                members.append(subprocess.Popen(word, stdin=subprocess.DEVNULL, stdout=out, stderr=told))
+            until(
+                lambda name=name: "assign" in (tmp_path / f"{name}.err").read_text(), f"{name}'s partitions"
+            )
+        until(lambda: "revoke" in (tmp_path / "first.err").read_text(), "the first one's rebalance")
+        members[1].terminate()
+        members[1].wait(30)
+        for at in range(4):
+            kcat(bootstrap, "-P", "-t", topic, "-p", str(at), given=f"to {at}\n")
+        expected = [f"to {at}" for at in range(4)]
+        until(lambda: sorted((tmp_path / "first").read_text().splitlines()) == expected, "all four records")
+    finally:
+        for member in members:
+            member.kill()
+            member.wait()
