@@ -109,7 +109,8 @@ class Sender(Worker):
                     DATA, value, partition=self.partition, on_delivery=self._delivered(self.sent)
                 )
                 self.sent += 1
-        self._producer.poll(0.01)
+        self._producer.poll(0)
+        self.pause(0.02)
 
     def finish(self) -> None:
         self._producer.flush(30)
@@ -214,7 +215,7 @@ class Chores(Worker):
         producer = Producer(
             {"bootstrap.servers": self._bootstrap, "message.timeout.ms": 3000, "log_level": 0}
         )
-        for _ in range(1500):
+        for _ in range(1200):
             producer.produce(kept, b"y" * 1000, partition=0)
         producer.flush(5)
         where = TopicPartition(kept, 0, -1)
