@@ -5,11 +5,9 @@ Topics and brokers; loggers cannot be changed this way, groups and client metric
 resource succeeds or fails by itself. A resource that is in the request twice fails (Kafka's broker never answers).
 """
 
-from collections import Counter
 from collections.abc import Mapping
 
-from leafcuttr.errors import BrokerError, InvalidRequest
-from leafcuttr.handlers.config_resources import TWICE, alter, check_names
+from leafcuttr.handlers.config_resources import alter, change_each, check_names
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_configs import (
@@ -23,25 +21,20 @@ from leafcuttr.wire.messages.alter_configs import (
 async def handle(
     broker: Broker, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
-    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses = []
-    for resource in request.resources:
-        error: BrokerError | None = None
-        try:
-            if times[resource.resource_type, resource.resource_name] > 1:
-                raise InvalidRequest(TWICE)
-            await _replace(broker, resource, validate_only=request.validate_only)
-        except BrokerError as caught:
-            error = caught
-        responses.append(
+    outcomes = await change_each(
+        request.resources, lambda resource: _replace(broker, resource, validate_only=request.validate_only)
+    )
+    return AlterConfigsResponse(
+        responses=[
             AlterConfigsResourceResponse(
                 error_code=error.code if error else 0,
                 error_message=error.message if error else None,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-        )
-    return AlterConfigsResponse(responses=responses)
+            for resource, error in outcomes
+        ]
+    )
 
 
 async def _replace(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:

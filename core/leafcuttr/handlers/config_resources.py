@@ -4,20 +4,34 @@ The order of checks and their words are Kafka 4.3's; they were read off a real b
 request spells a change: it comes as a function from the present texts of a resource to the new ones.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from leafcuttr.config.catalog import BROKER
 from leafcuttr.config.topic import topic_config
-from leafcuttr.errors import InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS
 
 Edit = Callable[[Mapping[str, str]], Mapping[str, str]]
 
-TWICE: Final = "Each resource must appear at most once."
+_TWICE: Final = "Each resource must appear at most once."
+
+
+class Named(Protocol):
+    """A resource of a request that changes settings."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+R = TypeVar("R", bound=Named)
 
 
 class Resource(IntEnum):
@@ -35,6 +49,23 @@ _KINDS: Final[frozenset[int]] = frozenset(Resource)
 
 def is_known(kind: int) -> bool:
     return kind in _KINDS
+
+
+async def change_each(
+    resources: Sequence[R], change: Callable[[R], Awaitable[None]]
+) -> list[tuple[R, BrokerError | None]]:
+    """Make the change of each resource by itself; what came of each, in order. One that is named twice fails."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    outcomes: list[tuple[R, BrokerError | None]] = []
+    for resource in resources:
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise InvalidRequest(_TWICE)
+            await change(resource)
+            outcomes.append((resource, None))
+        except BrokerError as error:
+            outcomes.append((resource, error))
+    return outcomes
 
 
 def check_node(broker: Broker, name: str) -> None:

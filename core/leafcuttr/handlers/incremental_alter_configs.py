@@ -5,7 +5,6 @@ empty name: all brokers) and this broker's loggers (KIP-412); groups and client 
 Each resource succeeds or fails by itself and as a whole. `validate_only` checks and changes nothing.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import partial
@@ -15,7 +14,7 @@ from leafcuttr.config.catalog import BROKER, TOPIC
 from leafcuttr.config.setting import Setting, Type, render
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
-from leafcuttr.handlers.config_resources import TWICE, Resource, alter, check_names, check_node
+from leafcuttr.handlers.config_resources import Resource, alter, change_each, check_names, check_node
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.incremental_alter_configs import (
@@ -42,25 +41,20 @@ _OPERATIONS: Final[frozenset[int]] = frozenset(Operation)
 async def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses = []
-    for resource in request.resources:
-        error: BrokerError | None = None
-        try:
-            if times[resource.resource_type, resource.resource_name] > 1:
-                raise InvalidRequest(TWICE)
-            await _change(broker, resource, validate_only=request.validate_only)
-        except BrokerError as caught:
-            error = caught
-        responses.append(
+    outcomes = await change_each(
+        request.resources, lambda resource: _change(broker, resource, validate_only=request.validate_only)
+    )
+    return IncrementalAlterConfigsResponse(
+        responses=[
             AlterConfigsResourceResponse(
                 error_code=error.code if error else 0,
                 error_message=error.message if error else None,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-        )
-    return IncrementalAlterConfigsResponse(responses=responses)
+            for resource, error in outcomes
+        ]
+    )
 
 
 async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> None:

@@ -9,7 +9,14 @@ in by a worker thread first.
 
 from typing import Final
 
-from leafcuttr.errors import BrokerError, ErrorCode, FencedLeaderEpoch, UnknownLeaderEpoch, UnsupportedVersion
+from leafcuttr.errors import (
+    BrokerError,
+    ErrorCode,
+    FencedLeaderEpoch,
+    StorageError,
+    UnknownLeaderEpoch,
+    UnsupportedVersion,
+)
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
@@ -60,6 +67,8 @@ async def _offset(
     partition: Partition, item: ListOffsetsPartition, committed: bool, version: int
 ) -> ListOffsetsPartitionResponse:
     log, epoch = partition.log, item.current_leader_epoch
+    if log.offline is not None:
+        raise StorageError(log.offline)  # what it knows of its offsets may be old: a consumer would jump
     if 0 <= epoch < partition.leader_epoch:
         raise FencedLeaderEpoch
     if epoch > partition.leader_epoch:
