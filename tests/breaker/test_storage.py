@@ -201,6 +201,8 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     log.append(batch(10), NOW)  # past where the snapshot stands
     log.roll()
     (log.directory / f"{13:020d}.snapshot").unlink()  # and the next one is lost
+    log.flush()
+    manager._upkeep.write_offsets(manager.logs, dict(manager.logs))
     abandon(manager)
     manager = opened(tmp_path, spec())
     log = manager.logs[log.topic_partition]

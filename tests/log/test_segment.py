@@ -82,7 +82,8 @@ def test_a_flipped_byte_ends_the_sound_part(
     if at % size in range(12, 16) or (at % size < 8 and rebuilt.damage is None):
         return  # the leader epoch, or a base offset that grew: not covered by the CRC
     assert rebuilt.damage is not None
-    assert rebuilt.end_position <= at // size * size
+    late = size if at % size < 8 else 0  # a base offset that grew is noticed at the next batch
+    assert rebuilt.end_position <= at // size * size + late
     segment.truncate(rebuilt.end_position)
     assert [h.next_offset for _, h in segment.scan(check_crc=True)][-1:] in ([], [rebuilt.next_offset])
 

@@ -10,6 +10,7 @@ Off the loop one worker writes at a time for a log; what is staged meanwhile is 
 
 import logging
 import os
+from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -85,11 +86,12 @@ def commit(log: "Log") -> None:
             segment = log.segments[-1]
             if group.rolls:
                 segment = _roll_here(log, segment, group.base_offset)
+            sync = to_sync(log, segment, group)
             file = segment.open_file()  # held: another thread may make the pool let go of it meanwhile
-            _write(file.fd, group.views, segment.size, group.size, must_sync(log, group))
+            _write(file.fd, group.views, segment.size, group.size, sync)
             del file
             reach("append.written")
-            _publish(log, segment, group)
+            _publish(log, segment, group, synced=bool(sync))
         PRESSURE.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
@@ -129,13 +131,13 @@ async def _fly(log: "Log") -> None:
                 arguments = log, segment, group.base_offset
                 fresh = await trio.to_thread.run_sync(new_segment, *arguments, limiter=limiter)
                 segment = take_over(log, fresh)
-            file, position = segment.open_file(), segment.size
+            file, position, sync = segment.open_file(), segment.size, to_sync(log, segment, group)
             await trio.to_thread.run_sync(
-                _write, file.fd, group.views, position, group.size, must_sync(log, group), limiter=limiter
+                _write, file.fd, group.views, position, group.size, sync, limiter=limiter
             )
             del file
             reach("append.written")
-            _publish(log, segment, group)
+            _publish(log, segment, group, synced=bool(sync))
     except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
     except BaseException as error:
@@ -148,25 +150,39 @@ async def _fly(log: "Log") -> None:
         landed.set()
 
 
-def _write(fd: int, views: list[memoryview | bytearray], position: int, size: int, sync: bool) -> None:
+def _write(
+    fd: int, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
+) -> None:
     write_all(fd, views, position, size)
-    if sync:
-        os.fdatasync(fd)
+    for segment in sync:
+        try:
+            segment.sync_records()
+        except FileNotFoundError:
+            if segment is sync[-1]:
+                raise
+            # An earlier segment that retention has dropped meanwhile.
 
 
-def must_sync(log: "Log", group: Group) -> bool:
-    """Whether flush.messages asks for the disk before the answer."""
-    limit = log.rules.flush_messages
-    return log.unflushed + group.batches[-1][1] + 1 - group.base_offset >= limit
+def to_sync(log: "Log", segment: "Segment", group: Group) -> "list[Segment]":
+    """What flush.messages wants on the disk before the answer: nothing, or all segments since the last sync, of
+    which `segment`, the one that is written to, comes last."""
+    unflushed = log.unflushed
+    if unflushed + group.batches[-1][1] + 1 - group.base_offset < log.rules.flush_messages:
+        return []
+    if not unflushed:
+        return [segment]
+    since, segments = log.log_end_offset - unflushed, log.segments
+    before = [s for s, after in pairwise(segments) if after.base_offset > since]
+    return [*before, segment]
 
 
 def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
     return take_over(log, new_segment(log, segment, base_offset))
 
 
-def _publish(log: "Log", segment: "Segment", group: Group) -> None:
+def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
-    if must_sync(log, group):
+    if synced:
         log.unflushed = 0
     else:
         log.unflushed += end_offset - group.base_offset

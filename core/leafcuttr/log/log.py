@@ -18,7 +18,8 @@ All methods are synchronous, for the event loop's thread, unless they say otherw
 the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -316,12 +317,27 @@ class Log:
                 await trio.to_thread.run_sync(cold.warm)
 
     def offset_for_timestamp(self, timestamp: int, *, may_block: bool = True) -> Found | None:
-        """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one."""
-        return offset_for_timestamp(self, timestamp, may_block=may_block)
+        """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one.
+        Raises StorageError, NotCached."""
+        with self._readable():
+            return offset_for_timestamp(self, timestamp, may_block=may_block)
 
     def max_timestamp_offset(self, *, may_block: bool = True) -> Found | None:
-        """(timestamp, offset, leader epoch) of the first record with the largest timestamp of all."""
-        return max_timestamp_offset(self, may_block=may_block)
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp of all.
+        Raises StorageError, NotCached."""
+        with self._readable():
+            return max_timestamp_offset(self, may_block=may_block)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        if self.offline is not None:
+            raise StorageError(self.offline)
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
+        except DamagedSegmentError as error:
+            raise StorageError(str(error)) from error
 
     def offset_for_leader_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for an epoch, (-1, -1) if it is not known."""

@@ -6,6 +6,7 @@ May go through cold parts of the disk: with `may_block` False they raise NotCach
 from typing import TYPE_CHECKING
 
 from leafcuttr.errors import StorageError
+from leafcuttr.log.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
 from leafcuttr.log.scan import DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
 from leafcuttr.wire.batch import BatchHeader
@@ -102,15 +103,23 @@ def _records(log: "Log", batch: bytes) -> list[tuple[int, int]]:
 
 
 def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
-    """The epoch asked for, or the largest below it, and where it ended; (-1, -1) if it is not known (KIP-101).
+    """The epoch asked for, or the largest known below it, and where the next one begins: the log end for the last
+    one. (-1, -1) if it is not known (KIP-101).
 
-    A log has one epoch: it is not replicated.
+    A log has one epoch, unless Kafka has written it and it was adopted; then `leader-epoch-checkpoint` names all.
+    Raises StorageError if that cannot be read.
     """
-    if epoch == -1 or epoch > log.leader_epoch:
+    if epoch < 0 or epoch > log.leader_epoch:
         return -1, -1
     if epoch == log.leader_epoch:
         return epoch, log.log_end_offset
-    return epoch, log.log_start_offset
+    try:
+        epochs = read_leader_epochs(log.directory / LEADER_EPOCHS)
+    except (DamagedCheckpointError, OSError) as error:
+        raise StorageError(f"The leader epochs of {log.topic_partition} cannot be read: {error}") from error
+    known = [each for each, _ in epochs if each <= epoch]
+    end_offset = next((start for each, start in epochs if each > epoch), log.log_start_offset)
+    return known[-1] if known else epoch, max(end_offset, log.log_start_offset)
 
 
 __all__ = [

@@ -10,8 +10,10 @@ that begins more than `index.interval.bytes` after the last indexed one; a last 
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr.log.atomic import sync_directory
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
@@ -45,6 +47,7 @@ class Segment:
     __slots__ = (
         "_first_timestamp",
         "_index",
+        "_name_synced",
         "_pool",
         "_since_index",
         "_time_index",
@@ -80,6 +83,7 @@ class Segment:
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._since_index = 0
+        self._name_synced = False  # by this process
         self._unsealed = False  # there is something for `seal` to do
 
     @classmethod
@@ -330,10 +334,20 @@ class Segment:
 
     def sync(self) -> None:
         """Force log and indexes to disk. Blocks: call it in a worker thread. Raises OSError."""
-        file = self.open_file()
-        os.fdatasync(file.fd)
+        self.sync_records()
         for index in (self.index, self.time_index):
             index.sync()
+
+    def sync_records(self) -> None:
+        """Force the log file to disk, and the first time its name and that of the folder: without them the records
+        would be lost with the power all the same. Blocks. Raises OSError."""
+        file = self.open_file()
+        os.fdatasync(file.fd)
+        if not self._name_synced:
+            folder = Path(self.directory)
+            sync_directory(folder)
+            sync_directory(folder.parent)
+            self._name_synced = True
 
     def close(self) -> None:
         """Let go of the files."""

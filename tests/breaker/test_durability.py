@@ -1,0 +1,107 @@
+"""What flush.messages promises to survive the loss of power, and what is answered from a log that cannot be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.errors import ErrorCode, StorageError
+from leafcuttr.log.checkpoints import LEADER_EPOCHS, write_leader_epochs
+from leafcuttr.log.log import Log
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from leafcuttr_sdk import TopicPartition
+from support.logs import NOW, batch, make_log
+from support.peer import Peer, connect
+
+Serve = Callable[..., Awaitable[Broker]]
+
+
+@contextmanager
+def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The paths of all that is forced to disk meanwhile."""
+    paths: list[str] = []
+
+    def record(real: Callable[[int], None], fd: int) -> None:
+        paths.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        real(fd)
+
+    with monkeypatch.context() as patch:
+        for real in (os.fsync, os.fdatasync):
+            patch.setattr(os, real.__name__, partial(record, real))
+        yield paths
+
+
+def stage(log: Log, data: bytearray) -> None:
+    log.stage(memoryview(data), now_ms=NOW)
+
+
+async def test_flush_messages_covers_the_segment_before_a_roll(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(tmp_path, flush_messages=4, segment_bytes=1000)
+    for _ in range(2):
+        stage(log, batch(size=600))
+        log.commit()
+    assert [log.unflushed, len(log.segments)] == [2, 2]
+    stage(log, batch(2, size=50))
+    with synced(monkeypatch) as paths:
+        await log.commit_off_loop()
+    assert {segment.path(".log") for segment in log.segments} <= set(paths)
+    assert log.unflushed == 0
+
+
+def test_a_sync_makes_the_names_of_new_files_durable_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "t-0"
+    log = make_log(folder, flush_messages=1)
+    stage(log, batch())
+    with synced(monkeypatch) as paths:
+        log.commit()
+    assert paths == [log.segments[0].path(".log"), str(folder), str(tmp_path)]
+    stage(log, batch())
+    with synced(monkeypatch) as paths:
+        log.commit()
+    assert paths == [log.segments[0].path(".log")]
+
+
+def test_epochs_of_an_adopted_log_end_where_the_next_one_began(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    for _ in range(10):
+        log.append(batch(), NOW)
+    log.leader_epoch = 7
+    write_leader_epochs(log.directory / LEADER_EPOCHS, [(2, 0), (4, 3), (7, 8)])
+    asked = [log.offset_for_leader_epoch(epoch) for epoch in (1, 2, 3, 4, 5, 6, 7, 8)]
+    assert asked == [(1, 0), (2, 3), (2, 3), (4, 8), (4, 8), (4, 8), (7, 10), (-1, -1)]
+    (log.directory / LEADER_EPOCHS).write_text("7\n")
+    with pytest.raises(StorageError):
+        log.offset_for_leader_epoch(4)
+
+
+async def asked_for_offset(peer: Peer, timestamp: int) -> int:
+    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[part])])
+    answer = await peer.ask(request, 7)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def test_a_log_that_cannot_be_read_answers_no_offsets_and_keeps_the_connection(serve: Serve) -> None:
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+    log = broker.logs.logs[TopicPartition("t", 0)]
+    for _ in range(3):
+        log.append(batch(), NOW)
+    os.pwrite(log.segments[0].open_file().fd, b"\xff" * 40, 0)
+    async with await connect(broker) as peer:
+        assert await asked_for_offset(peer, NOW) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await asked_for_offset(peer, -3) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await asked_for_offset(peer, -1) == 0
+        log.offline = "its disk has gone"
+        for special in (-1, -2, -3, NOW):
+            assert await asked_for_offset(peer, special) == ErrorCode.KAFKA_STORAGE_ERROR
