@@ -74,6 +74,7 @@ class Connection:
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._at = self._end = 0
         self._errand: Awaitable[Any] | None = None
+        self._reply_to: tuple[Route, int] | None = None  # what the errand's result answers, if anything
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
         self._ended = False
@@ -168,7 +169,7 @@ class Connection:
                 await self._outbox.flush()
             errand, self._errand = self._errand, None
             if errand is not None:
-                self._reply(await self._wait_for(errand))
+                self._answer_errand(await self._wait_for(errand))
             if self._ended:
                 if self.produce_turn:
                     self._answer_produce()
@@ -278,18 +279,16 @@ class Connection:
             request, _ = found.read(self.buffer.view, self._at, self._end)
             response = found.handle(self._broker, context, request)
             if inspect.isawaitable(response):
-                self._errand = self._framed(response, found, context.correlation_id)
+                self._errand, self._reply_to = response, (found, context.correlation_id)
             elif response is not None:
                 self._outbox.add(*found.frame(context.correlation_id, response))
         return False
 
-    async def _framed(self, response: Awaitable[Any], found: Route, correlation_id: int) -> Any:
-        body = await response
-        return None if body is None else found.frame(correlation_id, body)
-
-    def _reply(self, framed: Any) -> None:
-        if framed is not None:
-            self._outbox.add(*framed)
+    def _answer_errand(self, response: Any) -> None:
+        reply_to, self._reply_to = self._reply_to, None
+        if reply_to is not None and response is not None:
+            found, correlation_id = reply_to
+            self._outbox.add(*found.frame(correlation_id, response))
 
     def _answer_produce(self) -> None:
         """A request with acks=0 has no answer; if it failed, the connection closes."""
