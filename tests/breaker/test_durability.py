@@ -13,10 +13,12 @@ import pytest
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, write_leader_epochs
 from leafcuttr.log.log import Log
+from leafcuttr.log.roll import new_segment, take_over
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch, make_log
+from support.logs import NOW, HandClock, batch, make_log
+from support.managers import abandon, opened, spec
 from support.peer import Peer, connect
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -105,3 +107,45 @@ async def test_a_log_that_cannot_be_read_answers_no_offsets_and_keeps_the_connec
         log.offline = "its disk has gone"
         for special in (-1, -2, -3, NOW):
             assert await asked_for_offset(peer, special) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class TwoClocks(HandClock):
+    """A time of day that can be set, and a monotonic time that goes on."""
+
+    elapsed_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.elapsed_s
+
+
+async def test_flush_ms_is_kept_though_the_clock_is_set_back(tmp_path: Path) -> None:
+    clock = TwoClocks()
+    manager = opened(tmp_path, clock=clock)
+    log = manager.create(spec(flush_ms=5000))
+    log.append(batch(), NOW)
+    await manager.soft_checkpoint()
+    assert log.recovery_point == 0
+    clock.ms -= 3_600_000
+    clock.elapsed_s += 6
+    await manager.soft_checkpoint()
+    assert log.recovery_point == 1
+    abandon(manager)
+
+
+async def test_a_roll_that_ends_after_its_topic_was_deleted_stays_out_of_the_next_topic(
+    tmp_path: Path,
+) -> None:
+    """The worker has made the files of the new segment when the folder gets its other name."""
+    manager = opened(tmp_path)
+    log = manager.create(spec(segment_bytes=1000))
+    log.append(batch(size=800), NOW)
+    fresh = new_segment(log, log.segments[-1], 1)
+    manager.delete(log.topic_partition)
+    again = manager.create(spec(topic_id=bytes(16)))
+    take_over(log, fresh)
+    for segment in log.segments:
+        segment.close()  # as the pool does when it needs the descriptors
+    file = log.segments[-1].open_file()
+    assert Path(file.path).parent == log.directory
+    assert Path(file.path).parent != again.directory
+    abandon(manager)

@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from leafcuttr.config.listeners import Listener
+from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.log import Log
@@ -66,4 +67,16 @@ async def test_waits_in_vain(broker: Broker, autojump_clock: trio.testing.MockCl
     response = await answer
     assert response.responses[0].partitions[0].high_watermark == 0
     assert trio.current_time() - began == pytest.approx(MAX_WAIT_S)
+    assert not log.waiters
+
+
+async def test_a_topic_that_goes_before_the_wait_begins_is_noticed(
+    broker: Broker, autojump_clock: trio.testing.MockClock
+) -> None:
+    log, answer = await waiting(broker)
+    began = trio.current_time()
+    await broker.topics.delete("orders")
+    response = await answer
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert trio.current_time() - began < MAX_WAIT_S
     assert not log.waiters

@@ -163,7 +163,9 @@ class _Pass:
     def is_outdated(self) -> bool:
         """Whether a log has moved since."""
         return any(
-            log.high_watermark != high_watermark or log.log_start_offset != log_start
+            log.high_watermark != high_watermark
+            or log.log_start_offset != log_start
+            or log.offline is not None  # or it has been deleted
             for log, (high_watermark, log_start) in zip(self.logs, self._seen, strict=True)
         )
 

@@ -34,6 +34,9 @@ def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
 
 def take_over(log: "Log", segment: Segment) -> Segment:
     """Make it the active segment (on the loop)."""
+    if segment.directory != log.directory_name:
+        # The topic was deleted while a worker made the files; the old name may soon be another topic's.
+        segment.move_to(log.directory_name)
     log.segments.append(segment)
     tail = log.tail
     if tail is not None and tail.base_offset == segment.base_offset:

@@ -41,11 +41,15 @@ class Upkeep:
         self._points: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
-        self._started = clock.now_ms()
+        self._started = self._elapsed_ms()
+
+    def _elapsed_ms(self) -> int:
+        """Not the time of day, which may be set back: what is due would wait for as long."""
+        return int(self._clock.monotonic() * 1000)
 
     def noticed(self, changed: Iterable[Log]) -> None:
         """Logs that have changed since the last call."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._elapsed_ms()
         for log in changed:
             if log.log_end_offset > log.recovery_point:
                 self._unsynced.setdefault(log, now_ms)
@@ -54,7 +58,7 @@ class Upkeep:
 
     async def sync_due(self) -> None:
         """Sync rolled segments, and whole logs that flush.ms asks for. One that fails is named and stays due."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._elapsed_ms()
         for log, since_ms in list(self._unsynced.items()):
             try:
                 if log.offline is None:
@@ -67,7 +71,7 @@ class Upkeep:
     async def _sync(self, log: Log, unsynced_ms: int) -> None:
         if unsynced_ms >= log.config.flush_ms:
             log.flush_indexes()
-            self._unsynced[log] = self._clock.now_ms()
+            self._unsynced[log] = self._elapsed_ms()
             await trio.to_thread.run_sync(log.flush)
             return
         active = log.segments[-1].base_offset
@@ -131,7 +135,7 @@ class Upkeep:
 
     async def checkpoint_starts_if_due(self, logs: Mapping[TopicPartition, Log]) -> None:
         """As `checkpoint`, every log.flush.start.offset.checkpoint.interval.ms. Raises OSError."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._elapsed_ms()
         if now_ms - self._started >= self._settings.int("log.flush.start.offset.checkpoint.interval.ms"):
             self._started = now_ms
             await trio.to_thread.run_sync(self.write_offsets, logs, dict(logs))
