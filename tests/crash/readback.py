@@ -50,12 +50,12 @@ class Reader:
         first = self.offsets[partition]
         consumer.assign([where])
         while self.offsets[partition] < high:
-            messages = consumer.consume(5000, timeout=20)
-            assert messages, f"{DATA}-{partition}: nothing comes after offset {self.offsets[partition]}"
-            for message in messages:
-                assert message.error() is None, f"{DATA}-{partition}: {message.error()}"
-                if message.offset() < high:
-                    self._take(partition, message.offset(), message.value())
+            message = consumer.poll(20)
+            assert message is not None, (
+                f"{DATA}-{partition}: nothing comes after offset {self.offsets[partition]}"
+            )
+            assert message.error() is None, f"{DATA}-{partition}: {message.error()}"
+            self._take(partition, message.offset(), message.value())
         return high - first
 
     def _take(self, partition: int, offset: int, value: bytes) -> None:
