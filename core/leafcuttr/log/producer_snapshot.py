@@ -14,6 +14,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.producer_state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE
 
@@ -76,8 +77,8 @@ def _entry(
 
 
 def write_snapshot(path: Path, table: ProducerStateTable) -> None:
-    """Write the published entries. Raises OSError."""
-    path.write_bytes(encode_snapshot(table))
+    """Write the published entries, in one step: a crash leaves no half of them. Raises OSError."""
+    replace_file(path, encode_snapshot(table), sync=False)
 
 
 def read_snapshot(path: Path) -> ProducerStateTable:
