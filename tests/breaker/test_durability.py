@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, write_leader_epochs
 from leafcuttr.log.log import Log
 from leafcuttr.log.roll import new_segment, take_over
 from leafcuttr.state.broker import Broker
+from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch, make_log
+from support.logs import NOW, HandClock, batch, make_log, patched
 from support.managers import abandon, opened, spec
 from support.peer import Peer, connect
 
@@ -149,3 +153,37 @@ async def test_a_roll_that_ends_after_its_topic_was_deleted_stays_out_of_the_nex
     assert Path(file.path).parent == log.directory
     assert Path(file.path).parent != again.directory
     abandon(manager)
+
+
+def bomb(records: int) -> bytearray:
+    """A batch of some kilobytes that holds so many records, and claims a timestamp that none of them has."""
+    one = encode_batch([Record(0, NOW, None, b"")])
+    out = bytearray(one[:61]) + compress(Codec.ZSTD, bytes(one[61:]) * records)
+    for form, at, value in (
+        (">i", 8, len(out) - 12),
+        (">h", 21, 4),
+        (">i", 23, records - 1),
+        (">q", 35, NOW + 5),
+    ):
+        struct.pack_into(form, out, at, value)
+    return patched(out, ">i", 57, records)
+
+
+async def test_a_search_by_time_does_not_hold_the_loop_however_many_records_a_batch_has(
+    tmp_path: Path,
+) -> None:
+    log = make_log(tmp_path)
+    log.append(bomb(100_000), NOW)
+    log.append(batch(timestamp=NOW + 9), NOW)
+    turns, over = 0, trio.Event()
+
+    async def search() -> None:
+        assert await log.offset_for_timestamp(NOW + 5) == (NOW + 9, 100_000, 0)
+        over.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(search)
+        while not over.is_set():
+            await trio.lowlevel.checkpoint()
+            turns += 1
+    assert turns > 10

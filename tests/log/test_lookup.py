@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,17 +37,17 @@ def test_times_equal_a_linear_scan(
         log.delete_records_before(start)
         later = [(t, offset) for offset, t in enumerate(records) if t >= wanted and offset >= start]
         expected = (later[0][0], later[0][1], 0) if later else None
-        assert log.offset_for_timestamp(wanted) == expected
+        assert trio.run(log.offset_for_timestamp, wanted) == expected
         if records and start == 0:
-            assert log.max_timestamp_offset() == (max(records), records.index(max(records)), 0)
+            assert trio.run(log.max_timestamp_offset) == (max(records), records.index(max(records)), 0)
         log.flush_indexes()
-        assert log.offset_for_timestamp(wanted) == expected
+        assert trio.run(log.offset_for_timestamp, wanted) == expected
 
 
 def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    assert log.offset_for_timestamp(0) is None
-    assert log.max_timestamp_offset() is None
+    assert trio.run(log.offset_for_timestamp, 0) is None
+    assert trio.run(log.max_timestamp_offset) is None
 
 
 def test_leader_epochs(tmp_path: Path) -> None:

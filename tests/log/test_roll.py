@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import trio
+
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.producer_snapshot import read_snapshot
@@ -162,4 +164,4 @@ def test_a_log_opens_from_numbers_alone(tmp_path: Path) -> None:
     assert len(pool) == 0, "nothing is opened before it is needed"
     assert again.append(batch(size=300), NOW) == 9
     assert len(again.segments) >= len(log.segments)
-    assert again.offset_for_timestamp(NOW) == (NOW, 0, 0)
+    assert trio.run(again.offset_for_timestamp, NOW) == (NOW, 0, 0)

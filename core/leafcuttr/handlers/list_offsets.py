@@ -86,11 +86,9 @@ async def _offset(
         case -5 | -6:
             found = None
         case -3:
-            found = await log.off_loop(lambda may_block: log.max_timestamp_offset(may_block=may_block))
+            found = await log.max_timestamp_offset()
         case _:
-            found = await log.off_loop(
-                lambda may_block: log.offset_for_timestamp(timestamp, may_block=may_block)
-            )
+            found = await log.offset_for_timestamp(timestamp)
     if found is None or (found[1] > end and timestamp >= 0):
         return ListOffsetsPartitionResponse(partition_index=item.partition_index)
     return ListOffsetsPartitionResponse(

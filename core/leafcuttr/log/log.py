@@ -309,24 +309,24 @@ class Log:
 
     async def off_loop(self, ask: Callable[[bool], T]) -> T:
         """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
-        worker threads. For example `await log.off_loop(lambda b: log.offset_for_timestamp(t, may_block=b))`."""
+        worker threads. For example `await log.off_loop(lambda b: log.read(0, 99, at_least_one=True, may_block=b))`."""
         while True:
             try:
                 return ask(False)
             except NotCached as cold:
                 await trio.to_thread.run_sync(cold.warm)
 
-    def offset_for_timestamp(self, timestamp: int, *, may_block: bool = True) -> Found | None:
+    async def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one.
-        Raises StorageError, NotCached."""
+        Raises StorageError."""
         with self._readable():
-            return offset_for_timestamp(self, timestamp, may_block=may_block)
+            return await offset_for_timestamp(self, timestamp)
 
-    def max_timestamp_offset(self, *, may_block: bool = True) -> Found | None:
+    async def max_timestamp_offset(self) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record with the largest timestamp of all.
-        Raises StorageError, NotCached."""
+        Raises StorageError."""
         with self._readable():
-            return max_timestamp_offset(self, may_block=may_block)
+            return await max_timestamp_offset(self)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

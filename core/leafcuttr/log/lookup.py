@@ -1,105 +1,114 @@
 """Answers to ListOffsets and OffsetForLeaderEpoch: from a time, or an epoch, to an offset.
 
-May go through cold parts of the disk: with `may_block` False they raise NotCached instead, see `Log.off_loop`.
+A search may go through cold parts of the disk (see `Log.off_loop`) and take apart batches that hold any number of
+records; worker threads do both.
 """
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
 from leafcuttr.log.scan import DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
+from leafcuttr.log.workers import decode_limiter
 from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
 
+_SMALL: Final = 16 * 1024
+
 Found = tuple[int, int, int]
 """Timestamp in ms, offset, leader epoch."""
+_Candidate = tuple[BatchHeader, bytes]
 
 
-def offset_for_timestamp(log: "Log", timestamp: int, *, may_block: bool) -> Found | None:
+async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
     """The first record (by offset, from the log start offset on) with this timestamp or a later one."""
+    from_offset = 0
+    while True:
+        candidate = await log.off_loop(partial(_first_batch, log, timestamp, from_offset))
+        if candidate is None:
+            return None
+        found = await _search(log, candidate, timestamp, log.log_start_offset)
+        if found is not None:
+            return found
+        from_offset = candidate[0].next_offset
+
+
+async def max_timestamp_offset(log: "Log") -> Found | None:
+    """The largest timestamp of the log, and the first record that has it (KIP-734)."""
+    candidate = await log.off_loop(partial(_latest_batch, log))
+    if candidate is None:
+        return None
+    header = candidate[0]
+    found = await _search(log, candidate, header.max_timestamp, header.base_offset)
+    return found or (header.max_timestamp, header.last_offset, header.leader_epoch)
+
+
+def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
+    """The first batch that may hold what is looked for."""
+    from_offset = max(from_offset, log.log_start_offset)
     for segment in tuple(log.segments):
         if segment.largest_timestamp < timestamp or not segment.size:
             continue
-        found = _in_segment(log, segment, timestamp, may_block)
-        if found is not None:
-            return found
+        before = max(
+            segment.time_index.offset_before(timestamp, may_block=may_block),
+            from_offset - segment.base_offset,
+        )
+        start = segment.index.position_for(before, may_block=may_block)
+        for position, header in headers(segment.open_file(), start, segment.size, may_block=may_block):
+            if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
+                return header, segment.open_file().pread(header.size, position, may_block=may_block)
     return None
 
 
-def _in_segment(log: "Log", segment: Segment, timestamp: int, may_block: bool) -> Found | None:
-    before = segment.time_index.offset_before(timestamp, may_block=may_block)
-    start = segment.index.position_for(before, may_block=may_block)
-    for position, header in headers(segment.open_file(), start, segment.size, may_block=may_block):
-        if header.max_timestamp >= timestamp and header.last_offset >= log.log_start_offset:
-            batch = segment.open_file().pread(header.size, position, may_block=may_block)
-            for record_timestamp, offset in _records(log, batch):
-                if record_timestamp >= timestamp and offset >= log.log_start_offset:
-                    return record_timestamp, offset, header.leader_epoch
-    return None
-
-
-def max_timestamp_offset(log: "Log", *, may_block: bool) -> Found | None:
-    """The largest timestamp of the log, and the first record that has it (KIP-734).
-
-    What lies before the log start offset does not count, though it may still be on the disk.
-    """
-    filled = [segment for segment in log.segments if segment.size and segment.largest_timestamp >= 0]
-    best: Found | None = None
-    for segment in sorted(filled, key=lambda one: -one.largest_timestamp):
-        if best is not None and segment.largest_timestamp <= best[0]:
-            break
-        found = _largest_in(log, segment, may_block)
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    return best
-
-
-def _largest_in(log: "Log", segment: Segment, may_block: bool) -> Found | None:
-    place = segment.find(segment.offset_of_largest_timestamp(may_block=may_block), may_block=may_block)
-    if place is not None and segment.base_offset < log.log_start_offset > place[1].base_offset:
-        place = _largest_left(log, segment, may_block)
-    if place is None:
+def _latest_batch(log: "Log", may_block: bool) -> _Candidate | None:
+    """The batch with the largest timestamp."""
+    best: Segment | None = None
+    for segment in tuple(log.segments):
+        if segment.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
+            best = segment
+    if best is None or best.largest_timestamp < 0:
         return None
-    position, header = place
-    batch = segment.open_file().pread(header.size, position, may_block=may_block)
-    left = [
-        (timestamp, offset) for timestamp, offset in _records(log, batch) if offset >= log.log_start_offset
-    ]
-    if not left:
+    found = best.find(best.offset_of_largest_timestamp(may_block=may_block), may_block=may_block)
+    if found is None:
         return None
-    timestamp, offset = max(left, key=lambda record: record[0])
-    return timestamp, offset, header.leader_epoch
+    position, header = found
+    return header, best.open_file().pread(header.size, position, may_block=may_block)
 
 
-def _largest_left(log: "Log", segment: Segment, may_block: bool) -> tuple[int, BatchHeader] | None:
-    """Position and header of the batch with the largest timestamp from the log start offset on."""
-    start, file = log.log_start_offset, segment.open_file()
-    first = segment.find(start, may_block=may_block)
-    best: tuple[int, BatchHeader] | None = None
-    largest = -1
-    for position, header in headers(
-        file, first[0] if first else segment.size, segment.size, may_block=may_block
-    ):
-        timestamp = header.max_timestamp
-        if header.base_offset < start:
-            batch = file.pread(header.size, position, may_block=may_block)
-            timestamp = max((stamp for stamp, offset in _records(log, batch) if offset >= start), default=-1)
-        if timestamp > largest:
-            best, largest = (position, header), timestamp
-    return best
+async def _search(log: "Log", candidate: _Candidate, timestamp: int, from_offset: int) -> Found | None:
+    """The first record from `from_offset` on with this timestamp or a later one. A batch of two kilobytes may hold
+    millions of records, so what is not small is taken apart by a worker."""
+    header, batch = candidate
+    if header.codec == Codec.NONE and header.size <= _SMALL:
+        return _first_record(log, header, batch, timestamp, from_offset)
+    return await trio.to_thread.run_sync(
+        _first_record,
+        *(log, header, batch, timestamp, from_offset),
+        limiter=decode_limiter(),
+        abandon_on_cancel=True,
+    )
 
 
-def _records(log: "Log", batch: bytes) -> list[tuple[int, int]]:
+def _first_record(
+    log: "Log", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
+) -> Found | None:
     from leafcuttr.wire.records import decode_records
 
     try:
-        return [(record.timestamp, record.offset) for record in decode_records(batch)]
+        for record in decode_records(batch):
+            if record.timestamp >= timestamp and record.offset >= from_offset:
+                return record.timestamp, record.offset, header.leader_epoch
     except WireError as error:
         raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
+    return None
 
 
 def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:

@@ -6,9 +6,16 @@ from typing import Final
 import trio
 
 WRITERS: Final = 8
+DECODERS: Final = 2  # each may hold a batch of 100 MB, decompressed
 
 
 @lru_cache(maxsize=1)
 def write_limiter() -> trio.CapacityLimiter:
     """How many logs may write off the loop at once."""
     return trio.CapacityLimiter(WRITERS)
+
+
+@lru_cache(maxsize=1)
+def decode_limiter() -> trio.CapacityLimiter:
+    """How many batches may be taken apart at once."""
+    return trio.CapacityLimiter(DECODERS)
