@@ -115,10 +115,19 @@ async def accept_loop(
     while True:
         await connections.room()
         await trio.lowlevel.wait_readable(sock)
-        if connections.full:
-            continue
         try:
-            accepted, address = sock.accept()
+            # All that knock at once: the queue of the kernel is short, and whom it turns away waits a second.
+            while not connections.full:
+                accepted, address = sock.accept()
+                complained = False
+                connection = connections.add(accepted, listener, str(address[0]), address[1])
+                if connection is None:
+                    accepted.close()
+                    continue
+                accepted.setblocking(False)
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                nursery.start_soon(connections.serve, connection, accepted, str(address[0]))
         except BlockingIOError:
             continue
         except OSError as error:
@@ -129,17 +138,6 @@ async def accept_loop(
                 logger.warning("listener %s pauses: %s", listener.name, error.strerror)
                 complained = True
             await trio.sleep(_PAUSE_S)
-            continue
-        complained = False
-        host = str(address[0])
-        connection = connections.add(accepted, listener, host, address[1])
-        if connection is None:
-            accepted.close()
-            continue
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        nursery.start_soon(connections.serve, connection, accepted, host)
 
 
 def _descriptors_for_connections(for_logs: int) -> int:

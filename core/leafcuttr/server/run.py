@@ -103,7 +103,7 @@ def _bind(
     bound = []
     for listener in listeners:
         found, socks = sockets.bind(
-            listener, settings.int("socket.listen.backlog.size"), sockets.asked_buffer_sizes(settings)
+            listener, sockets.asked_backlog(settings), sockets.asked_buffer_sizes(settings)
         )
         for sock in socks:
             opened.callback(sock.close)

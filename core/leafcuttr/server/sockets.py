@@ -12,12 +12,23 @@ from leafcuttr.errors import StartError
 
 # Another address of the same listener may have taken a port that the kernel chose for the first.
 _TRIES: Final = 5
+_BACKLOG: Final = 1024
 _NO_SUCH_ADDRESS: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 BufferSizes = Sequence[tuple[int, int]]
 """Socket options and their values."""
 
 _Address = tuple[int, tuple[str, int] | tuple[str, int, int, int]]
+
+
+def asked_backlog(settings: Settings) -> int:
+    """`socket.listen.backlog.size` where somebody has set it.
+
+    Kafka's default of 50 suits a thread that does nothing but accept: whom the kernel turns away waits a second, so
+    a thousand clients that come at once would need many.
+    """
+    name = "socket.listen.backlog.size"
+    return settings.int(name) if settings.source(name) is not Source.DEFAULT_CONFIG else _BACKLOG
 
 
 def asked_buffer_sizes(settings: Settings) -> BufferSizes:

@@ -18,7 +18,7 @@ from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import more_of_unsigned_varint
 from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
 
-MAX_ELEMENTS = 100_000
+MAX_ELEMENTS = 25_000
 """The most array elements and tagged fields that one message may have, all levels together.
 
 An element can take a single byte of the frame, but a microsecond and a hundred bytes of memory to make: without this

@@ -33,6 +33,8 @@ from leafcuttr.state.groups.states import COMMIT_ANSWER, HEARTBEAT_ANSWER, Cause
 # How long a newcomer may wait in its first JoinGroup; Kafka's `group.new.member.join.timeout.ms`, internal
 # there too.
 NEW_MEMBER_JOIN_TIMEOUT_S: Final = 300.0
+# A member id has to fit a string of 32767 bytes, which a client id may fill alone; a character takes up to four.
+LONGEST_PREFIX: Final = 8000
 
 
 def _unique_suffix() -> str:
@@ -265,7 +267,8 @@ class Group:
         return join.protocol_type == self.protocol_type and self.members.any_supported_by_all(names)
 
     def _join_new(self, join: Join, token: Token, now: float) -> None:
-        member_id = f"{join.client_id if join.instance_id is None else join.instance_id}-{self._unique()}"
+        prefix = join.client_id if join.instance_id is None else join.instance_id
+        member_id = f"{prefix[:LONGEST_PREFIX]}-{self._unique()}"
         if join.instance_id is not None:
             former = self.members.by_instance.get(join.instance_id)
             if former is None:
