@@ -41,7 +41,9 @@ class Upkeep:
         self._points: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
-        self._started = self._elapsed_ms()
+        self._starts_written_ms: int | None = (
+            None  # None until the loop first asks: before it runs, no clock ticks
+        )
 
     def _elapsed_ms(self) -> int:
         """Not the time of day, which may be set back: what is due would wait for as long."""
@@ -136,8 +138,11 @@ class Upkeep:
     async def checkpoint_starts_if_due(self, logs: Mapping[TopicPartition, Log]) -> None:
         """As `checkpoint`, every log.flush.start.offset.checkpoint.interval.ms. Raises OSError."""
         now_ms = self._elapsed_ms()
-        if now_ms - self._started >= self._settings.int("log.flush.start.offset.checkpoint.interval.ms"):
-            self._started = now_ms
+        if self._starts_written_ms is None:
+            self._starts_written_ms = now_ms
+        due_ms = self._starts_written_ms + self._settings.int("log.flush.start.offset.checkpoint.interval.ms")
+        if now_ms >= due_ms:
+            self._starts_written_ms = now_ms
             await trio.to_thread.run_sync(self.write_offsets, logs, dict(logs))
 
     async def remove_segments(self, now_ms: int) -> int:
