@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.wire.api import APIS, ApiKey
-from leafcuttr.wire.codec import encode
 from leafcuttr.wire.schema import BYTES, RECORDS, STRING, FieldSpec
 from support.broker_process import BrokerProcess, running_broker
 from support.logs import batch
@@ -30,7 +28,16 @@ TOPIC = "fuzzed"
 PHASES = [Phase.generate]  # a broker remembers: what is shrunk would not be the same case
 _NAMES = st.sampled_from(
     [TOPIC, "", "other", "__consumer_offsets", ".", "..", "a/b", "x" * 249, "x" * 250, "é", "g", "range", "1"]
-    + ["consumer", "retention.ms", "cleanup.policy", "compression.type", "segment.bytes", "-1", "0", "compact"]
+    + [
+        "consumer",
+        "retention.ms",
+        "cleanup.policy",
+        "compression.type",
+        "segment.bytes",
+        "-1",
+        "0",
+        "compact",
+    ]
 )
 _SMALL = st.integers(-3, 8)
 _COUNTS = {
@@ -52,7 +59,9 @@ def hostile(cls: type[Any], spec: FieldSpec) -> st.SearchStrategy[Any] | None:
     if kind is STRING:
         return _NAMES
     if kind is RECORDS:
-        return st.sampled_from([b"", bytes(61), bytes(batch(2)), bytes(batch(1))[:-1]]) | st.binary(max_size=80)
+        return st.sampled_from([b"", bytes(61), bytes(batch(2)), bytes(batch(1))[:-1]]) | st.binary(
+            max_size=80
+        )
     if kind is BYTES:
         return st.binary(max_size=20)
     bits = 8 * getattr(kind, "size", 0)
@@ -96,14 +105,17 @@ def test_every_request(broker: BrokerProcess, request: pytest.FixtureRequest, ke
     examples = 200 if request.config.getoption("--long") else 6
 
     @settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=PHASES
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=PHASES,
     )
     @given(messages(api.request, version, hostile))
     def ask(message: Any) -> None:
         if key == ApiKey.PRODUCE and message.acks == 0:
             message = replace(message, acks=1)
-        if key == ApiKey.DELETE_TOPICS:
-            pass  # deleting what others use is part of it
+
         data = request_bytes(message, version, correlation_id=77)
         try:
             found = answer(broker.port, framed(data))
