@@ -77,7 +77,18 @@ def test_group_rebalances(bootstrap: str, fresh: Fresh, tmp_path: Path, strategy
     """A second member takes a part; when it leaves, the first has all again and reads on."""
     topic, group = fresh("topic"), fresh("group")
     create(bootstrap, topic, 4)
-    word = ["kcat", "-b", bootstrap, "-G", group, "-X", "auto.offset.reset=earliest", "-u"]
+    word = [
+        "kcat",
+        "-b",
+        bootstrap,
+        "-G",
+        group,
+        "-X",
+        "auto.offset.reset=earliest",
+        "-u",
+        "-X",
+        "session.timeout.ms=6000",
+    ]
     word += ["-X", f"partition.assignment.strategy={strategy}", topic]
     members = []
     try:
@@ -85,7 +96,7 @@ def test_group_rebalances(bootstrap: str, fresh: Fresh, tmp_path: Path, strategy
             with (tmp_path / name).open("wb") as out, (tmp_path / f"{name}.err").open("wb") as told:
                 members.append(subprocess.Popen(word, stdin=subprocess.DEVNULL, stdout=out, stderr=told))
             until(
-                lambda name=name: "assign" in (tmp_path / f"{name}.err").read_text(), f"{name}'s partitions"
+                lambda name=name: ": topic-" in (tmp_path / f"{name}.err").read_text(), f"{name}'s partitions"
             )
         until(lambda: "revoke" in (tmp_path / "first.err").read_text(), "the first one's rebalance")
         members[1].terminate()

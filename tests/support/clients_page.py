@@ -47,6 +47,13 @@ VERSIONS: dict[str, Callable[[], str]] = {
 }
 
 
+def _word(name: str, value: object) -> str:
+    """How the page calls one parameter of a case."""
+    if isinstance(value, bool):
+        return name if value else ""
+    return "none" if value is None else str(getattr(value, "name", value))
+
+
 class Page:
     """A pytest plugin that collects outcomes and writes the page when the session ends."""
 
@@ -67,7 +74,7 @@ class Page:
             case = item.originalname.removeprefix("test_").replace("_", " ")
             if item.path.stem == "test_restarts" and "restart" not in case:
                 case = f"through a restart: {case}"
-            what = " ".join(str(getattr(value, "name", value)) for value in parameters.values())
+            what = " ".join(filter(None, (_word(name, value) for name, value in parameters.items())))
             self.cases[item.nodeid] = (str(marker.args[0]), str(found), case, what)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
