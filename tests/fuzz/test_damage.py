@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import trio
 
 from support.broker_process import BrokerProcess, running_broker
 from support.logs import batch
-from support.peer import Peer, fetch_request, metadata_request, produce_request
+from support.peer import Peer, fetch_request, metadata_request, produce_request, serves
 
 SETTINGS = {"log.roll.ms": "3600000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "100"}
 
@@ -47,16 +48,22 @@ async def fill(port: int) -> None:
                 assert answer.responses[0].partition_responses[0].error_code == 0
 
 
-async def look(port: int) -> int:
-    """The sound topic is whole; returns the error code of the harmed one."""
+async def look(port: int) -> None:
+    """The sound topic is whole; a fetch of the harmed one harms nobody else.
+
+    A sealed segment that was cut after a clean stop is only met when it is sent: that closes the connection.
+    """
     async with Peer(await trio.open_tcp_stream("127.0.0.1", port)) as peer:
         for offset in range(0, 300, 50):
             answer = await peer.ask(fetch_request("sound", offset), 12)
             part = answer.responses[0].partitions[0]
             assert (part.error_code, part.high_watermark) == (0, 300)
             assert part.records
-        answer = await peer.ask(fetch_request("harmed", 0), 12)
-        return int(answer.responses[0].partitions[0].error_code)
+    async with Peer(await trio.open_tcp_stream("127.0.0.1", port)) as peer:
+        with suppress(ConnectionError, trio.BrokenResourceError):
+            await peer.ask(fetch_request("harmed", 0), 12)
+    async with Peer(await trio.open_tcp_stream("127.0.0.1", port)) as peer:
+        assert await serves(peer)
 
 
 def serve(folder: Path) -> BrokerProcess:
