@@ -73,9 +73,7 @@ class Inspection:
         fault = await trio.to_thread.run_sync(_fault_of, log.directory, trusted, topic_id)
         if fault is None or _has_moved_on(log, fault[0]):
             return
-        log.offline = fault[1]
-        _log.error("%s is offline: %s", name, fault[1])
-        log.notify()
+        log.take_offline(fault[1])
 
 
 def _has_moved_on(log: Log, segment: Segment | None) -> bool:

@@ -18,6 +18,7 @@ All methods are synchronous, for the event loop's thread, unless they say otherw
 the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here.
 """
 
+import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,8 @@ from leafcuttr_sdk import Clock, TopicPartition
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Waiter(Protocol):
@@ -207,6 +210,13 @@ class Log:
         if self._waiters is None:
             self._waiters = set()
         return self._waiters
+
+    def take_offline(self, reason: str) -> None:
+        """Serve nothing of this log until the next start, and say so in one line."""
+        if self.offline is None:
+            self.offline = reason
+            _log.error("%s is offline: %s", self.topic_partition, reason)
+            self.notify()
 
     def notify(self) -> None:
         """Tell all waiters."""

@@ -59,6 +59,7 @@ def read(
     try:
         return _region(log, offset, max_bytes, at_least_one, end_offset, may_block)
     except DamagedSegmentError as error:
+        log.take_offline(str(error))
         raise StorageError(str(error)) from error
     except OSError as error:
         raise StorageError(f"Reading {log.topic_partition} failed: {error.strerror or error}") from error

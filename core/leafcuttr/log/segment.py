@@ -122,12 +122,16 @@ class Segment:
         return f"{self.directory}/{self.base_offset:020d}{suffix}"
 
     def open_file(self) -> OpenFile:
-        """The open .log file. Raises OSError."""
+        """The open .log file. Raises OSError, and DamagedSegmentError if less is in it than was written."""
         file = self.file
         if file is not None:
             file.used = True
             return file
-        return self._pool.open(self, self.path(".log"))
+        file = self._pool.open(self, self.path(".log"))
+        there = os.fstat(file.fd).st_size
+        if there < self.size:
+            raise DamagedSegmentError(file.path, there, f"the file ends here, {self.size} bytes were written")
+        return file
 
     @property
     def index(self) -> OffsetIndex:
