@@ -40,6 +40,7 @@ from leafcuttr.wire.messages.fetch import (
 
 _TOPIC_IDS: Final = 13
 _READ_COMMITTED: Final = 1
+_AT_ONCE: Final = 200  # partitions looked at before others have their turn
 
 
 class _Poll:
@@ -76,25 +77,21 @@ def handle(
         )
     except BrokerError as error:
         return FetchResponse(error_code=error.code, session_id=0)
+    first = _Pass(broker, plan, request)
     try:
-        first = _Pass(broker, plan, request)
+        whole = first.read_on()
     except NotCached:
-        return _answer_from_disk(broker, plan, request)
-    return first.response() if first.suffices(request) else _wait(broker, plan, request, first)
+        whole = False
+    if not whole:
+        return _answer_in_steps(broker, plan, request, first)
+    return first.response() if first.suffices() else _wait(broker, plan, request, first)
 
 
-async def _answer_from_disk(broker: Broker, plan: FetchPlan, request: FetchRequest) -> FetchResponse:
-    first = await _pass_off_loop(broker, plan, request)
-    return first.response() if first.suffices(request) else await _wait(broker, plan, request, first)
-
-
-async def _pass_off_loop(broker: Broker, plan: FetchPlan, request: FetchRequest) -> "_Pass":
-    """A pass for which indexes and headers may have to come from the disk: a worker thread reads them in first."""
-    while True:
-        try:
-            return _Pass(broker, plan, request)
-        except NotCached as cold:
-            await trio.to_thread.run_sync(cold.warm)
+async def _answer_in_steps(
+    broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass"
+) -> FetchResponse:
+    await first.finish()
+    return first.response() if first.suffices() else await _wait(broker, plan, request, first)
 
 
 async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> FetchResponse:
@@ -109,8 +106,9 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
         with trio.move_on_after(request.max_wait_ms / 1000):
             while not poll.over:
                 await poll.wait()
-                pass_ = await _pass_off_loop(broker, plan, request)
-                if pass_.suffices(request):
+                pass_ = _Pass(broker, plan, request)
+                await pass_.finish()
+                if pass_.suffices():
                     break
     finally:
         broker.long_polls.discard(poll)
@@ -122,43 +120,75 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
 class _Pass:
     """One look at all partitions of a plan: `size` bytes found, `failed` if any partition has an error.
 
-    Making one raises NotCached when it would have to wait for the disk; nothing has changed then.
+    Each partition is looked at in one go; between two of them others may have their turn.
     """
 
-    __slots__ = ("_answers", "_follower", "_left", "_plan", "_seen", "failed", "logs", "size")
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_committed",
+        "_done",
+        "_follower",
+        "_left",
+        "_plan",
+        "_request",
+        "_seen",
+        "failed",
+        "logs",
+        "size",
+    )
 
     def __init__(self, broker: Broker, plan: FetchPlan, request: FetchRequest) -> None:
+        self._broker = broker
         self._plan = plan
+        self._request = request
         self._answers: list[tuple[FetchSpec, PartitionData]] = []
+        self._done = 0  # how many of the plan's partitions have been looked at
         self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+        self._committed = request.isolation_level == _READ_COMMITTED
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
         self.logs: list[Log] = []
         self._seen: list[tuple[int, int]] = []  # high watermark and log start offset of each of `logs`
         self.size = 0
         self.failed = False
-        committed = request.isolation_level == _READ_COMMITTED
-        for spec in plan.specs:
-            if plan.incremental and self._is_quiet(broker, spec):
-                continue
-            try:
-                answer = self._read(broker, spec, committed)
-            except BrokerError as error:
-                self.failed = True
-                unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
-                answer = PartitionData(
-                    partition_index=spec.partition,
-                    error_code=error.code,
-                    high_watermark=-1,
-                    aborted_transactions=() if unknown else None,
-                    records=b"",
-                )
-            self._answers.append((spec, answer))
 
-    def suffices(self, request: FetchRequest) -> bool:
+    def read_on(self) -> bool:
+        """Look at some more partitions; whether that was all. Raises NotCached where that one needs the disk."""
+        specs, incremental = self._plan.specs, self._plan.incremental
+        for spec in specs[self._done : self._done + _AT_ONCE]:
+            if not (incremental and self._is_quiet(self._broker, spec)):
+                self._answers.append((spec, self._look(spec)))
+            self._done += 1
+        return self._done == len(specs)
+
+    async def finish(self) -> None:
+        """Look at the rest, a turn at a time; a worker thread reads in what has to come from the disk."""
+        while True:
+            try:
+                if self.read_on():
+                    return
+                await trio.lowlevel.checkpoint()
+            except NotCached as cold:
+                await trio.to_thread.run_sync(cold.warm)
+
+    def _look(self, spec: FetchSpec) -> PartitionData:
+        try:
+            return self._read(self._broker, spec, self._committed)
+        except BrokerError as error:
+            self.failed = True
+            unknown = isinstance(error, UnknownTopicId | UnknownTopicOrPartition)
+            return PartitionData(
+                partition_index=spec.partition,
+                error_code=error.code,
+                high_watermark=-1,
+                aborted_transactions=() if unknown else None,
+                records=b"",
+            )
+
+    def suffices(self) -> bool:
         """Whether this is the answer, or waiting may bring more."""
-        return (
-            self.failed or self.size >= request.min_bytes or request.max_wait_ms <= 0 or not self._plan.specs
-        )
+        asked = self._request
+        return self.failed or self.size >= asked.min_bytes or asked.max_wait_ms <= 0 or not self._plan.specs
 
     def is_outdated(self) -> bool:
         """Whether a log has moved since."""

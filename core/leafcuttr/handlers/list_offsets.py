@@ -18,6 +18,7 @@ from leafcuttr.errors import (
     UnsupportedVersion,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.messages.list_offsets import (
@@ -43,16 +44,19 @@ _READ_COMMITTED: Final = 1
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     committed = request.isolation_level == _READ_COMMITTED
     asked_twice = _asked_twice(request)
+    pace = Pace()
     topics: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
         answers: list[ListOffsetsPartitionResponse] = []
+        refused: set[int] = set()
         for item in topic.partitions:
+            await pace.turn()
             tp = TopicPartition(topic.name, item.partition_index)
             try:
                 if tp in asked_twice:
-                    refused = _failure(item.partition_index, ErrorCode.INVALID_REQUEST)
-                    if refused not in answers:
-                        answers.append(refused)
+                    if item.partition_index not in refused:
+                        refused.add(item.partition_index)
+                        answers.append(_failure(item.partition_index, ErrorCode.INVALID_REQUEST))
                 else:
                     answers.append(
                         await _offset(broker.topics.partition(tp), item, committed, context.api_version)

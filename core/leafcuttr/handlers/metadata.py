@@ -17,6 +17,7 @@ from functools import lru_cache
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
 from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, address, rack
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import ZERO_ID, Topic
@@ -69,8 +70,13 @@ async def _topics(
     broker: Broker, version: int, request: MetadataRequest, operations: int
 ) -> list[MetadataResponseTopic]:
     asked = request.topics
+    pace = Pace()
     if asked is None or (version == 0 and not asked):
-        return [_found(broker.node_id, topic, operations) for topic in broker.topics.by_name.values()]
+        every: list[MetadataResponseTopic] = []
+        for known in list(broker.topics.by_name.values()):
+            await pace.turn()
+            every.append(_found(broker.node_id, known, operations))
+        return every
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_ID)
     if ids:
         return _by_id(broker, ids, operations)
@@ -78,6 +84,7 @@ async def _topics(
     found: list[MetadataResponseTopic] = []
     missing: list[MetadataResponseTopic] = []
     for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+        await pace.turn()
         topic = broker.topics.find(name)
         code = ErrorCode.NONE
         if topic is None:

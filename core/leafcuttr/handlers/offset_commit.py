@@ -12,6 +12,8 @@ that do not exist come first in the answer, as in Kafka's.
 from collections.abc import Awaitable
 from typing import Final
 
+import trio
+
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
@@ -27,6 +29,9 @@ from leafcuttr.wire.messages.offset_commit import (
 
 _MISSING_GROUPS: Final = 9
 _TOPIC_IDS: Final = 10
+_AT_ONCE: Final = (
+    500  # offsets in one batch; a longer request is stored in several, and others run in between
+)
 
 # A topic of the request, and the answers about its partitions: one for each time that a partition is named.
 _OfTopic = list[tuple[int, ErrorCode]]
@@ -48,40 +53,43 @@ def handle(
     if not offsets:
         return _response(codes)
 
-    def commit() -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+    def commit(some: list[NewOffset]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         try:
             return broker.groups.offsets.commit(
                 request.group_id,
                 Committer(
                     request.generation_id_or_member_epoch, request.member_id, request.group_instance_id
                 ),
-                offsets,
+                some,
                 retention_ms=request.retention_time_ms,
                 knows_missing_groups=context.api_version >= _MISSING_GROUPS,
             )
         except BrokerError as error:
-            return [error.code] * len(offsets)
+            return [error.code] * len(some)
 
     def answer(errors: list[ErrorCode]) -> OffsetCommitResponse:
         for place, new, error in zip(places, offsets, errors, strict=True):
             place.append((new.partition, error))
         return _response(codes)
 
-    async def wait(coming: Awaitable[list[ErrorCode]] | None) -> OffsetCommitResponse:
-        if coming is None:
-            try:
-                await broker.groups.ready()
-            except BrokerError as error:
-                return answer([error.code] * len(offsets))
-            errors = commit()
-            if isinstance(errors, list):
-                return answer(errors)
-            coming = errors
+    async def commit_in_steps() -> OffsetCommitResponse:
+        try:
+            await broker.groups.ready()
+        except BrokerError as error:
+            return answer([error.code] * len(offsets))
+        errors: list[ErrorCode] = []
+        for at in range(0, len(offsets), _AT_ONCE):
+            await trio.lowlevel.checkpoint()
+            some = commit(offsets[at : at + _AT_ONCE])
+            errors += some if isinstance(some, list) else await some
+        return answer(errors)
+
+    async def wait(coming: Awaitable[list[ErrorCode]]) -> OffsetCommitResponse:
         return answer(await coming)
 
-    if broker.topics.find(CONSUMER_OFFSETS) is None:
-        return wait(None)
-    errors = commit()
+    if len(offsets) > _AT_ONCE or broker.topics.find(CONSUMER_OFFSETS) is None:
+        return commit_in_steps()
+    errors = commit(offsets)
     return answer(errors) if isinstance(errors, list) else wait(errors)
 
 

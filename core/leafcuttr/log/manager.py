@@ -36,9 +36,10 @@ from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
 from leafcuttr.log.inspection import Inspection
 from leafcuttr.log.log import Log
+from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
 from leafcuttr.log.recovery import Known, restore
-from leafcuttr.log.soft_checkpoint import Pace, StateRecord, remove_old_snapshots, state_of
+from leafcuttr.log.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
 from leafcuttr.log.upkeep import Upkeep
 from leafcuttr_sdk import Clock, TopicPartition
 

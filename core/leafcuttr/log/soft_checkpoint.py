@@ -7,33 +7,15 @@ thread and not synced.
 """
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 import trio
 
 from leafcuttr.log.log import Log
+from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import PartitionState, SegmentState, encode_entry, write_state
 from leafcuttr_sdk import TopicPartition
-
-TURN_S: Final = 0.002  # how long the loop is held at most, give or take one partition
-
-
-class Pace:
-    """Lets the loop breathe: `await pace.turn()` in a long loop waits whenever the turn is over."""
-
-    __slots__ = ("_until",)
-
-    def __init__(self) -> None:
-        self._until = time.monotonic() + TURN_S
-
-    async def turn(self) -> None:
-        if time.monotonic() >= self._until:
-            await trio.lowlevel.checkpoint()
-            self._until = time.monotonic() + TURN_S
-
 
 Mark = tuple[int, int, int, int]
 
