@@ -23,7 +23,7 @@ class _CalmDisk:
 
 @pytest.fixture(autouse=True)
 def calm_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs in this process write on the loop; tests of the other way ask for it (flush.messages, their own pressure)."""
+    """Logs in this process write on the loop; tests of the other way ask for it by flush.messages."""
     monkeypatch.setattr("leafcuttr.log.log.PRESSURE", _CalmDisk())
     monkeypatch.setattr("leafcuttr.log.commit.PRESSURE", _CalmDisk())
 

@@ -4,6 +4,7 @@ A search may go through cold parts of the disk (see `Log.off_loop`) and take apa
 records; worker threads do both.
 """
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from leafcuttr.wire.errors import WireError
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
+    from leafcuttr.wire.records import Record
 
 _SMALL: Final = 16 * 1024
 
@@ -35,20 +37,32 @@ async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
         candidate = await log.off_loop(partial(_first_batch, log, timestamp, from_offset))
         if candidate is None:
             return None
-        found = await _search(log, candidate, timestamp, log.log_start_offset)
+        found = await _taken_apart(_first_record, log, candidate, timestamp, log.log_start_offset)
         if found is not None:
             return found
         from_offset = candidate[0].next_offset
 
 
 async def max_timestamp_offset(log: "Log") -> Found | None:
-    """The largest timestamp of the log, and the first record that has it (KIP-734)."""
-    candidate = await log.off_loop(partial(_latest_batch, log))
-    if candidate is None:
-        return None
-    header = candidate[0]
-    found = await _search(log, candidate, header.max_timestamp, header.base_offset)
-    return found or (header.max_timestamp, header.last_offset, header.leader_epoch)
+    """The largest timestamp of the log, and the first record that has it (KIP-734).
+
+    What lies before the log start offset does not count, though it may still be on the disk.
+    """
+    start = log.log_start_offset
+    filled = [segment for segment in log.segments if segment.size and segment.largest_timestamp >= 0]
+    best: Found | None = None
+    for segment in sorted(filled, key=lambda one: -one.largest_timestamp):
+        if best is not None and segment.largest_timestamp <= best[0]:
+            break
+        latest = await log.off_loop(partial(_latest_batch, segment))
+        candidates = [] if latest is None else [latest]
+        if latest is not None and latest[0].base_offset < start:
+            candidates = await trio.to_thread.run_sync(_latest_left, segment, start)
+        for candidate in candidates:
+            found = await _taken_apart(_largest_record, log, candidate, 0, start)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+    return best
 
 
 def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
@@ -68,29 +82,40 @@ def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) 
     return None
 
 
-def _latest_batch(log: "Log", may_block: bool) -> _Candidate | None:
-    """The batch with the largest timestamp."""
-    best: Segment | None = None
-    for segment in tuple(log.segments):
-        if segment.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
-            best = segment
-    if best is None or best.largest_timestamp < 0:
-        return None
-    found = best.find(best.offset_of_largest_timestamp(may_block=may_block), may_block=may_block)
+def _latest_batch(segment: Segment, may_block: bool) -> _Candidate | None:
+    """The batch with the largest timestamp of a segment."""
+    found = segment.find(segment.offset_of_largest_timestamp(may_block=may_block), may_block=may_block)
     if found is None:
         return None
     position, header = found
-    return header, best.open_file().pread(header.size, position, may_block=may_block)
+    return header, segment.open_file().pread(header.size, position, may_block=may_block)
 
 
-async def _search(log: "Log", candidate: _Candidate, timestamp: int, from_offset: int) -> Found | None:
-    """The first record from `from_offset` on with this timestamp or a later one. A batch of two kilobytes may hold
-    millions of records, so what is not small is taken apart by a worker."""
+def _latest_left(segment: Segment, start: int) -> list[_Candidate]:
+    """What may have the largest timestamp from `start` on: the batch that `start` cuts, and the latest one behind it.
+    Reads every header from there on: for a worker thread."""
+    file, first = segment.open_file(), segment.find(start, may_block=True)
+    cut: list[tuple[int, BatchHeader]] = []
+    latest: tuple[int, BatchHeader] | None = None
+    for position, header in headers(file, first[0] if first else segment.size, segment.size, may_block=True):
+        if header.base_offset < start:
+            cut.append((position, header))
+        elif latest is None or header.max_timestamp > latest[1].max_timestamp:
+            latest = position, header
+    places = cut if latest is None else [*cut, latest]
+    return [(header, file.pread(header.size, position, may_block=True)) for position, header in places]
+
+
+async def _taken_apart(
+    look: "_Look", log: "Log", candidate: _Candidate, timestamp: int, from_offset: int
+) -> Found | None:
+    """What `look` finds in the records of a batch. One of two kilobytes may hold millions of records, so what is not
+    small is taken apart by a worker."""
     header, batch = candidate
     if header.codec == Codec.NONE and header.size <= _SMALL:
-        return _first_record(log, header, batch, timestamp, from_offset)
+        return look(log, header, batch, timestamp, from_offset)
     return await trio.to_thread.run_sync(
-        _first_record,
+        look,
         *(log, header, batch, timestamp, from_offset),
         limiter=decode_limiter(),
         abandon_on_cancel=True,
@@ -100,15 +125,31 @@ async def _search(log: "Log", candidate: _Candidate, timestamp: int, from_offset
 def _first_record(
     log: "Log", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
 ) -> Found | None:
+    """The first record from `from_offset` on with this timestamp or a later one."""
+    for record in _records(log, batch):
+        if record.timestamp >= timestamp and record.offset >= from_offset:
+            return record.timestamp, record.offset, header.leader_epoch
+    return None
+
+
+def _largest_record(log: "Log", header: BatchHeader, batch: bytes, _: int, from_offset: int) -> Found | None:
+    """The first of the records from `from_offset` on that have the largest timestamp."""
+    left = (record for record in _records(log, batch) if record.offset >= from_offset)
+    latest = max(left, key=lambda record: record.timestamp, default=None)
+    return None if latest is None else (latest.timestamp, latest.offset, header.leader_epoch)
+
+
+def _records(log: "Log", batch: bytes) -> Iterator["Record"]:
+    """The records of a batch; one that cannot be read is a StorageError."""
     from leafcuttr.wire.records import decode_records
 
     try:
-        for record in decode_records(batch):
-            if record.timestamp >= timestamp and record.offset >= from_offset:
-                return record.timestamp, record.offset, header.leader_epoch
+        yield from decode_records(batch)
     except WireError as error:
         raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
-    return None
+
+
+_Look = Callable[["Log", BatchHeader, bytes, int, int], Found | None]
 
 
 def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
@@ -118,7 +159,7 @@ def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
     A log has one epoch, unless Kafka has written it and it was adopted; then `leader-epoch-checkpoint` names all.
     Raises StorageError if that cannot be read.
     """
-    if epoch < 0 or epoch > log.leader_epoch:
+    if epoch == -1 or epoch > log.leader_epoch:
         return -1, -1
     if epoch == log.leader_epoch:
         return epoch, log.log_end_offset
