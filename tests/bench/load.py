@@ -140,10 +140,13 @@ def many_partitions(peer: Peer, count: int) -> Figures:
 
 def _fill(peer: Peer, topic: str, partitions: int) -> None:
     client = RawClient(peer.port, timeout=60)
+    until = time.monotonic() + 120
     for partition in range(partitions):
-        code = client.produce(topic, partition=partition)
-        if code:
-            raise RuntimeError(f"{topic}-{partition}: error {code}")
+        # A new partition may have no leader yet (errors 3, 5, 6).
+        while code := client.produce(topic, partition=partition):
+            if code not in (3, 5, 6) or time.monotonic() > until:
+                raise RuntimeError(f"{topic}-{partition}: error {code}")
+            time.sleep(0.05)
     client.close()
 
 

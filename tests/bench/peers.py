@@ -50,7 +50,9 @@ class Peer(abc.ABC):
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE / 1e6
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> float:
-        """End the process; returns the seconds it took."""
+        """End the process, if it runs; returns the seconds it took."""
+        if not self.pid:
+            return 0.0  # and never signal process 0, which is this whole group
         began = time.monotonic()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, how)

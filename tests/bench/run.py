@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measure LeafCuttr beside Apache Kafka and write docs/explanation/performance.md.
 
-  run.py [--runs 3] [--only CASE ...] [--no-kafka] [--write]     cases: see `--list`
+  run.py [--runs 3] [--only CASE ...] [--add] [--no-kafka] [--write]     cases: see `--list`
+  run.py --only --add --write                                            only write the page anew
 
 Both brokers take turns within one run, on fresh directories, with the same client; medians are compared. Needs a C
 compiler with librdkafka's header (Debian: librdkafka-dev) and, for the peer, Java and Maven. `--write` replaces the
@@ -68,10 +69,18 @@ CASES = (
 )
 
 
-def measure(peers: list[Peer], cases: list[Case], runs: int) -> dict[str, dict[str, list[Figures]]]:
-    """Case -> peer -> figures of each run. The peers take turns within a run."""
-    results: dict[str, dict[str, list[Figures]]] = {}
+Results = dict[str, dict[str, list[Figures]]]
+"""Case -> peer -> figures of each run."""
+
+# Kept after every measurement, so that a run that breaks off can be gone on with (`--add`).
+KEPT = Path(__file__).parent / "results" / "last.json"
+
+
+def measure(peers: list[Peer], cases: list[Case], runs: int, results: Results) -> None:
+    """Add the figures of `cases` to `results`. The peers take turns within a run."""
+    KEPT.parent.mkdir(exist_ok=True)
     for case in cases:
+        results.pop(case.name, None)
         for run in range(case.runs or runs):
             for peer in peers[:1] if case.ours_only else peers:
                 if not peer.pid and not case.fresh:
@@ -79,6 +88,7 @@ def measure(peers: list[Peer], cases: list[Case], runs: int) -> dict[str, dict[s
                 began = time.monotonic()
                 figures = case.measure(peer, run)
                 results.setdefault(case.name, {}).setdefault(peer.name, []).append(figures)
+                KEPT.write_text(json.dumps(results))
                 shown = json.dumps(
                     {name: round(value, 4) for name, value in figures.items() if not isinstance(value, str)}
                 )
@@ -90,7 +100,6 @@ def measure(peers: list[Peer], cases: list[Case], runs: int) -> dict[str, dict[s
             if case.name in ("loaded", "crowd", "after-kill") or case.name.startswith("partitions"):
                 peer.stop()
                 peer.wipe()
-    return results
 
 
 def ready(peer: Peer) -> None:
@@ -116,29 +125,33 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", nargs="*", metavar="CASE", default=[])
+    parser.add_argument("--only", nargs="*", metavar="CASE", default=None)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--no-kafka", action="store_true")
     parser.add_argument(
         "--warm-gb", type=int, default=0, help="touch this much memory first (a fresh machine wants 15)"
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="keep the figures of the last run for the other cases"
     )
     parser.add_argument("--write", action="store_true", help="write docs/explanation/performance.md")
     options = parser.parse_args()
     if options.list:
         print("\n".join(f"{case.name:18} {case.what}" for case in CASES))
         return
-    unknown = set(options.only) - {case.name for case in CASES}
+    unknown = set(options.only or ()) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"no such case: {', '.join(sorted(unknown))}; --list shows them")
-    cases = [case for case in CASES if not options.only or case.name in options.only]
+    cases = [case for case in CASES if options.only is None or case.name in options.only]
     if options.warm_gb:
         load.warm_memory(options.warm_gb * 1024)
+    results: Results = json.loads(KEPT.read_text()) if options.add and KEPT.exists() else {}
     with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as folder:
         peers: list[Peer] = [LeafCuttr("leafcuttr", Path(folder) / "leafcuttr")]
         if not options.no_kafka:
             peers.append(Kafka("kafka", Path(folder) / "kafka"))
         try:
-            results = measure(peers, cases, options.runs)
+            measure(peers, cases, options.runs, results)
         finally:
             for peer in peers:
                 if peer.pid:
@@ -146,7 +159,8 @@ def main() -> None:
     summary = {
         case: {peer: medians(runs) for peer, runs in by_peer.items()} for case, by_peer in results.items()
     }
-    text = page.render({case.name: case.what for case in cases}, summary, options.runs, platform.platform())
+    shown = {case.name: case.what for case in CASES if case.name in summary}
+    text = page.render(shown, summary, options.runs, platform.platform())
     print(text)
     if options.write:
         page.PATH.write_text(text)
