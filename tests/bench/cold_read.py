@@ -2,9 +2,11 @@
 
     python tests/bench/cold_read.py [--gigabytes 5] [--seconds 10] [--rounds 3] [--directory DIR]
 
-Three situations in turn, `rounds` times: nobody reads; a consumer reads data that is in the page cache; the same
-data with its pages dropped before every pass. The second one tells what the reader's CPU costs on this machine, the
-third what the disk adds. The promise: p99 in the third is at most twice that of the first. It prints JSON and asserts
+Four situations in turn, `rounds` times: nobody reads; a consumer reads data that is in the page cache; the same
+data with its pages dropped before every pass; and, without the broker, `cat` reads the same dropped files. The second
+one tells what the reader's CPU costs on this machine, the third what the disk adds, the fourth what the disk's work
+costs on this machine whoever asks for it. The promise: p99 in the third is at most twice that of the first; where the
+fourth is as slow as the third, the machine is what is measured. It prints JSON and asserts
 nothing: it measures the machine too. Beside the latency stands what the broker's event loop waited for meanwhile: for
 a CPU (the machine is busy) and for the disk (the loop was blocked: that is what must not be; it needs
 `sysctl kernel.task_delayacct=1`, else it reads 0).
@@ -16,9 +18,11 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +58,31 @@ class Reader(threading.Thread):
         self.join()
 
 
+class Cat(threading.Thread):
+    """Reads the dropped files past the broker, again and again until told to stop."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._over = threading.Event()
+        self.rates: list[float] = []
+        self.reading = threading.Event()
+
+    def run(self) -> None:
+        files = sorted(self._folder.glob("*.log"))
+        size = sum(path.stat().st_size for path in files) / 1e6
+        while not self._over.is_set():
+            drop(self._folder)
+            self.reading.set()
+            began = time.monotonic()
+            subprocess.run(["cat", *map(str, files)], stdout=subprocess.DEVNULL, check=True)
+            self.rates.append(size / (time.monotonic() - began))
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
 def drop(folder: Path) -> None:
     """Take the pages of a partition's files out of the cache."""
     for path in folder.glob("*.log"):
@@ -70,11 +99,11 @@ def nothing() -> None:
 
 
 @contextmanager
-def reading(broker: BrokerProcess, count: int, before: Callable[[], None] | None) -> Iterator[Reader | None]:
-    if before is None:
+def reading(make: Callable[[], Reader | Cat] | None) -> Iterator[Reader | Cat | None]:
+    if make is None:
         yield None
         return
-    reader = Reader(broker.address, count, before)
+    reader = make()
     reader.start()
     reader.reading.wait()
     try:
@@ -102,16 +131,17 @@ def measure(broker: BrokerProcess, gigabytes: float, seconds: float, rounds: int
     kperf("produce", broker.address, "cold", str(count), str(RECORD))
     kperf("latency", broker.address, "hot", str(RATE), "1")
     cold = broker.data / "cold-0"
-    situations: dict[str, Callable[[], None] | None] = {
+    situations: dict[str, Callable[[], Reader | Cat] | None] = {
         "alone": None,
-        "beside a warm read": nothing,
-        "beside a cold read": lambda: drop(cold),
+        "beside a warm read": lambda: Reader(broker.address, count, nothing),
+        "beside a cold read": lambda: Reader(broker.address, count, lambda: drop(cold)),
+        "beside a cold cat": lambda: Cat(cold),
     }
     kperf("consume", broker.address, "cold", str(count))
     found: dict[str, list[dict[str, float]]] = {name: [] for name in situations}
     for _ in range(rounds):
-        for name, before in situations.items():
-            with reading(broker, count, before) as reader:
+        for name, make in situations.items():
+            with reading(make) as reader:
                 cpu, disk = loop_waits(broker)
                 figures = latency(broker, seconds)
                 cpu_after, disk_after = loop_waits(broker)
@@ -133,6 +163,9 @@ def measure(broker: BrokerProcess, gigabytes: float, seconds: float, rounds: int
         "rounds": found,
         "medians": medians,
         "p99 ratio cold/alone": round(ratio, 2),
+        "p99 ratio cold/cold cat": round(
+            medians["beside a cold read"]["p99_ms"] / medians["beside a cold cat"]["p99_ms"], 2
+        ),
     }
 
 
