@@ -9,7 +9,7 @@ from parity.batches import batch
 from parity.scenario import SERVED, scenario
 from parity.side import Closed, Side
 
-# The requests of issue 3's list; what else Kafka announces comes with later issues.
+# The APIs that are answered here; what else Kafka announces comes later.
 OURS = (
     0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 42, 43, 44, 45, 46, 47,
     55, 57, 60, 61, 64, 74, 75,
