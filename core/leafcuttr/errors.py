@@ -4,6 +4,8 @@ Codec errors (`leafcuttr.wire.errors.WireError`) are not here: a peer that sends
 answer, its connection closes. What is here is an answer to a request that could be read. Exceptions become codes
 in one place, `leafcuttr.handlers`; nothing below raises a bare code.
 
+Longer than most rooms because it is two plain lists: the codes, and a class for each that is raised.
+
 Source: the error codes of Apache Kafka 4.3, https://kafka.apache.org/protocol#protocol_error_codes
 """
 

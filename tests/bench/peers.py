@@ -102,13 +102,3 @@ class Kafka(Peer):
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         about = json.loads(done.stdout)
         self.pid, self.version = about["pid"], about["version"]
-
-
-def wait_listening(peer: Peer, limit: float = 60.0) -> None:
-    began = time.monotonic()
-    while time.monotonic() - began < limit:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", peer.port), 0.5).close()
-            return
-        time.sleep(0.01)
-    raise TimeoutError(f"{peer.name} does not listen; see {peer.directory}/out.log")

@@ -15,7 +15,8 @@ Offsets, and who may see what when (each holds between any two checkpoints of th
 - `recovery_point`: what is before it has been forced to disk. `log_start_offset` only grows.
 
 All methods are synchronous, for the event loop's thread, unless they say otherwise. The methods' work is done in
-the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here.
+the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here. The room
+is long because it is the one face of a partition: half of it are the contracts of its methods.
 """
 
 import logging

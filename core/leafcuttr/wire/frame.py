@@ -11,7 +11,7 @@ from leafcuttr.wire.codec import Region
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import Buffer, read_unsigned_varint
 
-_HEAD = struct.Struct(">hhih")
+_HEAD = struct.Struct(">hhi")
 _LENGTH_AND_CORRELATION = struct.Struct(">ii").pack
 _LENGTH = struct.Struct(">i")
 
@@ -32,26 +32,22 @@ def parse_request_header(buffer: Buffer, at: int, end: int) -> tuple[RequestHead
     ApiVersions request from the future. The body of an API that is not in APIS must not be read: its header
     may be of version 2.
     """
-    if end - at < _HEAD.size:
+    if end - at < _HEAD.size + 2:
         raise MalformedMessage(f"RequestHeader at byte {at}: {end - at} bytes, 10 are the least")
-    api_key, api_version, correlation_id, size = _HEAD.unpack_from(buffer, at)
-    at += 10
-    client_id = None
-    if size >= 0:
-        if size > end - at:
-            raise MalformedMessage(f"RequestHeader.client_id at byte {at - 2}: the length exceeds the frame")
-        try:
-            client_id = str(buffer[at : at + size], "utf-8")
-        except UnicodeDecodeError:
-            raise MalformedMessage(f"RequestHeader.client_id at byte {at}: the string is not UTF-8") from None
-        at += size
+    api_key, api_version, correlation_id = _HEAD.unpack_from(buffer, at)
     api = APIS.get(api_key)
-    if api is not None and api_version >= api.first_flexible_version:
-        at = _skip_tags(buffer, at, end)
-    return RequestHeader(api_key, api_version, correlation_id, client_id), at
+    flexible = api is not None and api_version >= api.first_flexible_version
+    raw, body = read_client_id(buffer, at + _HEAD.size, end, flexible=flexible)
+    try:
+        client_id = None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise MalformedMessage(
+            f"RequestHeader.client_id at byte {at + 10}: the string is not UTF-8"
+        ) from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id), body
 
 
-def read_client_id(buffer: memoryview, at: int, end: int, *, flexible: bool) -> tuple[bytes | None, int]:
+def read_client_id(buffer: Buffer, at: int, end: int, *, flexible: bool) -> tuple[bytes | None, int]:
     """The rest of a request header, from the client id on: (its bytes, position of the body).
 
     For a server that has already looked at key and version and knows most client ids by sight. Raises
