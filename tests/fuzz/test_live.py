@@ -56,6 +56,7 @@ def attack(port: int, frames: list[bytes], rng: random.Random) -> None:
             sock.sendall(data[cut:])
 
 
+@pytest.mark.timeout(0)  # its own clock ends it
 def test_hostile_frames(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     long = request.config.getoption("--long")
     seconds = float(os.environ.get("LEAFCUTTR_FUZZ_SECONDS", "600" if long else "15"))
