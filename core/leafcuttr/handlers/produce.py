@@ -6,7 +6,8 @@ transactional id, 5 the log start offset, 8 the record errors (KIP-467), 9 is fl
 
 Unlike other handlers this one works in two steps. `Turn.stage` checks the batches and gives them offsets;
 `write_staged` writes what the turns of all connections at hand have staged, and only then `Turn.take` hands out the
-responses. Between staging and writing no other task runs.
+responses. Between staging and writing no other task runs. A connection that sends the same request again and again
+takes a short way, `handlers.produce_again`, which ends here whenever anything is out of the ordinary.
 
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`). Left out: transactional
 batches, which the log refuses until transactions exist.
@@ -27,7 +28,7 @@ from leafcuttr.errors import (
     UnsupportedCompressionType,
 )
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.log import Log
+from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE
 from leafcuttr.wire.compression import Codec
@@ -124,15 +125,13 @@ class Turn:
                 answers.append(_failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
                 continue
             self._logs.setdefault(log, []).append((*at, len(answers)))
-            answers.append(
-                PartitionProduceResponse(
-                    index=item.index,
-                    base_offset=staged.base_offset,
-                    log_append_time_ms=staged.log_append_time,
-                    log_start_offset=log.log_start_offset,
-                )
-            )
+            answers.append(succeeded(item.index, staged, log.log_start_offset))
         return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+
+    def adopt(self, correlation_id: int, route: Any, topic: TopicProduceResponse, log: Log) -> None:
+        """Take over a request for one partition that was staged elsewhere (`produce_again`) and asks for an answer."""
+        self._logs.setdefault(log, []).append((len(self._answers), 0, 0))
+        self._answers.append((correlation_id, route, -1, [topic]))
 
     @property
     def waits(self) -> bool:
@@ -148,15 +147,7 @@ class Turn:
                 self._writes.append((log.commit_off_loop(), places))
                 continue
             if log not in outcomes:
-                try:
-                    log.commit()
-                    outcomes[log] = None
-                except StorageError as error:
-                    outcomes[log] = error
-                except Exception as error:
-                    # Nothing of it may be answered as if it were written.
-                    logger.exception("writing to %s failed", log.topic_partition)
-                    outcomes[log] = StorageError(f"Writing to {log.topic_partition} failed: {error}")
+                outcomes[log] = commit_now(log)
             failed = outcomes[log]
             if failed is not None:
                 self._fail(places, failed)
@@ -210,6 +201,19 @@ def write_staged(turns: Iterable[Turn]) -> None:
             turn.write(outcomes)
 
 
+def commit_now(log: Log) -> StorageError | None:
+    """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
+    try:
+        log.commit()
+    except StorageError as error:
+        return error
+    except Exception as error:
+        # Nothing of it may be answered as if it were written.
+        logger.exception("writing to %s failed", log.topic_partition)
+        return StorageError(f"Writing to {log.topic_partition} failed: {error}")
+    return None
+
+
 async def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """One request by itself: a turn of one. Connections stage and write together instead."""
     turn = Turn()
@@ -243,6 +247,16 @@ def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
                     f"{ErrorCode(part.error_code).name} for {topic.name or topic.topic_id.hex()}-{part.index}"
                 )
     return None
+
+
+def succeeded(index: int, staged: Staged, log_start_offset: int) -> PartitionProduceResponse:
+    """The answer for a batch that is staged, true once it is written."""
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=staged.base_offset,
+        log_append_time_ms=staged.log_append_time,
+        log_start_offset=log_start_offset,
+    )
 
 
 def _refused(data: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:

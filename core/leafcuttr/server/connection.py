@@ -20,6 +20,7 @@ import trio
 
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.reactor import Reactor
@@ -69,10 +70,12 @@ class Connection:
         self._reactor = reactor
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
         self.produce_turn = produce.Turn()
+        self.repeat: Repeat | None = None
+        self._lessons = Lessons()
         self._outbox = Outbox(sock)
         self._client_id_bytes: bytes | None = None
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
-        self._at = self._end = 0
+        self._begin = self._at = self._end = 0
         self._errand: Awaitable[Any] | None = None
         self._reply_to: tuple[Route, int] | None = None  # what the errand's result answers, if anything
         self._handed_over = trio.Event()
@@ -199,24 +202,45 @@ class Connection:
 
     # Steps of the reactor's rounds: they do not raise
 
-    def receive(self) -> None:
+    def receive(self, now_ms: int) -> bool:
         self.turns += 1
-        self._yield_at = perf_counter() + _TURN_S
-        buffer = self.buffer
+        buffer, repeat = self.buffer, self.repeat
         try:
             room = buffer.room()
             count = self._socket.recv_into(room)
             if not count:
                 self._end_of_stream()
-                return
+                return False
+            # All of the buffer is room: nothing has arrived before, and a request that is all of it leaves nothing.
+            if repeat is not None and room is buffer.view and repeat.stage(room, count, now_ms):
+                return True
             buffer.received(count)
             size = buffer.frame_size()
             if size > SMALL_FRAME and not self._memory.try_reserve(self, size):
                 self._errand = self._memory.reserve(self, size)
         except BlockingIOError:
-            return
+            pass
         except Exception as error:
             self.fail(error)
+        self._yield_at = perf_counter() + _TURN_S
+        return False
+
+    def answer_repeat(self) -> bool:
+        repeat = self.repeat
+        if self.produce_turn or repeat is None:
+            return False
+        answer = repeat.answer()
+        try:
+            sent = self._socket.send(answer)
+        except BlockingIOError:
+            sent = 0
+        except Exception as error:
+            self.fail(error)
+            return False
+        if sent == len(answer):
+            return True
+        self._outbox.add(bytearray(answer[sent:]), ())
+        return False
 
     def stage(self) -> None:
         if self._errand is None and not self._ended:
@@ -248,8 +272,14 @@ class Connection:
         """Stage the Produce requests that come next."""
         while self._errand is None and (found := self._peek()) is not None and found.api.key == _PRODUCE:
             self._next = None
-            request, _ = found.read(self.buffer.view, self._at, self._end)
+            view = self.buffer.view
+            request, _ = found.read(view, self._at, self._end)
             self.produce_turn.stage(self._broker, self._context, request, found)
+            if self._lessons.due():
+                frame = view[self._begin : self._end]
+                self.repeat = (
+                    learn(self._broker, found, frame, self._at - self._begin, request) or self.repeat
+                )
             if perf_counter() > self._yield_at:
                 return
 
@@ -306,6 +336,7 @@ class Connection:
         if frame is None:
             return None
         at, end = frame
+        self._begin = at - 4
         view, context = self.buffer.view, self._context
         if end - at < 8:
             raise CloseConnection(f"a request of {end - at} bytes has no header")

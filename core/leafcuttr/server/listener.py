@@ -43,7 +43,7 @@ class Connections:
         self._descriptors = _descriptors_for_connections(broker.logs.pool.limit)
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
-        self.reactor = Reactor()
+        self.reactor = Reactor(broker.clock)
         self.all: set[Connection] = set()
         self.stopping = False
 

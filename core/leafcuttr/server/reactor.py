@@ -4,7 +4,8 @@ A connection that has nothing to do lies in this epoll set, and its own task sle
 some of them have bytes, then serves those together in rounds: every connection stages the Produce requests that are
 next, what all of them have staged is written with one call for each log, then the other requests are handled up to
 the next Produce. A connection that has to wait (a long poll, a rebalance, the disk, a peer that does not read) is
-taken out of the set and handed to its task, which brings it back when it is done.
+taken out of the set and handed to its task, which brings it back when it is done. A connection that has sent nothing
+but the same Produce again (`handlers.produce_again`) is written and answered before the others, in one step each.
 
 So that others have their turn too, a look at the set takes a bounded number of connections, and the loop gets its
 checkpoint after some milliseconds of work at most. Nothing in here awaits between staging and writing.
@@ -17,7 +18,8 @@ from typing import Final, Protocol
 
 import trio
 
-from leafcuttr.handlers import produce
+from leafcuttr.handlers import produce, produce_again
+from leafcuttr_sdk import Clock
 
 _AT_ONCE: Final = 32
 _BUDGET_S: Final = 0.002
@@ -27,11 +29,17 @@ class Served(Protocol):
     """What the reactor needs of a connection. None of these raises or waits."""
 
     produce_turn: produce.Turn
+    repeat: produce_again.Repeat | None
 
     def fileno(self) -> int: ...
 
-    def receive(self) -> None:
-        """Take what has arrived, once."""
+    def receive(self, now_ms: int) -> bool:
+        """Take what has arrived, once. Whether it was nothing but the same Produce again, which is staged now."""
+        ...
+
+    def answer_repeat(self) -> bool:
+        """Send the answer to that; False if the rest of the round has something to do for it."""
+        ...
 
     def stage(self) -> None:
         """Stage the Produce requests that come next."""
@@ -50,7 +58,8 @@ class Served(Protocol):
 class Reactor:
     """The set of connections that wait for their peers."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
 
@@ -69,7 +78,7 @@ class Reactor:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        poll, resting = self._epoll.poll, self._resting
+        poll, resting, now_ms = self._epoll.poll, self._resting, self._clock.now_ms
         began = 0.0
         while True:
             ready = poll(0, _AT_ONCE)
@@ -77,20 +86,27 @@ class Reactor:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 began = time.perf_counter()
             else:
-                _serve([resting[fd] for fd, _ in ready])
+                _serve([resting[fd] for fd, _ in ready], now_ms())
                 if time.perf_counter() - began > _BUDGET_S:
                     await trio.lowlevel.checkpoint()
                     began = time.perf_counter()
 
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
-        _serve((connection,))
+        _serve((connection,), self._clock.now_ms())
 
 
-def _serve(connections: Sequence[Served]) -> None:
+def _serve(connections: Sequence[Served], now_ms: int) -> None:
+    repeating: list[Served] = []
+    others: list[Served] = []
     for connection in connections:
-        connection.receive()
-    active = connections
+        (repeating if connection.receive(now_ms) else others).append(connection)
+    if repeating:
+        produce_again.write_repeated(repeating)
+        for connection in repeating:
+            if not connection.answer_repeat():
+                others.append(connection)
+    active: Sequence[Served] = others
     while active:
         for connection in active:
             connection.stage()
@@ -100,5 +116,5 @@ def _serve(connections: Sequence[Served]) -> None:
             for connection in active:
                 connection.fail(error)
         active = [connection for connection in active if connection.answer()]
-    for connection in connections:
+    for connection in others:
         connection.finish_round()

@@ -1,0 +1,253 @@
+"""The same Produce again: a short way for the commonest request there is.
+
+Successive requests of a producer to one partition are the same bytes but for the correlation id, the records and
+their length; their answers differ in the correlation id and three numbers. `Repeat` has learned one such request. A
+frame that repeats it goes straight to `Log.stage`, and its answer is put together from the bytes around the numbers;
+everything else is for the general way, `handlers.produce`, which remains the one place where a request is judged.
+
+What has to hold:
+
+- Only a frame in the one canonical form is learned (read and written again it is the same bytes), so that one which
+  agrees with it in every byte but those named above is read as the same request with other records.
+- Nothing is remembered of the topic but which object it was: it has to be the one with that name, or id, still.
+  Settings, offsets and producers are the log's, which is asked each time.
+- Whatever `Log.stage` raises, the general way will find again, and answer; nothing is staged then. What cannot be
+  written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the failure.
+- Not learned: acks=0, a transactional id, more than one partition, errors. Never taken: a batch that is transactional
+  or of control records, a frame above SMALL_FRAME, a second frame behind it.
+- A step that the general way comes to take for every request must be taken here too, or keep it from being learned.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from leafcuttr.errors import StorageError
+from leafcuttr.handlers.produce import Turn, commit_now, succeeded
+from leafcuttr.log.log import Log, Staged
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Partition
+from leafcuttr.wire.batch import ATTRIBUTES_AT, CONTROL, HEADER_SIZE, TRANSACTIONAL
+from leafcuttr.wire.codec import writer
+from leafcuttr.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from leafcuttr.wire.primitives import write_unsigned_varint
+
+SMALL_FRAME: Final = 4096
+"""Above this the records cost more than what is saved here."""
+
+_OLDEST: Final = 7  # before it some codecs are refused, which only the general way knows
+_FLEXIBLE: Final = 9
+_TOPIC_IDS: Final = 13
+_UNUSUAL: Final = TRANSACTIONAL | CONTROL
+_LEARN_AFTER: Final = 2  # requests of a connection before one is learned,
+_LEARN_EVERY: Final = 64  # and before the next is, if that one does not come again
+
+# Base offset, append time and log start offset stand together in every version from _OLDEST on.
+_NUMBERS: Final = struct.Struct(">qqq")
+_MARKS: Final = (-0x7E7D7C7B7A797877, -0x6E6D6C6B6A696867, -0x5E5D5C5B5A595857)
+
+
+class Repeat:
+    """One learned request of a connection, and the state of the one that repeats it just now."""
+
+    __slots__ = (
+        "_answer",
+        "_answer_size",
+        "_around",
+        "_head",
+        "_key_and_version",
+        "_length",
+        "_name",
+        "_partition",
+        "_prefix",
+        "_records",
+        "_records_at",
+        "_route",
+        "_staged",
+        "_tags",
+        "_topics",
+        "correlation_id",
+        "log",
+    )
+
+    def __init__(self, broker: Broker, route: Any, frame: memoryview, name: str | bytes, partition: Partition,
+                 records: int) -> None:  # fmt: skip
+        """`frame` begins with its size, is in canonical form and carries `records` bytes of records."""
+        flexible = route.version >= _FLEXIBLE
+        self._topics: Any = broker.topics.by_id if route.version >= _TOPIC_IDS else broker.topics.by_name
+        self._name = name
+        self._partition = partition
+        self._route = route
+        self._tags = b"\0\0\0" if flexible else b""  # of partition, topic and request
+        self._records_at = len(frame) - len(self._tags) - records
+        self._records = records
+        self._length = _length(records, flexible)
+        before = self._records_at - len(self._length)
+        self._key_and_version = bytes(frame[4:8])
+        self._prefix = bytes(frame[12:before])
+        # Size, key and version, correlation id, what does not change, length of the records; attributes.
+        self._head = struct.Struct(f">i4si{before - 12}s{len(self._length)}s{ATTRIBUTES_AT}xh").unpack_from
+        self._answer, self._answer_size, self._around = _answer_of(route, name, partition.index)
+        self._staged: Staged | None = None
+        self.correlation_id = 0
+        self.log: Log = partition.log
+
+    def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
+        """Stage the request that is the first `size` bytes of `frame`, if it is one and repeats the learned one.
+        They must stay as they are until it is written."""
+        at, tags = self._records_at, self._tags
+        end = size - len(tags)
+        records = end - at
+        if records < HEADER_SIZE or size > SMALL_FRAME:
+            return False
+        if records != self._records:
+            self._records, self._length = records, _length(records, bool(tags))
+        claimed, key_and_version, correlation_id, prefix, length, attributes = self._head(frame)
+        partition = self._partition
+        if (
+            claimed != size - 4
+            or prefix != self._prefix
+            or key_and_version != self._key_and_version
+            or length != self._length
+            or attributes & _UNUSUAL
+            or (tags and frame[end:size] != tags)
+            or self._topics.get(self._name) is not partition.topic
+        ):
+            return False
+        log = partition.log
+        try:
+            self._staged = log.stage(frame[at:end], now_ms=now_ms)
+        except Exception:  # the general way finds it too, and answers it
+            return False
+        self.log = log
+        self.correlation_id = correlation_id
+        return True
+
+    def answer(self) -> bytes:
+        """The answer to what was staged last, once it is written."""
+        staged, log = self._staged, self.log
+        assert staged is not None
+        before, after = self._around
+        return self._answer(
+            self._answer_size,
+            self.correlation_id,
+            before,
+            staged.base_offset,
+            staged.log_append_time,
+            log.log_start_offset,
+            after,
+        )
+
+    def hand_to(self, turn: Turn) -> None:
+        """Let the general way write and answer what was staged last."""
+        assert self._staged is not None
+        turn.adopt(
+            self.correlation_id,
+            self._route,
+            _topic_answer(
+                self._name, succeeded(self._partition.index, self._staged, self.log.log_start_offset)
+            ),
+            self.log,
+        )
+
+
+class Lessons:
+    """When a connection's requests are worth learning: not at once, and not every one."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = _LEARN_AFTER
+
+    def due(self) -> bool:
+        """Whether the request at hand, which went the general way, should be learned."""
+        self._left -= 1
+        if self._left:
+            return False
+        self._left = _LEARN_EVERY
+        return True
+
+
+def learn(
+    broker: Broker, route: Any, frame: memoryview, body_at: int, request: ProduceRequest
+) -> Repeat | None:
+    """The Repeat of a request that was read from `body_at` on in `frame`; None if it must not be repeated."""
+    if len(frame) > SMALL_FRAME or route.version < _OLDEST:
+        return None
+    if request.transactional_id is not None or request.acks not in (-1, 1):
+        return None
+    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+        return None
+    data = request.topic_data[0]
+    item = data.partition_data[0]
+    topics = broker.topics
+    topic = topics.by_id.get(data.topic_id) if route.version >= _TOPIC_IDS else topics.by_name.get(data.name)
+    if topic is None or not 0 <= item.index < len(topic.partitions) or item.records is None:
+        return None
+    canonical = bytearray()
+    writer(ProduceRequest, route.version)(request, canonical, [])
+    if canonical != frame[body_at:]:
+        return None
+    name = topic.id if route.version >= _TOPIC_IDS else topic.name
+    return Repeat(broker, route, frame, name, topic.partitions[item.index], len(item.records))
+
+
+class Repeating(Protocol):
+    """A connection that has just staged a repeated request."""
+
+    produce_turn: Turn
+    repeat: Repeat | None
+
+
+def write_repeated(connections: Iterable[Repeating]) -> None:
+    """Write what they have staged, with one write for each log. Afterwards a connection may send its answer, or its
+    turn has something in it: then the general way goes on with it."""
+    outcomes: dict[Log, StorageError | None] = {}
+    waiting: set[Log] = set()
+    for connection in connections:
+        repeat = connection.repeat
+        assert repeat is not None
+        log = repeat.log
+        if log not in outcomes and log not in waiting:
+            if log.must_wait:
+                waiting.add(log)
+            else:
+                outcomes[log] = commit_now(log)
+        if log in waiting:
+            repeat.hand_to(connection.produce_turn)
+        elif outcomes[log] is not None:
+            repeat.hand_to(connection.produce_turn)
+            connection.produce_turn.write(outcomes)
+
+
+def _length(records: int, flexible: bool) -> bytes:
+    if not flexible:
+        return records.to_bytes(4, "big")
+    out = bytearray()
+    write_unsigned_varint(out, records + 1)
+    return bytes(out)
+
+
+def _topic_answer(name: str | bytes, part: PartitionProduceResponse) -> TopicProduceResponse:
+    if isinstance(name, bytes):
+        return TopicProduceResponse(topic_id=name, partition_responses=[part])
+    return TopicProduceResponse(name=name, partition_responses=[part])
+
+
+def _answer_of(
+    route: Any, name: str | bytes, index: int
+) -> tuple[Callable[..., bytes], bytes, tuple[bytes, bytes]]:
+    """How an answer is packed, its size, and what stands around its three numbers: from one that was written with
+    numbers that stand out."""
+    base, append_time, start = _MARKS
+    part = succeeded(index, Staged(base, base, append_time), start)
+    frame, _ = route.frame(0, ProduceResponse(responses=[_topic_answer(name, part)]))
+    data = bytes(frame)
+    at = data.index(_NUMBERS.pack(*_MARKS))
+    before, after = data[8:at], data[at + _NUMBERS.size :]
+    return struct.Struct(f">4si{len(before)}sqqq{len(after)}s").pack, data[:4], (before, after)

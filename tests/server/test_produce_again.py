@@ -1,0 +1,298 @@
+"""The short way of a repeated Produce and the general way: the same answers, and the same bytes in the logs.
+
+Two brokers with the same clock get the same requests and the same changes of their topics in the same order. One
+gets all over one connection, so that it may take the short way; the other each over a new connection, where nothing
+can be a repetition.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.handlers.produce_again import SMALL_FRAME, Repeat
+from leafcuttr.log.log import Log
+from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
+from leafcuttr.wire.codec import decode, encode
+from leafcuttr.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from support.live_broker import LiveBroker, live_broker
+from support.logs import NOW, HandClock, batch, patched
+
+PARTITIONS = 2
+
+
+class Pair(NamedTuple):
+    """The broker that may take the short way, the one that cannot, and how often the first did."""
+
+    short: LiveBroker
+    general: LiveBroker
+    taken: list[int]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    clock, taken = HandClock(), [0]
+    answer = Repeat.answer
+
+    def counted(repeat: Repeat) -> bytes:
+        taken[0] += 1
+        return answer(repeat)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Repeat, "answer", counted)
+        with (
+            live_broker(tmp_path_factory.mktemp("short"), clock=clock) as short,
+            live_broker(tmp_path_factory.mktemp("general"), clock=clock) as general,
+        ):
+            yield Pair(short, general, taken)
+
+
+_numbers = count(1)
+
+
+class Both:
+    """What is done to both brokers, and compared."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.topic, self.id, self.creations = f"topic-{next(_numbers)}", b"", 0
+        self.socket = connect(pair.short)
+        self.create()
+
+    def create(self) -> None:
+        self.creations += 1
+        self.id = f"{self.topic}/{self.creations}".encode().ljust(16, b"\0")[:16]
+        for live in self.pair[:2]:
+            live.run(partial(live.broker.topics.create, self.topic, PARTITIONS, {}, topic_id=self.id))
+
+    def delete(self) -> None:
+        for live in self.pair[:2]:
+            live.run(live.broker.topics.delete, self.topic)
+
+    def configure(self, name: str, value: str | None) -> None:
+        for live in self.pair[:2]:
+            live.run(live.broker.topics.alter_config, self.topic, {name: value})
+
+    def send(self, frame: bytes) -> bytes:
+        """The answer of both; empty if the connection was closed."""
+        got = exchange(self.socket, frame)
+        if not got:
+            self.socket = connect(self.pair.short)
+        with connect(self.pair.general) as alone:
+            expected = exchange(alone, frame)
+        assert got == expected
+        return got
+
+    def logs_are_equal(self) -> None:
+        for index in range(PARTITIONS):
+            of_short, of_general = (
+                [path.read_bytes() for path in live.files(self.topic, partition=index)]
+                for live in self.pair[:2]
+            )
+            assert of_short == of_general
+
+    def request(
+        self,
+        version: int,
+        records: bytes | bytearray | None,
+        *,
+        index: int = 0,
+        acks: int = -1,
+        copies: int = 1,
+    ) -> ProduceRequest:
+        view = None if records is None else memoryview(bytes(records))
+        items = [PartitionProduceData(index=index + n, records=view) for n in range(copies)]
+        topic = TopicProduceData(name=self.topic, topic_id=self.id, partition_data=items)
+        return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
+
+
+def connect(live: LiveBroker) -> socket.socket:
+    host, _, port = live.address.rpartition(":")
+    return socket.create_connection((host, int(port)), 30)
+
+
+def exchange(sock: socket.socket, frame: bytes) -> bytes:
+    """The answer with its size; nothing if the connection is closed, or if there is no answer within what follows."""
+    sock.sendall(frame)
+    head = exactly(sock, 4)
+    return head + exactly(sock, int.from_bytes(head, "big")) if head else b""
+
+
+def exactly(sock: socket.socket, size: int) -> bytes:
+    got = b""
+    while len(got) < size:
+        chunk = sock.recv(size - len(got))
+        if not chunk:
+            return b""
+        got += chunk
+    return got
+
+
+def framed(request: ProduceRequest, version: int, correlation: int, *, client: bytes = b"test") -> bytes:
+    head = struct.pack(">hhih", 0, version, correlation, len(client)) + client
+    body = head + (b"\0" if version >= 9 else b"") + encode(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+def record_sets() -> st.SearchStrategy[bytes | bytearray | None]:
+    """What producers send: mostly sound batches, and every kind of one that is not."""
+    sound = st.builds(
+        batch,
+        st.integers(1, 4),
+        size=st.sampled_from([0, 1, 10, 50, 60, 200]),
+        timestamp=st.sampled_from([NOW, NOW - 1000, NOW + 7_200_000]),
+    )
+    idempotent = st.builds(
+        batch,
+        producer_id=st.sampled_from([7, 8]),
+        producer_epoch=st.integers(0, 1),
+        base_sequence=st.integers(0, 3),
+    )
+    marked = st.builds(
+        lambda data, bits: patched(data, ">h", 21, bits),
+        sound,
+        st.sampled_from([TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL, 8, 5, 7]),
+    )
+    damaged = st.builds(
+        lambda data, at, value: patched(data, ">b", at, value, crc=at % 2 == 0),
+        sound,
+        st.integers(0, 60),
+        st.integers(-128, 127),
+    )
+    cut = st.builds(lambda data, n: data[:n], sound, st.integers(0, 70))
+    large = st.just(batch(1, size=2 * SMALL_FRAME))
+    return st.one_of(sound, sound, sound, idempotent, marked, damaged, cut, large, st.none(),
+                     st.builds(lambda a, b: a + b, sound, sound))  # fmt: skip
+
+
+CHANGES = (
+    ("message.timestamp.type", "LogAppendTime"),
+    ("message.timestamp.type", None),
+    ("compression.type", "gzip"),
+    ("compression.type", None),
+    ("max.message.bytes", "150"),
+    ("max.message.bytes", None),
+    ("message.timestamp.after.max.ms", "1000"),
+    ("cleanup.policy", "compact"),
+    ("segment.bytes", "1048576"),
+    ("flush.messages", "1"),
+    ("flush.messages", None),
+)
+
+shapes = st.tuples(
+    st.sampled_from([3, 6, 7, 8, 9, 11, 12, 13]),  # version
+    st.sampled_from([0, 0, 0, 1, 2, -1]),  # partition
+    st.sampled_from([-1, -1, 1, 2]),  # acks
+    st.sampled_from([1, 1, 1, 2]),  # how many partitions
+    st.sampled_from([b"test", b"", b"another"]),  # client id
+)
+# A producer of one shape sends some record sets; before it, something may happen to the topic.
+stretches = st.tuples(
+    st.one_of(st.none(), st.none(), st.just("again"), st.sampled_from(CHANGES)),
+    shapes,
+    st.lists(record_sets(), min_size=2, max_size=6),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(stretches, min_size=1, max_size=4))
+def test_both_ways_answer_and_store_the_same(pair: Pair, plan: list[object]) -> None:
+    both, correlation = Both(pair), count(-2)
+    with both.socket:
+        for before, (version, index, acks, copies, client), sets in plan:  # type: ignore[misc]
+            if before == "again":
+                both.delete()
+                both.create()
+            elif before is not None:
+                both.configure(*before)
+            for records in sets:
+                request = both.request(version, records, index=index, acks=acks, copies=copies)
+                both.send(framed(request, version, next(correlation), client=client))
+        both.logs_are_equal()
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_the_short_way_is_taken_from_version_7_on(pair: Pair, version: int) -> None:
+    both, before = Both(pair), pair.taken[0]
+    with both.socket:
+        # The records' length has one byte more, or less, than when it was learned: a varint since version 9.
+        for size in (100, 100, 100, 105, 99, 1000, 10, 100):
+            both.send(framed(both.request(version, batch(size=size)), version, size))
+    both.logs_are_equal()
+    assert pair.taken[0] - before == (0 if version < 7 else 5 if version >= 9 else 6)
+
+
+def test_a_deleted_topic_is_not_served_from_memory(pair: Pair) -> None:
+    both = Both(pair)
+    frames = {version: framed(both.request(version, batch()), version, 1) for version in (12, 13)}
+    with both.socket:
+        for version, error in ((12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (13, ErrorCode.UNKNOWN_TOPIC_ID)):
+            taken = pair.taken[0]
+            for _ in range(70):
+                both.send(frames[version])
+            assert pair.taken[0] > taken
+            both.delete()
+            answer = decode(ProduceResponse, version, both.send(frames[version])[9:])
+            assert answer.responses[0].partition_responses[0].error_code == error
+            both.create()
+            if version == 12:
+                frames[13] = framed(both.request(13, batch()), 13, 1)
+    both.logs_are_equal()
+
+
+def test_bytes_behind_the_request_and_requests_that_arrive_in_parts(pair: Pair) -> None:
+    both = Both(pair)
+    with both.socket:
+        for version in (8, 11):
+            frame = framed(both.request(version, batch()), version, 5)
+            longer = struct.pack(">i", len(frame)) + frame[4:] + b"\0\0\0\0"
+            for sent in (frame, frame, longer, frame):
+                both.send(sent)
+            for cut in (1, 4, 11, 40, len(frame) - 1):
+                both.socket.sendall(frame[:cut])
+                with connect(pair.general) as alone:
+                    assert exchange(both.socket, frame[cut:]) == exchange(alone, frame)
+            both.socket.sendall(frame + frame)
+            for _ in range(2):
+                with connect(pair.general) as alone:
+                    assert exchange(both.socket, b"") == exchange(alone, frame)
+    both.logs_are_equal()
+
+
+def test_a_write_that_fails_fails_the_repeated_request_too(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    with both.socket:
+        frame = framed(both.request(version, batch()), version, 1)
+        taken = pair.taken[0]
+        for _ in range(3):
+            both.send(frame)
+        assert pair.taken[0] == taken + 1
+        for live in pair[:2]:
+            live.call(make_read_only, live.log(both.topic))
+        for _ in range(2):
+            answer = decode(ProduceResponse, version, both.send(frame)[9:])
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    both.logs_are_equal()
+
+
+def make_read_only(log: Log) -> None:
+    """Let writes to the log's descriptor fail from now on."""
+    file = log.segments[-1].open_file()
+    other = os.open(file.path, os.O_RDONLY)
+    os.dup2(other, file.fd)
+    os.close(other)
