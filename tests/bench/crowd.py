@@ -18,14 +18,14 @@ import time
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from rawclient import batch
+from rawclient import batch_of
 
 TOPIC, PARTITIONS = "crowd", 20
 SETTLE_S = 12  # for the groups to come to rest
 
 
 def request(topic: str, partition: int) -> bytes:
-    name, records = topic.encode(), batch(b"y" * 40)
+    name, records = topic.encode(), batch_of(b"y" * 40)
     body = (
         struct.pack(">hhih", 0, 7, 7, 3) + b"raw" + struct.pack(">hhiih", -1, -1, 10000, 1, len(name)) + name
     )

@@ -13,13 +13,35 @@ from crc32c import crc32c
 _METADATA, _PRODUCE = 3, 0
 
 
-def batch(value: bytes) -> bytes:
+def varint(value: int) -> bytes:
+    """A length of a record, zigzag."""
+    value *= 2
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def batch_of(value: bytes) -> bytes:
     """One uncompressed batch of one record without key."""
     now = int(time.time() * 1000)
-    assert len(value) < 50
-    record = b"\0\0\0\1" + bytes([2 * len(value)]) + value + b"\0"
-    body = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + bytes([2 * len(record)]) + record
+    record = b"\0\0\0\1" + varint(len(value)) + value + b"\0"
+    body = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + varint(len(record)) + record
     return struct.pack(">qiibI", 0, len(body) + 9, 0, 2, crc32c(body)) + body
+
+
+def framed(key: int, version: int, body: bytes) -> bytes:
+    """A request with its size and header."""
+    request = struct.pack(">hhih", key, version, 7, 3) + b"raw" + body
+    return struct.pack(">i", len(request)) + request
+
+
+def produce_request(topic: str, records: bytes, *, partition: int = 0) -> bytes:
+    """A Produce v7 request of one batch, acks=all."""
+    name = topic.encode()
+    body = struct.pack(">hhiih", -1, -1, 10000, 1, len(name)) + name
+    return framed(_PRODUCE, 7, body + struct.pack(">iii", 1, partition, len(records)) + records)
 
 
 class RawClient:
@@ -33,8 +55,10 @@ class RawClient:
         self._socket.close()
 
     def call(self, key: int, version: int, body: bytes) -> bytes:
-        request = struct.pack(">hhih", key, version, 7, 3) + b"raw" + body
-        self._socket.sendall(struct.pack(">i", len(request)) + request)
+        return self._ask(framed(key, version, body))
+
+    def _ask(self, request: bytes) -> bytes:
+        self._socket.sendall(request)
         size = struct.unpack(">i", self._read(4))[0]
         return self._read(size)[4:]
 
@@ -45,11 +69,8 @@ class RawClient:
 
     def produce(self, topic: str, value: bytes = b"x", partition: int = 0) -> int:
         """Produce one record with acks=all; returns the error code."""
-        name, records = topic.encode(), batch(value)
-        body = struct.pack(">hhiih", -1, -1, 10000, 1, len(name)) + name
-        body += struct.pack(">iii", 1, partition, len(records)) + records
-        answer = self.call(_PRODUCE, 7, body)
-        return int(struct.unpack_from(">h", answer, 4 + 2 + len(name) + 4 + 4)[0])
+        answer = self._ask(produce_request(topic, batch_of(value), partition=partition))
+        return int(struct.unpack_from(">h", answer, 4 + 2 + len(topic.encode()) + 4 + 4)[0])
 
     def _read(self, count: int) -> bytes:
         data = bytearray()

@@ -119,7 +119,6 @@ def test_an_unreadable_directory(tmp_path: Path) -> None:
         ("log.retention.hours=abc", ("log.retention.hours=abc", "-o", "a whole number")),
         ("nonsense", ("nonsense", "key=value")),
         ("log.dirs=a,b", ("log.dirs=a,b", "one directory")),
-        ("lc.log.sync.always=true", ("lc.log.sync.always=true", "refused")),
         ("listeners=PLAINTEXT//x", ("listeners",)),
     ],
 )

@@ -112,7 +112,7 @@ def test_the_message_names_key_value_source_and_what_is_allowed(tmp_path: Path) 
         ("log.dirs=/a,/b", "allowed is one directory"),
         ("log.dir=", "allowed is one directory"),
         ("process.roles=controller", "allowed is broker or broker,controller"),
-        ("lc.log.sync.always=true", "topic sync mode does not exist yet"),
+        ("lc.log.sync.always=maybe", "allowed is true or false"),
         ("authorizer.class.name=x.Y", "authorization does not exist yet"),
         ("remote.log.storage.system.enable=true", "there is no tiered storage"),
         ("log.retention.ms=0", "-1 (without limit) or at least 1"),

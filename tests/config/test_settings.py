@@ -124,8 +124,6 @@ def test_a_bad_change_changes_nothing() -> None:
     with pytest.raises(InvalidRequest, match="Value must be at least 1048576"):
         settings.replace_dynamic({"message.max.bytes": "5", "log.segment.bytes": "1"})
     assert settings.int("message.max.bytes") == 1048588
-    with pytest.raises(InvalidRequest, match="topic sync mode"):
-        settings.set_dynamic("lc.log.sync.always", "true")
 
 
 def test_a_secret_has_no_text() -> None:

@@ -53,10 +53,6 @@ def test_topics_without_overrides_share_one_object() -> None:
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage.",
         ),
-        (
-            {"lc.log.sync.always": "true"},
-            "Invalid value true for configuration lc.log.sync.always: topic sync mode does not exist yet",
-        ),
     ],
 )
 def test_refused(overrides: dict[str, str], message: str) -> None:

@@ -25,7 +25,6 @@ WITHOUT_EFFECT = {
     "remote.log.copy.disable": "no tiered storage",
     "remote.log.delete.on.disable": "no tiered storage",
     "remote.storage.enable": "no tiered storage",
-    "lc.log.sync.always": "refused until topic sync mode exists",
 }
 
 

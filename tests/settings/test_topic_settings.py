@@ -7,6 +7,7 @@ tests move.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 from collections.abc import Callable
@@ -178,6 +179,34 @@ def test_flush_messages(live: LiveBroker, topic: str, change: Any, monkeypatch: 
         assert [syncs(1), syncs(1)] == [1, 1]
         change(flush_messages=None)
         assert [syncs(1), syncs(1)] == [0, 0]
+
+
+@pytest.mark.setting("lc.log.sync.always")
+def test_sync_always(live: LiveBroker, topic: str, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+
+    def fdatasync(fd: int, call: Callable[[int], None] = os.fdatasync) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.parent.name == f"{topic}-0":
+            synced.append(path.name)
+        call(fd)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+
+    def opened_with_dsync() -> bool:
+        put(live, topic)
+        file = live.call(live.log(topic).segments[-1].open_file)
+        return bool(fcntl.fcntl(file.fd, fcntl.F_GETFL) & os.O_DSYNC)
+
+    assert not opened_with_dsync()
+    assert synced == []
+    change(lc_log_sync_always="true")
+    assert opened_with_dsync()
+    assert synced == [f"{0:020d}.log"]  # what was there before
+    assert opened_with_dsync()
+    assert len(synced) == 1
+    change(lc_log_sync_always=None)
+    assert not opened_with_dsync()
 
 
 @pytest.mark.setting("flush.ms")

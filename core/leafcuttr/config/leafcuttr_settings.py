@@ -20,7 +20,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         BOOLEAN,
         False,
         "Acknowledge a produce request only when its records are on the disk itself, for every topic.",
-        effect=Effect.REFUSED,
-        reason="topic sync mode does not exist yet, so true stops the start",
+        dynamic=True,
     ),
 )

@@ -372,7 +372,5 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Acknowledge a produce request to this topic only when its records are on the disk itself.",
         dynamic=True,
         synonyms=(("lc.log.sync.always", 1),),
-        effect=REFUSED,
-        reason="topic sync mode does not exist yet",
     ),
 )

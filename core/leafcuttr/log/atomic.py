@@ -22,6 +22,15 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Make what is in a file durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def replace_file(
     path: Path, content: bytes | Iterable[bytes], *, sync: bool = True, points: str = ""
 ) -> None:

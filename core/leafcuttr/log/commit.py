@@ -87,11 +87,12 @@ def commit(log: "Log") -> None:
             if group.rolls:
                 segment = _roll_here(log, segment, group.base_offset)
             sync = to_sync(log, segment, group)
-            file = segment.open_file()  # held: another thread may make the pool let go of it meanwhile
+            # Held: another thread may make the pool let go of it meanwhile.
+            file = segment.open_for_writing(sync_writes=log.rules.sync)
             _write(file.fd, group.views, segment.size, group.size, sync)
-            del file
             reach("append.written")
-            _publish(log, segment, group, synced=bool(sync))
+            _publish(log, segment, group, synced=bool(sync) or file.synced)
+            del file
         PRESSURE.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
@@ -131,13 +132,14 @@ async def _fly(log: "Log") -> None:
                 arguments = log, segment, group.base_offset
                 fresh = await trio.to_thread.run_sync(new_segment, *arguments, limiter=limiter)
                 segment = take_over(log, fresh)
-            file, position, sync = segment.open_file(), segment.size, to_sync(log, segment, group)
+            sync = to_sync(log, segment, group)
+            file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
             await trio.to_thread.run_sync(
                 _write, file.fd, group.views, position, group.size, sync, limiter=limiter
             )
-            del file
             reach("append.written")
-            _publish(log, segment, group, synced=bool(sync))
+            _publish(log, segment, group, synced=bool(sync) or file.synced)
+            del file
     except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
     except BaseException as error:
@@ -164,10 +166,14 @@ def _write(
 
 
 def to_sync(log: "Log", segment: "Segment", group: Group) -> "list[Segment]":
-    """What flush.messages wants on the disk before the answer: nothing, or all segments since the last sync, of
-    which `segment`, the one that is written to, comes last."""
-    unflushed = log.unflushed
-    if unflushed + group.batches[-1][1] + 1 - group.base_offset < log.rules.flush_messages:
+    """What has to be synced before the answer: nothing, or all segments since the last sync, of which `segment`, the
+    one that is written to, comes last. In topic sync mode the write itself syncs: only what was there before and the
+    names of the files are left to do, once."""
+    unflushed, rules = log.unflushed, log.rules
+    if rules.sync:
+        if not unflushed and segment.name_synced:
+            return []
+    elif unflushed + group.batches[-1][1] + 1 - group.base_offset < rules.flush_messages:
         return []
     if not unflushed:
         return [segment]

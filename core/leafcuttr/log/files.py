@@ -30,13 +30,14 @@ class NotCached(Exception):
 class OpenFile:
     """One descriptor, closed when the last reference goes. Never shared between processes."""
 
-    __slots__ = ("fd", "owner", "path", "used")
+    __slots__ = ("fd", "owner", "path", "synced", "used")
 
     def __init__(self, path: str, flags: int, owner: "FileOwner") -> None:
         self.fd = -1
         self.path = path
         self.owner = owner
         self.used = True
+        self.synced = bool(flags & os.O_DSYNC)  # a write returns when it is on the disk
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def __del__(self) -> None:
@@ -88,13 +89,15 @@ class FilePool:
     def __len__(self) -> int:
         return len(self._files)
 
-    def open(self, owner: FileOwner, path: str, *, create: bool = False) -> OpenFile:
-        """The owner's file, opened if need be. With `create` the file must not exist. Raises OSError."""
+    def open(self, owner: FileOwner, path: str, *, create: bool = False, synced: bool = False) -> OpenFile:
+        """The owner's file, opened if need be. With `create` the file must not exist; `synced` opens it with O_DSYNC.
+        Raises OSError."""
         file = owner.file
         if file is not None:
             file.used = True
             return file
-        file = OpenFile(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), owner)
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0) | (os.O_DSYNC if synced else 0)
+        file = OpenFile(path, flags, owner)
         with self._lock:
             first = owner.file
             if first is not None and not create:

@@ -132,7 +132,8 @@ class Log:
         self.flying: Ticket | None = None
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.doomed: list[Doomed] = []
-        self.unflushed = 0
+        # Records that may not be on the disk yet, counted from the end. What this process did not sync may be none.
+        self.unflushed = max(log_end_offset - recovery_point, 0)
 
     @classmethod
     def create(
@@ -146,7 +147,9 @@ class Log:
     ) -> "Log":
         """A new, empty log in a folder that exists (callable in a worker). Raises OSError."""
         preallocate = config.segment_bytes if config.preallocate else 0
-        segment = Segment.create(str(directory), 0, pool=pool, preallocate=preallocate)
+        segment = Segment.create(
+            str(directory), 0, pool=pool, preallocate=preallocate, sync_writes=config.lc_log_sync_always
+        )
         return cls(
             topic_partition, directory, config, segments=[segment], log_end_offset=0, pool=pool, clock=clock
         )
@@ -261,7 +264,8 @@ class Log:
         groups = self.groups
         if not groups:
             return False
-        if self.rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
+        rules = self.rules
+        if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
         return PRESSURE.stalls(groups[-1].size)
 

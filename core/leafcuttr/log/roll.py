@@ -27,7 +27,9 @@ def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
     reach("roll.snapshot-written")
     _remove_empty(log, base_offset)
     preallocate = log.config.segment_bytes if log.config.preallocate else 0
-    segment = Segment.create(log.directory_name, base_offset, pool=log.pool, preallocate=preallocate)
+    segment = Segment.create(
+        log.directory_name, base_offset, pool=log.pool, preallocate=preallocate, sync_writes=log.rules.sync
+    )
     reach("roll.file-created")
     return segment
 

@@ -19,6 +19,7 @@ class AppendRules(NamedTuple):
     timestamp_after_max_ms: int
     always_convert: bool
     flush_messages: int
+    sync: bool
 
 
 @lru_cache(maxsize=1024)
@@ -35,4 +36,5 @@ def append_rules(config: TopicConfig) -> AppendRules:
         LONG_MAX if config.log_append_time else config.message_timestamp_after_max_ms,
         needs_conversion(config),
         config.flush_messages,
+        config.lc_log_sync_always,
     )

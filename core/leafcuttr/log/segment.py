@@ -8,12 +8,14 @@ Kafka's rules for the indexes are kept, so that its tools find nothing to compla
 that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.atomic import sync_directory
+from leafcuttr.log.atomic import sync_directory, sync_file
+from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
@@ -47,7 +49,6 @@ class Segment:
     __slots__ = (
         "_first_timestamp",
         "_index",
-        "_name_synced",
         "_pool",
         "_since_index",
         "_time_index",
@@ -58,7 +59,9 @@ class Segment:
         "file",
         "largest_timestamp",
         "largest_timestamp_offset",
+        "name_synced",
         "size",
+        "sync_writes",
     )
 
     def __init__(
@@ -83,12 +86,20 @@ class Segment:
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._since_index = 0
-        self._name_synced = False  # by this process
+        self.name_synced = False  # by this process
+        self.sync_writes = False
         self._unsealed = False  # there is something for `seal` to do
 
     @classmethod
     def create(
-        cls, directory: str, base_offset: int, *, pool: FilePool, preallocate: int = 0, created_ms: int = 0
+        cls,
+        directory: str,
+        base_offset: int,
+        *,
+        pool: FilePool,
+        preallocate: int = 0,
+        created_ms: int = 0,
+        sync_writes: bool = False,
     ) -> "Segment":
         """Make the empty files, which must not exist (callable in a worker). Raises OSError."""
         segment = cls(directory, base_offset, pool=pool, size=0, created_ms=created_ms)
@@ -97,7 +108,8 @@ class Segment:
             # The .log file comes last: it alone makes a segment, so that a crash leaves none without its indexes.
             segment.index.create()
             segment.time_index.create()
-            file = pool.open(segment, segment.path(".log"), create=True)
+            segment.sync_writes = sync_writes
+            file = pool.open(segment, segment.path(".log"), create=True, synced=sync_writes)
             if preallocate:
                 os.posix_fallocate(file.fd, 0, preallocate)
                 segment._unsealed = True
@@ -127,10 +139,20 @@ class Segment:
         if file is not None:
             file.used = True
             return file
-        file = self._pool.open(self, self.path(".log"))
+        file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
         there = os.fstat(file.fd).st_size
         if there < self.size:
             raise DamagedSegmentError(file.path, there, f"the file ends here, {self.size} bytes were written")
+        return file
+
+    def open_for_writing(self, *, sync_writes: bool) -> OpenFile:
+        """`open_file`, opened anew where its writes have (not) to return before the disk has them."""
+        file = self.open_file()
+        while file.synced is not sync_writes:
+            # Again if another thread, that wanted to read, has opened it meanwhile as it was before.
+            self.sync_writes = sync_writes
+            self._pool.close(self)
+            file = self.open_file()
         return file
 
     @property
@@ -334,6 +356,9 @@ class Segment:
         file = self.open_file()
         if os.fstat(file.fd).st_size > self.size:
             os.ftruncate(file.fd, self.size)
+            if self.sync_writes:
+                # Zeros that came back with the power would end a recovery before the segment that comes next.
+                os.fsync(file.fd)
         self._unsealed = False
 
     def sync(self) -> None:
@@ -343,15 +368,18 @@ class Segment:
             index.sync()
 
     def sync_records(self) -> None:
-        """Force the log file to disk, and the first time its name and that of the folder: without them the records
-        would be lost with the power all the same. Blocks. Raises OSError."""
+        """Force the log file to disk, and the first time its name, that of the folder and whose folder it is: without
+        them the records would be lost with the power all the same. Blocks. Raises OSError."""
         file = self.open_file()
         os.fdatasync(file.fd)
-        if not self._name_synced:
+        if not self.name_synced:
             folder = Path(self.directory)
+            for name in (PARTITION_METADATA, LEADER_EPOCHS):
+                with contextlib.suppress(FileNotFoundError):
+                    sync_file(folder / name)
             sync_directory(folder)
             sync_directory(folder.parent)
-            self._name_synced = True
+            self.name_synced = True
 
     def close(self) -> None:
         """Let go of the files."""
@@ -363,6 +391,7 @@ class Segment:
     def move_to(self, directory: str) -> None:
         """The folder has another name now."""
         self.directory = directory
+        self.name_synced = False
         self._index = self._time_index = None
 
     def mark_deleted(self) -> list[str]:
