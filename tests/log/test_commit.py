@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.commit import IOV_MAX, write_all
+from leafcuttr.log.commit import IOV_MAX, WriteError, write_all
 from leafcuttr.log.log import Log
 from leafcuttr.log.pressure import WritePressure
 from support.logs import NOW, batch, make_log, read_all
@@ -169,6 +169,67 @@ async def test_each_waiter_learns_of_a_failure(tmp_path: Path) -> None:
     assert failed == 3
     assert (log.log_end_offset, log.next_offset, log.size) == (end, end, size)
     assert await log.append_and_wait(batch(), NOW) == end
+
+
+def two_groups(folder: Path) -> tuple[Log, int]:
+    """A log, and a size of files at which what rolls into a new segment fails and what comes before does not."""
+    log = make_log(folder, segment_bytes=400_000)
+    log.append(batch(size=200_000), NOW)
+    return log, 300_000
+
+
+def test_what_a_failed_commit_had_published_is_told_apart(tmp_path: Path) -> None:
+    log, limit = two_groups(tmp_path)
+    fits, does_not = stage(log, batch(size=50_000)), stage(log, batch(size=350_000))
+    assert len(log.groups) == 2
+    with file_size_limit(limit), pytest.raises(WriteError) as failed:
+        log.commit()
+    assert fits < failed.value.written_to == does_not == log.log_end_offset == log.next_offset
+    assert len(read_all(log)) == log.size
+    stage(log, batch(size=350_000))
+    log.commit()
+    assert log.log_end_offset == does_not + 1
+    data = read_all(log)
+    assert [header.base_offset for segment in log.segments for _, header in segment.scan(check_crc=True)] == [
+        0,
+        1,
+        2,
+    ]
+    assert len(data) == sum(Path(segment.path(".log")).stat().st_size for segment in log.segments)
+
+
+async def test_each_of_several_groups_in_one_flight_gets_its_own_answer(tmp_path: Path) -> None:
+    log, limit = two_groups(tmp_path)
+    outcomes: dict[int, bool] = {}
+
+    async def produce(size: int) -> None:
+        offset = stage(log, batch(size=size))
+        try:
+            await log.commit_off_loop()
+        except WriteError as error:
+            outcomes[offset] = offset < error.written_to
+        else:
+            outcomes[offset] = True
+
+    with file_size_limit(limit):
+        async with trio.open_nursery() as nursery:
+            for size in (50_000, 30_000, 350_000):
+                await nursery.start(staged_first, produce, size)
+    assert outcomes == {1: True, 2: True, 3: False}
+    assert [header.base_offset for segment in log.segments for _, header in segment.scan(check_crc=True)] == [
+        0,
+        1,
+        2,
+    ]
+    assert await log.append_and_wait(batch(), NOW) == 3
+
+
+async def staged_first(
+    produce: Callable[[int], Awaitable[None]], size: int, *, task_status: trio.TaskStatus[None]
+) -> None:
+    """Tasks run in the order in which they are started."""
+    task_status.started()
+    await produce(size)
 
 
 async def test_who_asks_late_still_learns_of_the_failure(tmp_path: Path) -> None:

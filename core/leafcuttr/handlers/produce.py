@@ -23,11 +23,11 @@ from leafcuttr.errors import (
     BrokerError,
     ErrorCode,
     InvalidRecordSet,
-    StorageError,
     UnreadableBatch,
     UnsupportedCompressionType,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE
@@ -138,7 +138,7 @@ class Turn:
         """Whether something is being written by a worker: `written` has to be awaited before `take`."""
         return bool(self._writes)
 
-    def write(self, outcomes: dict[Log, StorageError | None]) -> None:
+    def write(self, outcomes: dict[Log, WriteError | None]) -> None:
         """See `write_staged`."""
         logs, self._logs = self._logs, {}
         for log, places in logs.items():
@@ -158,7 +158,7 @@ class Turn:
         async def wait(write: Coroutine[Any, Any, None], places: list[_Place]) -> None:
             try:
                 await write
-            except StorageError as error:
+            except WriteError as error:
                 self._fail(places, error)
 
         writes, self._writes = self._writes, []
@@ -183,34 +183,36 @@ class Turn:
                 self.refused = self.refused or _first_failure(topics)
         return out
 
-    def _fail(self, places: list[_Place], error: BrokerError) -> None:
+    def _fail(self, places: list[_Place], error: WriteError) -> None:
+        """Answer with the error what is not there; what the same write had already published stays answered so."""
         for request, topic, partition in places:
             parts = cast(list[PartitionProduceResponse], self._answers[request][3][topic].partition_responses)
-            parts[partition] = _from_error(parts[partition].index, error)
+            if parts[partition].base_offset >= error.written_to:
+                parts[partition] = _from_error(parts[partition].index, error)
 
 
 def write_staged(turns: Iterable[Turn]) -> None:
     """Write what several turns have staged, with one write for each log.
 
-    A failed write fails every batch that was in it, whichever turn staged it. Where a write has to wait for a worker
-    the turn `waits`. Call it before anything else may touch a log.
+    A failed write fails every batch that is not there after it, whichever turn staged it. Where a write has to wait
+    for a worker the turn `waits`. Call it before anything else may touch a log.
     """
-    outcomes: dict[Log, StorageError | None] = {}
+    outcomes: dict[Log, WriteError | None] = {}
     for turn in turns:
         if turn:
             turn.write(outcomes)
 
 
-def commit_now(log: Log) -> StorageError | None:
+def commit_now(log: Log) -> WriteError | None:
     """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
     try:
         log.commit()
-    except StorageError as error:
+    except WriteError as error:
         return error
     except Exception as error:
         # Nothing of it may be answered as if it were written.
         logger.exception("writing to %s failed", log.topic_partition)
-        return StorageError(f"Writing to {log.topic_partition} failed: {error}")
+        return WriteError(f"Writing to {log.topic_partition} failed: {error}", log.log_end_offset)
     return None
 
 

@@ -11,24 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from leafcuttr import crashpoints
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable. Raises OSError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(path: Path) -> None:
-    """Make what is in a file durable. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+from leafcuttr.log.doubt import sync_directory
 
 
 def replace_file(
@@ -37,7 +20,8 @@ def replace_file(
     """Put `content` (whole, or in pieces) in the place of `path`.
 
     `points` names the pair of crash points to pass, `<points>.written` and `<points>.renamed`. Raises
-    OSError; the old file is then still there.
+    OSError; the old file is then still there. A sync that fails is not repeated on that file: the next call
+    writes a new one.
     """
     beside = path.with_name(path.name + ".tmp")
     pieces = (content,) if isinstance(content, bytes) else content

@@ -1,13 +1,16 @@
-"""The second half of an append: write what is staged, then publish it; or undo all of it.
+"""The second half of an append: write what is staged, then publish it; or undo it.
 
 A group is one vectored write behind the published end of the active segment; a group that `rolls` begins a new
 segment first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its
-published size and everything staged is forgotten: offsets, producer entries, and whatever was staged behind it. If
-even the cut fails, the file is in doubt and the log goes offline.
+published size and everything that is not published is forgotten: offsets, producer entries, and whatever was staged
+behind it. Groups before the one that failed are published and stay: `WriteError.written_to` tells each of those who
+waited together whether what was his is there. If even the cut fails, or a sync (`leafcuttr.log.doubt`), the file is
+in doubt and the log goes offline.
 
 Off the loop one worker writes at a time for a log; what is staged meanwhile is the next write (group commit).
 """
 
+import errno
 import logging
 import os
 from itertools import pairwise
@@ -19,6 +22,8 @@ import trio
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import Group
+from leafcuttr.log.doubt import SyncFailedError, mark
+from leafcuttr.log.files import OpenFile
 from leafcuttr.log.pressure import PRESSURE
 from leafcuttr.log.roll import discard, new_segment, take_over
 from leafcuttr.log.scan import DamagedSegmentError
@@ -29,18 +34,30 @@ if TYPE_CHECKING:
     from leafcuttr.log.segment import Segment
 
 IOV_MAX: Final = 1024
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
 
 _log = logging.getLogger(__name__)
+
+
+class WriteError(StorageError):
+    """A commit has failed. What was staged below the offset `written_to` is published all the same; the rest is not
+    there, and its offsets are free again."""
+
+    def __init__(self, message: str, written_to: int) -> None:
+        super().__init__(message)
+        self.written_to = written_to
 
 
 class Ticket:
     """The fate shared by all that is staged until the next write takes it."""
 
-    __slots__ = ("error", "finished")
+    __slots__ = ("error", "finished", "written_to")
 
     def __init__(self) -> None:
         self.finished = False
         self.error: str | None = None
+        self.written_to = -1  # with an error: see WriteError
 
 
 def write_all(fd: int, views: list[memoryview | bytearray], position: int, size: int) -> None:
@@ -81,6 +98,7 @@ def commit(log: "Log") -> None:
     groups, log.groups = log.groups, []
     ticket, log.ticket = log.ticket, None
     try:
+        _refuse_if_suspect(log)
         began = monotonic()
         for group in groups:
             segment = log.segments[-1]
@@ -89,14 +107,14 @@ def commit(log: "Log") -> None:
             sync = to_sync(log, segment, group)
             # Held: another thread may make the pool let go of it meanwhile.
             file = segment.open_for_writing(sync_writes=log.rules.sync)
-            _write(file.fd, group.views, segment.size, group.size, sync)
+            _write(file, group.views, segment.size, group.size, sync)
             reach("append.written")
             _publish(log, segment, group, synced=bool(sync) or file.synced)
             del file
         PRESSURE.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
         _fail(log, ticket, error)
-        raise StorageError(_reason(log, error)) from error
+        raise WriteError(_reason(log, error), log.log_end_offset) from error
     except BaseException as error:
         _fail(log, ticket, error)
         raise
@@ -114,7 +132,7 @@ async def wait_for(log: "Log", ticket: Ticket | None) -> None:
                 await _fly(log)
         await trio.lowlevel.cancel_shielded_checkpoint()
     if ticket is not None and ticket.error is not None:
-        raise StorageError(ticket.error)
+        raise WriteError(ticket.error, ticket.written_to)
 
 
 async def _fly(log: "Log") -> None:
@@ -126,6 +144,7 @@ async def _fly(log: "Log") -> None:
     log.flying = ticket
     limiter = write_limiter()
     try:
+        _refuse_if_suspect(log)
         for group in groups:
             segment = log.segments[-1]
             if group.rolls:
@@ -135,7 +154,7 @@ async def _fly(log: "Log") -> None:
             sync = to_sync(log, segment, group)
             file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
             await trio.to_thread.run_sync(
-                _write, file.fd, group.views, position, group.size, sync, limiter=limiter
+                _write, file, group.views, position, group.size, sync, limiter=limiter
             )
             reach("append.written")
             _publish(log, segment, group, synced=bool(sync) or file.synced)
@@ -153,9 +172,15 @@ async def _fly(log: "Log") -> None:
 
 
 def _write(
-    fd: int, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
+    file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
 ) -> None:
-    write_all(fd, views, position, size)
+    try:
+        write_all(file.fd, views, position, size)
+    except OSError as error:
+        if file.synced and error.errno not in _NO_ROOM:
+            mark(os.path.dirname(file.path))  # noqa: PTH120 - of a str
+            raise SyncFailedError(error.errno, error.strerror, file.path) from error
+        raise
     for segment in sync:
         try:
             segment.sync_records()
@@ -188,11 +213,11 @@ def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
 
 def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
+    segment.extend(group.batches, log.rules.index_interval_bytes)
     if synced:
         log.unflushed = 0
     else:
         log.unflushed += end_offset - group.base_offset
-    segment.extend(group.batches, log.rules.index_interval_bytes)
     log.log_end_offset = end_offset
     for entry in group.entries:
         log.producers.publish(entry)
@@ -201,12 +226,15 @@ def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> N
 
 
 def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
-    """Undo everything that is staged: nothing of it may be seen, and offsets behind a gap are worth nothing."""
+    """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing."""
     reason = _reason(log, error)
-    _log.error("%s", reason)
+    if isinstance(error, SyncFailedError):
+        log.distrust(error)
+    else:
+        _log.error("%s", reason)
     for undone in (ticket, log.ticket):
         if undone is not None:
-            undone.error = reason
+            undone.error, undone.written_to = reason, log.log_end_offset
             undone.finished = True
     log.forget_staged()
     segment = log.segments[-1]
@@ -218,8 +246,13 @@ def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
             os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with
         discard(log, log.log_end_offset)
     except OSError as undo_error:
-        log.offline = f"{reason}; and what was written of it could not be undone: {undo_error.strerror}"
-        _log.error("%s is offline: %s", log.topic_partition, log.offline)
+        log.take_offline(f"{reason}; and what was written of it could not be undone: {undo_error.strerror}")
+
+
+def _refuse_if_suspect(log: "Log") -> None:
+    """What was staged before a sync of the log failed elsewhere goes nowhere any more."""
+    if log.suspect:
+        raise OSError(log.offline)
 
 
 def _reason(log: "Log", error: BaseException) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.errors import StartError
-from leafcuttr.log.atomic import replace_file, sync_directory
+from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.checkpoints import uuid_text
+from leafcuttr.log.doubt import sync_directory
 
 FORMAT_VERSION: Final = 1
 FORMAT_FILE: Final = "leafcuttr.format"

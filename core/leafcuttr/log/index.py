@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from leafcuttr.log.doubt import sync_descriptor
 from leafcuttr.log.files import FilePool, OpenFile
 
 _RUN = 512  # entries read at once when a search has come that near
@@ -131,9 +132,9 @@ class SparseIndex:
             self._known = on_disk, pending[: (count - on_disk) * self.ENTRY.size]
 
     def sync(self) -> None:
-        """Force the file to disk. Blocks: worker thread."""
+        """Force the file to disk. Blocks: worker thread. Raises SyncFailedError, OSError."""
         file = self._pool.open(self, self.path)
-        os.fdatasync(file.fd)
+        sync_descriptor(file.fd, self.path)
 
     def close(self) -> None:
         self._pool.close(self)

@@ -30,7 +30,8 @@ import trio
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import Group, Staged, Tail, stage
-from leafcuttr.log.commit import Ticket, commit, wait_for
+from leafcuttr.log.commit import Ticket, WriteError, commit, wait_for
+from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
 from leafcuttr.log.lookup import Found, max_timestamp_offset, offset_for_leader_epoch, offset_for_timestamp
 from leafcuttr.log.pressure import PRESSURE
@@ -87,6 +88,7 @@ class Log:
         "roll_jitter_ms",
         "rules",
         "segments",
+        "suspect",
         "tail",
         "ticket",
         "topic_partition",
@@ -118,6 +120,7 @@ class Log:
         self.recovery_point = recovery_point
         self.leader_epoch = leader_epoch
         self.offline = offline
+        self.suspect = False  # a sync has failed: see `distrust`
         self.pool = pool
         self.clock = clock
         self._producers = producers
@@ -222,6 +225,16 @@ class Log:
             _log.error("%s is offline: %s", self.topic_partition, reason)
             self.notify()
 
+    def distrust(self, error: SyncFailedError) -> None:
+        """A sync has failed: what was written since the last good one may not be on the disk, whatever the page cache
+        says. Nothing is served or synced until the next start has read it again; see `leafcuttr.log.doubt`."""
+        self.suspect = True
+        cause = error.strerror or str(error)
+        self.take_offline(
+            f"syncing {error.filename} failed: {cause}; the next start reads it again from offset "
+            f"{self.recovery_point} on"
+        )
+
     def notify(self) -> None:
         """Tell all waiters."""
         if self._waiters:
@@ -246,7 +259,8 @@ class Log:
     def commit(self) -> None:
         """Write everything staged, publish it and wake waiters. Not while `must_wait`.
 
-        Raises StorageError; then nothing of what could not be written is there, and its offsets are free again.
+        Raises WriteError; then nothing of what could not be written is there, and its offsets are free again. Of
+        several groups the first may have been written: `written_to` says how far.
         """
         commit(self)
 
@@ -273,7 +287,7 @@ class Log:
         """Await it to have everything written that is staged at the call (not: at the await), by a worker thread, one
         write at a time; what is staged meanwhile makes the next one. Shielded from cancellation: views stay in use.
 
-        Raises StorageError as `commit` does, also if what was staged was written, and failed, for somebody else.
+        Raises WriteError as `commit` does, also if what was staged was written, and failed, for somebody else.
         """
         if self.groups:
             if self.ticket is None:
@@ -291,10 +305,14 @@ class Log:
     async def append_and_wait(self, batch: bytes | bytearray, now_ms: int) -> int:
         """`append`, on the loop or off it, whichever does not block."""
         staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms)
-        if self.must_wait:
-            await self.commit_off_loop()
-        else:
+        if not self.must_wait:
             self.commit()
+            return staged.base_offset
+        try:
+            await self.commit_off_loop()
+        except WriteError as error:
+            if staged.base_offset >= error.written_to:
+                raise
         return staged.base_offset
 
     def forget_staged(self) -> None:

@@ -28,10 +28,11 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, StartError, StorageError
-from leafcuttr.log.atomic import replace_file, sync_directory
+from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
 from leafcuttr.log.deletion import Deletion
 from leafcuttr.log.directory import DataDirectory
+from leafcuttr.log.doubt import SyncFailedError, sync_directory
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
 from leafcuttr.log.inspection import Inspection
@@ -120,13 +121,15 @@ class LogManager:
                 entry,
                 clean,
                 max(points.get(name, 0), entry.recovery_point if entry else 0),
-                starts.get(name, 0),
+                max(starts.get(name, 0), entry.log_start_offset if entry else 0),
             )
             folder = self.directory / str(name)
             log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)
             self.logs[name] = log
             self._ids[name] = spec.topic_id
-            as_recorded = entry is not None and (log.offline or state_of(log, spec.topic_id) == entry)
+            as_recorded = entry is not None and (
+                (log.offline and not log.suspect) or state_of(log, spec.topic_id) == entry
+            )
             self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
             if log.doomed:
                 self._upkeep.doomed.add(log)
@@ -352,7 +355,9 @@ class LogManager:
         for name, log in open_logs:
             if fine and self._record.changed(name, log):
                 self._record.take(name, log, self._ids[name])
-        for log in self.logs.values():
+        for name, log in self.logs.items():
+            if log.suspect:
+                self._record.forget(name)
             for segment in log.segments:
                 segment.close()
         return fine
@@ -369,6 +374,9 @@ def _finish(log: Log) -> bool:
         if log.has_producers:
             remove_old_snapshots(log, [segment.base_offset for segment in log.segments])
         log.flush()
+    except SyncFailedError as error:
+        log.distrust(error)
+        return False
     except OSError as error:
         _log.error("closing %s failed: %s", log.topic_partition, error.strerror or error)
         return False

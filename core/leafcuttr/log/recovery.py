@@ -34,6 +34,7 @@ from leafcuttr.log.checkpoints import (
     uuid_text,
     write_topic_id,
 )
+from leafcuttr.log.doubt import forget_cached, is_marked, unmark
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.log import Log
@@ -78,8 +79,9 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: Fi
         reason = f"{error.filename or folder}: {error.strerror or error}"
     _log.error("%s is offline: %s", spec.topic_partition, reason)
     state = known.state
+    suspect = is_marked(folder)
     start = state.log_start_offset if state else known.log_start_offset
-    return Log(
+    log = Log(
         spec.topic_partition,
         folder,
         spec.config,
@@ -91,6 +93,8 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: Fi
         clock=clock,
         offline=reason,
     )
+    log.suspect = suspect
+    return log
 
 
 class _Restore:
@@ -111,6 +115,8 @@ class _Restore:
             return self._as_known(state, self._segments_of(state), [])
         self._check_topic_id()
         bases = segments_in(self.folder)
+        if is_marked(self.folder):
+            return self._from_disk(bases)
         if state is not None and self._holds(state, bases):
             return self._from_state(state, bases)
         return self._from_recovery_point(bases)
@@ -214,6 +220,21 @@ class _Restore:
         )
 
     # From the recovery point
+
+    def _from_disk(self, bases: list[int]) -> Log:
+        """After a sync that has failed: no more is believed than what was synced before it and what the disk itself
+        gives back. That the mark goes is the last step."""
+        _log.warning(
+            "%s: a sync of it has failed; it is read from the disk from offset %d on",
+            self.spec.topic_partition,
+            self.known.recovery_point,
+        )
+        first = max((base for base in bases if base <= self.known.recovery_point), default=0)
+        forget_cached(str(self.folder / f"{segment_name(base)}.log") for base in bases if base >= first)
+        log = self._from_recovery_point(bases)
+        log.flush()
+        unmark(self.folder)
+        return log
 
     def _from_recovery_point(self, bases: list[int]) -> Log:
         point = self.known.recovery_point

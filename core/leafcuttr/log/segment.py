@@ -8,14 +8,14 @@ Kafka's rules for the indexes are kept, so that its tools find nothing to compla
 that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
 """
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.atomic import sync_directory, sync_file
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from leafcuttr.log.doubt import SyncFailedError, mark, sync_descriptor, sync_directory, sync_file
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
@@ -358,24 +358,42 @@ class Segment:
             os.ftruncate(file.fd, self.size)
             if self.sync_writes:
                 # Zeros that came back with the power would end a recovery before the segment that comes next.
-                os.fsync(file.fd)
+                with self._in_doubt_if_it_fails():
+                    sync_descriptor(file.fd, file.path)
         self._unsealed = False
 
     def sync(self) -> None:
-        """Force log and indexes to disk. Blocks: call it in a worker thread. Raises OSError."""
-        self.sync_records()
-        for index in (self.index, self.time_index):
-            index.sync()
+        """Force log and indexes to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
+        with self._in_doubt_if_it_fails():
+            self._sync_records()
+            for index in (self.index, self.time_index):
+                index.sync()
 
     def sync_records(self) -> None:
         """Force the log file to disk, and the first time its name, that of the folder and whose folder it is: without
-        them the records would be lost with the power all the same. Blocks. Raises OSError."""
+        them the records would be lost with the power all the same. Blocks.
+
+        Raises SyncFailedError: then the folder is marked, and nothing of it may be synced again by this process; and
+        OSError if there is no file to sync.
+        """
+        with self._in_doubt_if_it_fails():
+            self._sync_records()
+
+    @contextmanager
+    def _in_doubt_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except SyncFailedError:
+            mark(self.directory)
+            raise
+
+    def _sync_records(self) -> None:
         file = self.open_file()
-        os.fdatasync(file.fd)
+        sync_descriptor(file.fd, file.path)
         if not self.name_synced:
             folder = Path(self.directory)
             for name in (PARTITION_METADATA, LEADER_EPOCHS):
-                with contextlib.suppress(FileNotFoundError):
+                with suppress(FileNotFoundError):
                     sync_file(folder / name)
             sync_directory(folder)
             sync_directory(folder.parent)

@@ -27,7 +27,8 @@ def _mark(log: Log) -> Mark:
 class StateRecord:
     """The lines of all partitions, and what each log looked like when its line was taken.
 
-    An offline log keeps the line it had: what was known of it is what `repair` needs.
+    An offline log keeps the line it had: what was known of it is what `repair` needs. Only a log whose sync has
+    failed loses it: the next start may not take it as the line says.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -73,7 +74,9 @@ class StateRecord:
         failed; the others are taken all the same."""
         pace, failed, found = Pace(), None, []
         for topic_partition, log in list(logs.items()):
-            if self.changed(topic_partition, log) and log.offline is None and topic_partition in ids:
+            if log.suspect:
+                self.forget(topic_partition)
+            elif self.changed(topic_partition, log) and log.offline is None and topic_partition in ids:
                 try:
                     self.take(topic_partition, log, ids[topic_partition])
                 except OSError as error:

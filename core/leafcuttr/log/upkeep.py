@@ -21,6 +21,7 @@ from leafcuttr.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment import Segment
 from leafcuttr_sdk import Clock, TopicPartition
@@ -59,12 +60,15 @@ class Upkeep:
                 self.doomed.add(log)
 
     async def sync_due(self) -> None:
-        """Sync rolled segments, and whole logs that flush.ms asks for. One that fails is named and stays due."""
+        """Sync rolled segments, and whole logs that flush.ms asks for. One whose files cannot be
+        opened is named and stays due; one whose sync fails goes offline, and is not synced again."""
         now_ms = self._elapsed_ms()
         for log, since_ms in list(self._unsynced.items()):
             try:
                 if log.offline is None:
                     await self._sync(log, now_ms - since_ms)
+            except SyncFailedError as error:
+                log.distrust(error)
             except OSError as error:
                 _log.error("syncing %s failed: %s", log.topic_partition, error.strerror or error)
             if log.offline is not None or log.log_end_offset <= log.recovery_point:

@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from leafcuttr.log.atomic import sync_directory
 from leafcuttr.log.checkpoints import (
     LEADER_EPOCHS,
     LOG_START_OFFSETS,
@@ -27,6 +26,7 @@ from leafcuttr.log.checkpoints import (
     write_offsets,
     write_topic_id,
 )
+from leafcuttr.log.doubt import sync_directory
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.folders import make_folder
 from leafcuttr.log.partition_state import STATE_FILE

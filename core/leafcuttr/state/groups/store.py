@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
+from leafcuttr.log.commit import WriteError
 from leafcuttr.log.files import FileRegion
 from leafcuttr.log.log import Log
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
@@ -110,6 +111,12 @@ class OffsetsLog:
     async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
         try:
             await commit
+        except WriteError as error:
+            if base_offset < error.written_to:  # what failed was staged behind it
+                then(ErrorCode.NONE, base_offset)
+                return
+            then(_answer(log.topic_partition.partition, error), -1)
+            return
         except BrokerError as error:
             then(_answer(log.topic_partition.partition, error), -1)
             return

@@ -1,0 +1,198 @@
+"""A sync that fails: the partition goes offline, nothing is synced again, and the next start believes the disk only.
+
+The failing disk is made at the lowest seam there is, `os.fdatasync` and `os.fsync`; `tests/crash/test_sync_failure.py`
+has the system call itself fail in a real broker.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.errors import StorageError
+from leafcuttr.log.checkpoints import RECOVERY_POINTS, read_offsets
+from leafcuttr.log.commit import WriteError
+from leafcuttr.log.doubt import MARK
+from leafcuttr.log.log import Log
+from leafcuttr.log.manager import LogManager
+from leafcuttr_sdk import TopicPartition
+from support.logs import NOW, HandClock, batch, read_all
+from support.managers import abandon, opened, spec
+
+TP = TopicPartition("t", 0)
+
+
+@contextmanager
+def failing_disk(monkeypatch: pytest.MonkeyPatch, suffix: str) -> Iterator[list[str]]:
+    """Every sync of a path that ends so fails; the paths of all that is synced meanwhile."""
+    paths: list[str] = []
+
+    def sync(real: "partial[None]", fd: int) -> None:
+        paths.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        if paths[-1].endswith(suffix):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(fd)
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "fdatasync"):
+            patch.setattr(os, name, partial(sync, getattr(os, name)))
+        yield paths
+
+
+def filled(directory: Path, **overrides: object) -> tuple[LogManager, Log]:
+    """One partition with ten batches, of which the first five are synced."""
+    manager = opened(directory)
+    log = manager.create(spec(**overrides))
+    for number in range(10):
+        log.append(batch(size=100), NOW)
+        if number == 4:
+            log.flush()
+    return manager, log
+
+
+def again(directory: Path, **overrides: object) -> tuple[LogManager, Log]:
+    manager = opened(directory, spec(**overrides))
+    return manager, manager.logs[TP]
+
+
+def damage(log: Log, number: int) -> None:
+    """As the disk has it whose page was never written."""
+    path = log.segments[-1].path(".log")
+    position = [position for position, _ in log.segments[-1].scan()][number]
+    with open(path, "r+b") as file:  # noqa: PTH123
+        file.seek(position + 80)
+        file.write(b"lost")
+
+
+async def test_a_failed_sync_takes_the_partition_offline_and_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = HandClock()
+    manager = opened(tmp_path, clock=clock)
+    log = manager.create(spec(flush_ms=1000))
+    log.append(batch(), NOW)
+    await manager.soft_checkpoint()
+    clock.ms += 2000
+    with failing_disk(monkeypatch, ".log") as paths:
+        await manager.soft_checkpoint()
+        assert paths == [log.segments[-1].path(".log")]
+        clock.ms += 2000
+        await manager.soft_checkpoint()
+        await manager.checkpoint()
+    assert [path for path in paths if "/t-0" in path] == paths[:1]
+    assert log.offline is not None and "Input/output error" in log.offline
+    with pytest.raises(StorageError):
+        log.append(batch(), NOW)
+    with pytest.raises(StorageError):
+        log.read(0, 100, at_least_one=True)
+    assert len([r for r in caplog.records if "offline" in r.getMessage()]) == 1
+    manager.close()
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("leave", ["killed", "stopped"])
+@pytest.mark.parametrize("suffix", [".log", ".index", "/t-0"])
+async def test_the_next_start_reads_what_was_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, soft: bool, leave: str, suffix: str
+) -> None:
+    manager, log = filled(tmp_path)
+    await manager.soft_checkpoint()  # says that all ten are there
+    log.segments[-1].name_synced = False
+    with failing_disk(monkeypatch, suffix):
+        if leave == "killed":
+            with pytest.raises(OSError):
+                log.flush()
+            if soft:
+                await manager.soft_checkpoint()
+            abandon(manager)
+        else:
+            manager.close()
+    assert (tmp_path / "t-0" / MARK).exists()
+    damage(log, 7)
+    manager, log = again(tmp_path)
+    assert (log.offline, log.log_end_offset, log.recovery_point) == (None, 7, 7)
+    assert not (tmp_path / "t-0" / MARK).exists()
+    manager.close()
+
+
+def test_damage_before_the_last_good_sync_is_still_no_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, log = filled(tmp_path)
+    manager._upkeep.write_offsets(manager.logs, manager.logs)
+    assert read_offsets(tmp_path / RECOVERY_POINTS) == {TP: 5}
+    with failing_disk(monkeypatch, ".log"), pytest.raises(OSError):
+        log.flush()
+    abandon(manager)
+    damage(log, 3)
+    manager, log = again(tmp_path)
+    assert log.offline is not None and "synced up to 5" in log.offline
+    assert log.suspect
+    manager.close()
+
+
+def test_while_the_disk_still_fails_the_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manager, log = filled(tmp_path)
+    data = read_all(log)
+    with failing_disk(monkeypatch, ".log"):
+        with pytest.raises(OSError):
+            log.flush()
+        abandon(manager)
+        for _ in range(2):  # a clean stop in between changes nothing
+            manager, log = again(tmp_path)
+            assert log.offline is not None
+            manager.close()
+            assert (tmp_path / "t-0" / MARK).exists()
+    manager, log = again(tmp_path)
+    assert (log.offline, log.log_end_offset, read_all(log)) == (None, 10, data)
+    manager.close()
+    manager, log = again(tmp_path)
+    assert (log.offline, read_all(log)) == (None, data)
+    manager.close()
+
+
+async def test_what_waited_for_the_sync_is_answered_as_failed_and_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, log = filled(tmp_path, flush_messages=8)
+    data = read_all(log)
+    for _ in range(3):
+        log.stage(memoryview(batch()), now_ms=NOW)
+    assert log.must_wait
+    with failing_disk(monkeypatch, ".log"), pytest.raises(WriteError) as failed:
+        await log.commit_off_loop()
+    assert failed.value.written_to == 10
+    abandon(manager)
+    manager, log = again(tmp_path)
+    assert (log.log_end_offset, read_all(log)) == (10, data)
+    manager.close()
+
+
+async def test_what_was_staged_before_is_not_written_behind_a_failed_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, log = filled(tmp_path)
+    log.stage(memoryview(batch()), now_ms=NOW)
+    with failing_disk(monkeypatch, ".log"), pytest.raises(OSError) as failed:
+        log.flush()
+    log.distrust(failed.value)  # type: ignore[arg-type]
+    with pytest.raises(WriteError):
+        await log.commit_off_loop()
+    assert log.log_end_offset == 10
+    manager.close()
+
+
+def test_a_new_partition_of_the_same_name_is_not_suspect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, log = filled(tmp_path)
+    with failing_disk(monkeypatch, ".log"), pytest.raises(OSError):
+        log.flush()
+    manager.delete(TP)
+    manager.create(spec(topic_id=bytes(16)))
+    assert not (tmp_path / "t-0" / MARK).exists()
+    manager.close()
