@@ -13,7 +13,7 @@ What has to hold:
   Settings, offsets and producers are the log's, which is asked each time.
 - Whatever `Log.stage` raises, the general way will find again, and answer; nothing is staged then. What cannot be
   written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the failure.
-- Not learned: acks=0, a transactional id, more than one partition, errors. Never taken: a batch that is transactional
+- Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is transactional
   or of control records, a frame above SMALL_FRAME, a second frame behind it.
 - A step that the general way comes to take for every request must be taken here too, or keep it from being learned.
 """
@@ -187,7 +187,7 @@ def learn(
     item = data.partition_data[0]
     topics = broker.topics
     topic = topics.by_id.get(data.topic_id) if route.version >= _TOPIC_IDS else topics.by_name.get(data.name)
-    if topic is None or not 0 <= item.index < len(topic.partitions) or item.records is None:
+    if topic is None or topic.internal or item.records is None or not 0 <= item.index < len(topic.partitions):
         return None
     canonical = bytearray()
     writer(ProduceRequest, route.version)(request, canonical, [])
