@@ -13,8 +13,8 @@ What has to hold:
   Settings, offsets and producers are the log's, which is asked each time.
 - Whatever `Log.stage` raises, the general way will find again, and answer; nothing is staged then. What cannot be
   written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the failure.
-- Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is transactional
-  or of control records, a frame above SMALL_FRAME, a second frame behind it.
+- Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
+  transactional or of control records, a frame above SMALL_FRAME, a second frame behind it.
 - A step that the general way comes to take for every request must be taken here too, or keep it from being learned.
 """
 
