@@ -402,6 +402,14 @@ class FetchSessionTopicIdError(BrokerError):
     code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
+class InvalidTxnState(BrokerError):
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFenced(BrokerError):
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
 class TransactionalIdAuthorizationFailed(BrokerError):
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 

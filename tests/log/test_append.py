@@ -55,7 +55,7 @@ def refusal(folder: Path, data: bytes | bytearray, **settings: Any) -> BrokerErr
         (patched(GOOD, ">h", 21, 8), None),
         (patched(GOOD, ">h", 21, 0x80), None),
         (patched(GOOD, ">h", 21, 0x20), 87),
-        (patched(GOOD, ">h", 21, 0x10), 53),
+        (patched(GOOD, ">h", 21, 0x10), 87),
         (patched(GOOD, ">i", 57, 1), 87),
         (patched(GOOD, ">i", 57, 0), 87),
         (patched(GOOD, ">i", 57, -1), 87),

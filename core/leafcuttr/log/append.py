@@ -16,7 +16,6 @@ from leafcuttr.errors import (
     MessageTooLarge,
     RecordListTooLarge,
     StorageError,
-    TransactionalIdAuthorizationFailed,
     UnreadableBatch,
 )
 from leafcuttr.log.rules import AppendRules
@@ -28,6 +27,7 @@ from leafcuttr.wire.batch import (
     HEADER_SIZE,
     HIGHEST_CODEC,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD,
     MAGIC,
     MIN_RECORD,
     TRANSACTIONAL,
@@ -43,8 +43,6 @@ from leafcuttr.wire.batch import (
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
     from leafcuttr.log.producer_state import ProducerEntry
-
-_REFUSED_ATTRIBUTES = CONTROL | TRANSACTIONAL
 
 
 class Staged(NamedTuple):
@@ -81,9 +79,13 @@ class Tail:
 
 
 class Group:
-    """Staged batches that go to one segment in one write."""
+    """Staged batches that go to one segment in one write.
 
-    __slots__ = ("base_offset", "batches", "entries", "rolls", "size", "views")
+    `entries` are the states of their producers, in the order of the batches. `aborts` are those of them, by number,
+    that a marker made which aborts, with its offset: None nearly always.
+    """
+
+    __slots__ = ("aborts", "base_offset", "batches", "entries", "rolls", "size", "views")
 
     def __init__(self, base_offset: int, rolls: bool) -> None:
         self.base_offset = base_offset
@@ -91,10 +93,11 @@ class Group:
         self.views: list[memoryview | bytearray] = []
         self.batches: list[Appended] = []
         self.entries: list[ProducerEntry] = []
+        self.aborts: dict[int, int] | None = None
         self.size = 0
 
 
-def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
+def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int, by_coordinator: bool = False) -> Staged:
     """See `Log.stage`."""
     if log.offline is not None:
         raise StorageError(log.offline)
@@ -117,14 +120,16 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
         base
         or count != delta + 1
         or count <= 0
-        or attributes & _REFUSED_ATTRIBUTES
+        or attributes & CONTROL
         or attributes & CODEC_MASK > HIGHEST_CODEC
-        or (producer_id >= 0 and sequence < 0)
+        or (producer_id >= 0 and sequence < 0 and not by_coordinator)
+        or (attributes & TRANSACTIONAL and producer_id < 0)
         or (count * MIN_RECORD > size - HEADER_SIZE and not attributes & CODEC_MASK)
     ):
         _refuse(log, BatchHeader._make(fields))
     header = None
-    if producer_id >= 0 and not log.producers.follows(producer_id, epoch, sequence):
+    transactional = bool(attributes & TRANSACTIONAL)
+    if producer_id >= 0 and not log.producers.follows(producer_id, epoch, sequence, transactional):
         header = BatchHeader._make(fields)
         known = log.producers.duplicate_of(header)
         if known is not None:
@@ -159,10 +164,46 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int) -> Staged:
     group.batches.append((size, last_offset, max_timestamp))
     group.size += size
     if producer_id >= 0:
-        entry = log.producers.stage(producer_id, epoch, sequence, delta, max_timestamp, base_offset)
+        entry = log.producers.stage(
+            producer_id, epoch, sequence, delta, max_timestamp, base_offset, transactional
+        )
         group.entries.append(entry)
     log.next_offset = last_offset + 1
     return Staged(base_offset, last_offset, log_append_time)
+
+
+def stage_marker(
+    log: "Log",
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int,
+    now_ms: int,
+    transaction_version: int,
+) -> Staged:
+    """See `Log.stage_marker`."""
+    from leafcuttr.wire.markers import Marker, encode_marker
+
+    if log.offline is not None:
+        raise StorageError(log.offline)
+    producers, append_time = log.producers, log.config.log_append_time
+    producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+    marker = Marker(commit, coordinator_epoch)
+    batch = encode_marker(producer_id, producer_epoch, marker, timestamp=now_ms, log_append_time=append_time)
+    offset, size = log.next_offset, len(batch)
+    stamp(batch, offset, size - LOG_OVERHEAD, log.leader_epoch)
+    group = _group_for(log, log.rules, size, offset, now_ms, now_ms)
+    group.views.append(batch)
+    group.batches.append((size, offset, now_ms))
+    group.size += size
+    if not commit:
+        if group.aborts is None:
+            group.aborts = {}
+        group.aborts[len(group.entries)] = offset
+    group.entries.append(producers.stage_marker(producer_id, producer_epoch, coordinator_epoch, now_ms))
+    log.next_offset = offset + 1
+    return Staged(offset, offset, now_ms if append_time else -1)
 
 
 def _group_for(
@@ -221,10 +262,8 @@ def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
         check_client_batch(header)
     except InvalidBatch as error:
         raise InvalidRecord(str(error)) from None
-    if header.is_transactional:
-        raise TransactionalIdAuthorizationFailed(
-            f"Transactional batches are not accepted in {log.topic_partition}: this broker has no transactions"
-        )
+    if header.is_transactional and header.producer_id < 0:
+        raise InvalidRecord(f"A transactional batch for {log.topic_partition} has no producer id")
     raise InvalidRecord(f"A batch of {header.size} bytes cannot hold {header.count} records")
 
 

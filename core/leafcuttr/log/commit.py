@@ -213,16 +213,33 @@ def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
 
 def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
+    if group.aborts is not None:
+        len(segment.txn_index)  # what needs the disk comes first: if it fails, nothing has changed
     segment.extend(group.batches, log.rules.index_interval_bytes)
     if synced:
         log.unflushed = 0
     else:
         log.unflushed += end_offset - group.base_offset
     log.log_end_offset = end_offset
-    for entry in group.entries:
-        log.producers.publish(entry)
+    if group.aborts is not None:
+        _publish_aborts(log, segment, group, group.aborts)
+    else:
+        for entry in group.entries:
+            log.producers.publish(entry)
     reach("append.published")
     log.notify()
+
+
+def _publish_aborts(log: "Log", segment: "Segment", group: Group, aborts: dict[int, int]) -> None:
+    """Publish the producers' entries where markers among them abort transactions: each is indexed with the last stable
+    offset that it leaves behind, so before its own entry ends the transaction and after all entries before it."""
+    for number, entry in enumerate(group.entries):
+        if number in aborts:
+            aborted = log.producers.aborted(entry.producer_id, aborts[number])
+            if aborted is not None:
+                segment.txn_index.append(aborted)
+                log.aborts.noticed(segment)
+        log.producers.publish(entry)
 
 
 def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:

@@ -8,7 +8,7 @@ Offsets, and who may see what when (each holds between any two checkpoints of th
   perhaps it is being written, and nobody but the appender knows of it.
 - `log_end_offset` is *published*: every byte before it is in the file (the page cache: it survives the death of the
   process, not that of the machine). There are no followers, so it is the high watermark: readers see all of it, and
-  acks=all means published. `last_stable_offset` is the same as long as there are no transactions.
+  acks=all means published. `last_stable_offset` is where the first open transaction began, or else the same.
 - Staged becomes published in order, all of one write at once, on the event loop, after the write has returned; the
   indexes, the producer state and `size` move in the same step. If the write fails, all that is staged is undone, also
   what was staged behind it: offsets are never given out with a gap, and never twice to what has been published.
@@ -29,7 +29,8 @@ import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
-from leafcuttr.log.append import Group, Staged, Tail, stage
+from leafcuttr.log.aborted import Aborts, aborted_transactions
+from leafcuttr.log.append import Group, Staged, Tail, stage, stage_marker
 from leafcuttr.log.commit import Ticket, WriteError, commit, wait_for
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
@@ -48,6 +49,7 @@ from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
 from leafcuttr.log.rules import append_rules
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
+from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
 
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
@@ -68,6 +70,7 @@ class Log:
     """See the module's docstring. Nothing on disk is touched before it is needed."""
 
     __slots__ = (
+        "_aborts",
         "_config",
         "_producers",
         "_waiters",
@@ -125,6 +128,7 @@ class Log:
         self.clock = clock
         self._producers = producers
         self._waiters: set[Waiter] | None = None
+        self._aborts: Aborts | None = None
         self._config = config
         self.rules = append_rules(config)
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
@@ -153,9 +157,11 @@ class Log:
         segment = Segment.create(
             str(directory), 0, pool=pool, preallocate=preallocate, sync_writes=config.lc_log_sync_always
         )
-        return cls(
+        log = cls(
             topic_partition, directory, config, segments=[segment], log_end_offset=0, pool=pool, clock=clock
         )
+        log._aborts = Aborts(empty=True)
+        return log
 
     def __repr__(self) -> str:
         return f"<Log {self.topic_partition} [{self.log_start_offset}, {self.log_end_offset})>"
@@ -193,7 +199,11 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.log_end_offset
+        """What is before it is decided: no open transaction has a record there (KIP-98)."""
+        producers = self._producers
+        if producers is None or producers.first_unstable < 0:
+            return self.log_end_offset
+        return max(producers.first_unstable, self.log_start_offset)
 
     @property
     def size(self) -> int:
@@ -205,6 +215,13 @@ class Log:
         if self._producers is None:
             self._producers = ProducerStateTable()
         return self._producers
+
+    @property
+    def aborts(self) -> Aborts:
+        """Which segments have aborted transactions."""
+        if self._aborts is None:
+            self._aborts = Aborts()
+        return self._aborts
 
     @property
     def has_producers(self) -> bool:
@@ -241,20 +258,82 @@ class Log:
             for waiter in tuple(self._waiters):
                 waiter.notify()
 
-    def stage(self, batch: memoryview, *, now_ms: int) -> Staged:
+    def stage(self, batch: memoryview, *, now_ms: int, by_coordinator: bool = False) -> Staged:
         """Check one produced record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is
-        visible before `commit`, and the view must stay as it is until then.
+        visible before `commit`, and the view must stay as it is until then. What one of the broker's own coordinators
+        writes for a producer (`by_coordinator`: offsets committed in a transaction) may have no sequence number.
 
         Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
         a base offset, more or less than one batch, no key where one is due), InvalidTimestamp, MessageTooLarge,
-        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, TransactionalIdAuthorizationFailed, StorageError.
+        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
+        transaction is open), StorageError.
         """
         try:
-            return stage(self, batch, now_ms=now_ms)
+            return stage(self, batch, now_ms=now_ms, by_coordinator=by_coordinator)
         except OSError as error:
             raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
         except DamagedSegmentError as error:
             raise StorageError(str(error)) from error
+
+    def stage_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 1,
+    ) -> Staged:
+        """Check a transaction marker, give it an offset and queue it. Once it is published, the producer's transaction,
+        if one is open, has ended: `last_stable_offset` moves, and if it was aborted its records are to be skipped.
+
+        With `transaction_version` 2 the marker's epoch is above that of the records. Raises InvalidProducerEpoch,
+        TransactionCoordinatorFenced, StorageError.
+        """
+        try:
+            return stage_marker(
+                self,
+                producer_id,
+                producer_epoch,
+                commit=commit,
+                coordinator_epoch=coordinator_epoch,
+                now_ms=now_ms,
+                transaction_version=transaction_version,
+            )
+        except OSError as error:
+            raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
+        except DamagedSegmentError as error:
+            raise StorageError(str(error)) from error
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 1,
+    ) -> int:
+        """Stage and commit a marker; returns its offset. Raises as they do. Not while `must_wait` for a write in
+        flight: stage, then `await commit_staged(staged)`."""
+        staged = self.stage_marker(
+            producer_id,
+            producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            now_ms=now_ms,
+            transaction_version=transaction_version,
+        )
+        self.commit()
+        return staged.base_offset
+
+    def ongoing(self, producer_id: int, producer_epoch: int | None = None) -> int:
+        """First offset of the producer's open transaction, staged batches and markers counted; -1 if there is none, or
+        (with an epoch) none of that epoch."""
+        producers = self._producers
+        return -1 if producers is None else producers.ongoing(producer_id, producer_epoch)
 
     def commit(self) -> None:
         """Write everything staged, publish it and wake waiters. Not while `must_wait`.
@@ -295,24 +374,31 @@ class Log:
             return wait_for(self, self.ticket)
         return wait_for(self, self.flying)
 
-    def append(self, batch: bytes | bytearray, now_ms: int) -> int:
-        """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write
-        in flight: see `append_and_wait`."""
-        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms)
-        self.commit()
-        return staged.base_offset
-
-    async def append_and_wait(self, batch: bytes | bytearray, now_ms: int) -> int:
-        """`append`, on the loop or off it, whichever does not block."""
-        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms)
+    async def commit_staged(self, staged: Staged) -> None:
+        """`commit`, on the loop or off it, whichever does not block, of what has just been staged (nothing may have
+        been awaited since). Raises StorageError if `staged` is not in the log."""
         if not self.must_wait:
             self.commit()
-            return staged.base_offset
+            return
         try:
             await self.commit_off_loop()
         except WriteError as error:
             if staged.base_offset >= error.written_to:
                 raise
+
+    def append(self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False) -> int:
+        """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write
+        in flight: see `append_and_wait`."""
+        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms, by_coordinator=by_coordinator)
+        self.commit()
+        return staged.base_offset
+
+    async def append_and_wait(
+        self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False
+    ) -> int:
+        """`append`, on the loop or off it, whichever does not block."""
+        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms, by_coordinator=by_coordinator)
+        await self.commit_staged(staged)
         return staged.base_offset
 
     def forget_staged(self) -> None:
@@ -339,6 +425,15 @@ class Log:
         Raises OffsetOutOfRange, StorageError; NotCached if `may_block` is False and finding the place needs the disk.
         """
         return read(self, offset, max_bytes, at_least_one=at_least_one, up_to=up_to, may_block=may_block)
+
+    def aborted_transactions(
+        self, from_offset: int, up_to: int, *, may_block: bool = True
+    ) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [from_offset, up_to), in the order of their markers. `up_to` is not
+        beyond the last stable offset: what lies there is not decided.
+
+        Raises StorageError; NotCached if `may_block` is False and the disk is needed (see `off_loop`)."""
+        return aborted_transactions(self, from_offset, up_to, may_block=may_block)
 
     async def off_loop(self, ask: Callable[[bool], T]) -> T:
         """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in

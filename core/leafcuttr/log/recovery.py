@@ -22,9 +22,11 @@ import logging
 import os
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr.log.aborted import replay
 from leafcuttr.log.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -283,9 +285,10 @@ class _Restore:
         for number, segment in enumerate(before):
             after = before[number + 1].base_offset if number + 1 < len(before) else offset
             if after > at:
-                for _, header in segment.scan():
+                for position, header in segment.scan():
                     if header.last_offset >= at:
-                        table.replay(header)
+                        read = partial(segment.open_file().pread, header.size, position, may_block=True)
+                        replay(table, header, read)
         return table
 
     def _forget_snapshots_behind(self, end: int) -> None:
@@ -330,8 +333,10 @@ class _Restore:
                 offset = segment.base_offset
             if self._make_indexes(segment) or not segment.index_fits(position):
                 position, offset = 0, segment.base_offset
+                # What is read again must not be taken up twice: transactions would end before they begin.
+                producers.replace(self._producers_at(offset, segments))
             rebuilt = segment.rebuild_indexes(
-                interval, from_position=position, next_offset=offset, observe=producers.replay
+                interval, from_position=position, next_offset=offset, observe=partial(replay, producers)
             )
             segments.append(segment)
             offset, position = rebuilt.next_offset, 0

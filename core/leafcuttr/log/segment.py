@@ -11,6 +11,7 @@ that begins more than `index.interval.bytes` after the last indexed one; a last 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from leafcuttr.log.doubt import SyncFailedError, mark, sync_descriptor, sync_dir
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.txn_index import AbortedTransaction, TransactionIndex
 from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
 
 MAX_RELATIVE: Final = 0x7FFFFFFF  # offsets in an index are 4 bytes, relative to the base offset
@@ -52,6 +54,8 @@ class Segment:
         "_pool",
         "_since_index",
         "_time_index",
+        "_txn_index",
+        "_txn_name_synced",
         "_unsealed",
         "base_offset",
         "created_ms",
@@ -85,6 +89,8 @@ class Segment:
         self._first_timestamp = UNKNOWN
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+        self._txn_name_synced = False
         self._since_index = 0
         self.name_synced = False  # by this process
         self.sync_writes = False
@@ -166,6 +172,22 @@ class Segment:
         if self._time_index is None:
             self._time_index = TimeIndex(self.path(".timeindex"), self._pool)
         return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """The transactions that markers in this segment abort. Nearly always it has no entry, and no file."""
+        if self._txn_index is None:
+            self._txn_index = TransactionIndex(self.path(".txnindex"), self._pool)
+        return self._txn_index
+
+    def has_aborted(self, names: set[str] | None) -> bool:
+        """Whether the transaction index has an entry. `names`: the files of the folder that end in .txnindex, if they
+        are known. Raises OSError."""
+        if self._txn_index is not None:
+            return len(self._txn_index) > 0
+        if names is not None:
+            return f"{self.base_offset:020d}.txnindex" in names
+        return os.path.exists(self.path(".txnindex"))  # noqa: PTH110 - a str path, for each of many
 
     def index_is_full(self, max_bytes: int) -> bool:
         """Whether an index has no room left within segment.index.bytes, by Kafka's count."""
@@ -264,13 +286,14 @@ class Segment:
         from_position: int = 0,
         next_offset: int | None = None,
         check_crc: bool = True,
-        observe: Callable[[BatchHeader], None] | None = None,
+        observe: Callable[[BatchHeader, Callable[[], bytes]], AbortedTransaction | None] | None = None,
     ) -> Rebuilt:
         """Scan the file from a position where a batch begins to its end; index and count what is sound.
 
         Before `from_position` the indexes are trusted, from there on they are written anew. `size` becomes the end of
         what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
-        have at least. Raises OSError.
+        have at least. `observe` gets each header and how to read that batch, and says which transaction it aborts.
+        Raises OSError.
         """
         file = self.open_file()
         end, self.size = os.fstat(file.fd).st_size, from_position
@@ -279,6 +302,8 @@ class Segment:
             self.largest_timestamp = self.largest_timestamp_offset = -1
         position = from_position
         expected = self.base_offset if next_offset is None else next_offset
+        if observe is not None:
+            self.txn_index.forget_from(expected)
         damage = None
         batch: list[Appended] = []
         try:
@@ -290,7 +315,10 @@ class Segment:
                         f"base offset {header.base_offset}, at least {expected} is due",
                     )
                 if observe is not None:
-                    observe(header)
+                    read = partial(file.pread, header.size, position, may_block=True)
+                    aborted = observe(header, read)
+                    if aborted is not None:
+                        self.txn_index.append(aborted)
                 batch.append((header.size, header.last_offset, header.max_timestamp))
                 if len(batch) >= 1024:
                     self.extend(batch, index_interval)
@@ -343,6 +371,8 @@ class Segment:
             self._index.flush()
         if self._time_index is not None:
             self._time_index.flush()
+        if self._txn_index is not None:
+            self._txn_index.flush()
 
     def seal(self) -> None:
         """No more appends (roll), or none for now (close): the last time index entry, no unused preallocation.
@@ -368,6 +398,22 @@ class Segment:
             self._sync_records()
             for index in (self.index, self.time_index):
                 index.sync()
+            self._sync_txn_index()
+
+    def _sync_txn_index(self) -> None:
+        """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The
+        index itself is left to the loop's thread."""
+        try:
+            fd = os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            sync_descriptor(fd, self.path(".txnindex"))
+        finally:
+            os.close(fd)
+        if not self._txn_name_synced:
+            sync_directory(Path(self.directory))
+            self._txn_name_synced = True
 
     def sync_records(self) -> None:
         """Force the log file to disk, and the first time its name, that of the folder and whose folder it is: without
@@ -402,7 +448,7 @@ class Segment:
     def close(self) -> None:
         """Let go of the files."""
         self._pool.close(self)
-        for index in (self._index, self._time_index):
+        for index in (self._index, self._time_index, self._txn_index):
             if index is not None:
                 index.close()
 
@@ -410,7 +456,8 @@ class Segment:
         """The folder has another name now."""
         self.directory = directory
         self.name_synced = False
-        self._index = self._time_index = None
+        self._txn_name_synced = False
+        self._index = self._time_index = self._txn_index = None
 
     def mark_deleted(self) -> list[str]:
         """Rename the files so that a start does not take them for data; returns the new paths. Raises OSError."""
