@@ -2,9 +2,10 @@
 encoding only.
 
 -1 means everything there is. The low watermark of the answer is the log start offset, as there are no
-followers that could lag behind. A partition of an internal topic is an INVALID_TOPIC_EXCEPTION, one of a
-topic that is compacted and not deleted from a POLICY_VIOLATION. The timeout has no use: nothing is waited
-for.
+followers that could lag behind. It is durable before it is answered, with one write for all partitions of a
+request: if that fails, those whose start has moved are answered with KAFKA_STORAGE_ERROR. A partition of an
+internal topic is an INVALID_TOPIC_EXCEPTION, one of a topic that is compacted and not deleted from a
+POLICY_VIOLATION. The timeout has no use: nothing is waited for.
 """
 
 from typing import Final
@@ -23,20 +24,33 @@ from leafcuttr_sdk import TopicPartition
 HIGH_WATERMARK: Final = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
     # The last offset counts for a partition that is named twice, and a topic is in the answer once.
     asked: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             asked.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+    results = {
+        name: [_delete(broker, name, index, offset) for index, offset in offsets.items()]
+        for name, offsets in asked.items()
+    }
+    if any(part.low_watermark > 0 for parts in results.values() for part in parts):
+        try:
+            await broker.logs.keep_log_starts()
+        except StorageError as error:
+            results = {name: [_not_kept(part, error) for part in parts] for name, parts in results.items()}
     return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=name,
-                partitions=[_delete(broker, name, index, offset) for index, offset in offsets.items()],
-            )
-            for name, offsets in asked.items()
-        ]
+        topics=[DeleteRecordsTopicResult(name=name, partitions=parts) for name, parts in results.items()]
+    )
+
+
+def _not_kept(part: DeleteRecordsPartitionResult, error: StorageError) -> DeleteRecordsPartitionResult:
+    if part.low_watermark <= 0:
+        return part
+    return DeleteRecordsPartitionResult(
+        partition_index=part.partition_index, low_watermark=-1, error_code=error.code
     )
 
 

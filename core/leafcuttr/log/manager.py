@@ -290,6 +290,16 @@ class LogManager:
             await self._upkeep.sync_due()
             await self._upkeep.checkpoint(self.logs)
 
+    async def keep_log_starts(self) -> None:
+        """Make the log start offsets durable as they are now: what DeleteRecords has answered may not come back.
+        Written in a worker thread, once for all partitions. Raises StorageError."""
+        try:
+            await trio.to_thread.run_sync(self._upkeep.write_starts, self.logs, dict(self.logs))
+        except OSError as error:
+            reason = f"The log start offsets in {self.directory} cannot be written: {error.strerror or error}"
+            _log.error("%s", reason)
+            raise StorageError(reason) from error
+
     async def apply_retention(self) -> int:
         """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""
         pace, freed = Pace(), 0

@@ -114,6 +114,19 @@ class Upkeep:
                 {name: log.log_start_offset for name, log in current.items() if log.log_start_offset},
             )
 
+    def write_starts(self, logs: Mapping[TopicPartition, Log], seen: Mapping[TopicPartition, Log]) -> None:
+        """Write the checkpoint of log start offsets alone, as `write_offsets` does. Of several calls that wait for each
+        other the first writes what all of them are about. Blocks: worker thread. Raises OSError."""
+        with self._writing:
+            self._write(
+                self._points,
+                {
+                    name: log.log_start_offset
+                    for name, log in seen.items()
+                    if log.log_start_offset and logs.get(name) is log
+                },
+            )
+
     def _write(self, points: dict[TopicPartition, int], starts: dict[TopicPartition, int]) -> None:
         if points != self._points:
             write_offsets(self._directory / RECOVERY_POINTS, points)
