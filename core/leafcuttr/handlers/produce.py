@@ -9,13 +9,18 @@ Unlike other handlers this one works in two steps. `Turn.stage` checks the batch
 responses. Between staging and writing no other task runs. A connection that sends the same request again and again
 takes a short way, `handlers.produce_again`, which ends here whenever anything is out of the ordinary.
 
+A request that cannot be staged in a moment (many partitions, a batch that a worker has to look at first) is staged up
+to there; the turn then has a `rest`, which `finish` stages and writes in pieces, with others in between. The
+connection does nothing else until then, so that the order of its requests holds.
+
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`). Left out: transactional
 batches, which the log refuses until transactions exist.
 """
 
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
 
 import trio
 
@@ -23,13 +28,17 @@ from leafcuttr.errors import (
     BrokerError,
     ErrorCode,
     InvalidRecordSet,
+    UnknownTopicOrPartition,
     UnreadableBatch,
     UnsupportedCompressionType,
 )
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.append import LongWork, Prepared
 from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
+from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.produce import (
@@ -46,6 +55,10 @@ logger = logging.getLogger(__name__)
 
 _TOPIC_IDS: Final = 13
 _ZSTD: Final = 7  # the first version that may carry it (KIP-110)
+# Partitions of one request that are staged and written before others have their turn: some milliseconds of writes.
+_AT_ONCE: Final = 100
+# The client id with which Kafka's own tools may write to internal topics.
+_ADMIN_CLIENT: Final = "__admin_client"
 # Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
 _WITHOUT_LOG_START: Final = frozenset(
     {
@@ -64,58 +77,151 @@ Answer = tuple[int, Any, ProduceResponse]
 """Correlation id, the request's route, the response."""
 
 
+@dataclass(slots=True)
+class Rest:
+    """What is left of the last request, from the first partition without an answer on; and what that one has to wait
+    for first."""
+
+    request: ProduceRequest
+    version: int
+    client_id: str | None
+    work: LongWork | None
+    prepared: Prepared | BrokerError | None = None
+
+
+class _Stop(NamedTuple):
+    """Why staging stopped before the end: a worker has to do something first, or others have waited long enough."""
+
+    work: LongWork | None
+
+
+_PAUSE: Final = _Stop(None)
+
+
 class Turn:
     """What one connection has staged and not yet answered. False when there is nothing."""
 
-    __slots__ = ("_answers", "_logs", "_writes", "refused")
+    __slots__ = ("_answers", "_left", "_logs", "_writes", "refused", "rest")
 
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
         self._logs: dict[Log, list[_Place]] = {}
         self._writes: list[tuple[Coroutine[Any, Any, None], list[_Place]]] = []
+        self._left = _AT_ONCE
+        self.rest: Rest | None = None
         self.refused: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self._answers)
 
     def stage(self, broker: Broker, context: RequestContext, request: ProduceRequest, route: Any) -> None:
-        """Check and stage every batch of a request. Errors become the answer of their partition."""
-        now_ms = broker.clock.now_ms()
-        number = len(self._answers)
-        if request.acks not in (-1, 0, 1):
-            topics = [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
-        else:
-            topics = [
-                self._stage_topic(broker, context, topic, now_ms, (number, place))
-                for place, topic in enumerate(request.topic_data)
-            ]
+        """Check and stage every batch of a request, or those before its `rest`. Errors become the answer of their
+        partition. Not while there is a `rest`."""
+        topics: list[TopicProduceResponse] = []
         self._answers.append((context.correlation_id, route, request.acks, topics))
+        if request.acks not in (-1, 0, 1):
+            topics += [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
+            return
+        now_ms = broker.clock.now_ms()
+        self._left = _AT_ONCE
+        for data in request.topic_data:
+            answers: list[PartitionProduceResponse] = []
+            topics.append(
+                TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+            )
+            stopped = self._stage_topic(
+                broker, context.api_version, context.client_id, data, now_ms, answers, None
+            )
+            if stopped is not None:
+                self.rest = Rest(request, context.api_version, context.client_id, stopped.work)
+                return
+
+    async def finish(self, broker: Broker) -> None:
+        """Stage and write the `rest` of the last request, while others have their turn. Not while something of this
+        turn is staged and not written."""
+        while (rest := self.rest) is not None:
+            if rest.work is None:
+                await trio.lowlevel.checkpoint()
+            else:
+                try:
+                    rest.prepared = await trio.to_thread.run_sync(
+                        rest.work.do, limiter=decode_limiter(), abandon_on_cancel=True
+                    )
+                except BrokerError as error:
+                    rest.prepared = error
+            self._go_on(broker, rest)
+            write_staged((self,))
+            if self._writes:
+                await self.written()
+
+    def _go_on(self, broker: Broker, rest: Rest) -> None:
+        self.rest, self._left = None, _AT_ONCE
+        now_ms = broker.clock.now_ms()
+        request, topics = rest.request, self._answers[-1][3]
+        for place in range(len(topics) - 1, len(request.topic_data)):
+            data = request.topic_data[place]
+            if place == len(topics):
+                topics.append(
+                    TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=[])
+                )
+            answers = cast(list[PartitionProduceResponse], topics[place].partition_responses)
+            prepared, rest.prepared = rest.prepared, None
+            stopped = self._stage_topic(broker, rest.version, rest.client_id, data, now_ms, answers, prepared)
+            if stopped is not None:
+                rest.work = stopped.work
+                self.rest = rest
+                return
 
     def _stage_topic(
         self,
         broker: Broker,
-        context: RequestContext,
+        version: int,
+        client_id: str | None,
         data: TopicProduceData,
         now_ms: int,
-        at: tuple[int, int],
-    ) -> TopicProduceResponse:
-        if context.api_version >= _TOPIC_IDS:
+        answers: list[PartitionProduceResponse],
+        prepared: Prepared | BrokerError | None,
+    ) -> "_Stop | None":
+        """Stage the partitions from the first without an answer on; where and why it stopped, if not at the end."""
+        if version >= _TOPIC_IDS:
             topic = broker.topics.by_id.get(data.topic_id)
             missing = ErrorCode.UNKNOWN_TOPIC_ID
         else:
             topic = broker.topics.by_name.get(data.name)
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic is None:
-            return _refused(data, missing)
-        partitions = topic.partitions
-        answers: list[PartitionProduceResponse] = []
-        for item in data.partition_data:
+        partitions: Sequence[Partition] = ()
+        if topic is not None:
+            if topic.internal and client_id != _ADMIN_CLIENT:
+                missing = ErrorCode.INVALID_TOPIC_EXCEPTION
+            else:
+                partitions, missing = topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        items = data.partition_data
+        if answers:
+            items = items[len(answers) :]
+        here = len(self._answers) - 1, len(self._answers[-1][3]) - 1
+        if self._left <= 0:
+            return _PAUSE
+        self._left -= 1
+        for item in items:
+            if self._left <= 0:
+                return _PAUSE
+            self._left -= 1
             if not 0 <= item.index < len(partitions):
-                answers.append(_failure(item.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                answers.append(_failure(item.index, missing))
                 continue
             log = partitions[item.index].log
             try:
-                staged = log.stage(_records(item, context.api_version), now_ms=now_ms)
+                if prepared is None:
+                    staged = log.stage_at_once(_records(item, version), now_ms=now_ms)
+                else:
+                    done, prepared = prepared, None
+                    if isinstance(done, BrokerError):
+                        raise done
+                    if done.log is not log:
+                        raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
+                    staged = log.stage_at_once(_records(item, version), now_ms=now_ms, prepared=done)
+            except LongWork as work:
+                return _Stop(work)
             except BrokerError as error:
                 answers.append(_from_error(item.index, error, log.log_start_offset))
                 continue
@@ -124,9 +230,9 @@ class Turn:
                 logger.exception("appending to %s failed", log.topic_partition)
                 answers.append(_failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
                 continue
-            self._logs.setdefault(log, []).append((*at, len(answers)))
+            self._logs.setdefault(log, []).append((*here, len(answers)))
             answers.append(succeeded(item.index, staged, log.log_start_offset))
-        return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+        return None
 
     def adopt(self, correlation_id: int, route: Any, topic: TopicProduceResponse, log: Log) -> None:
         """Take over a request for one partition that was staged elsewhere (`produce_again`) and asks for an answer."""
@@ -170,7 +276,7 @@ class Turn:
                 nursery.start_soon(wait, write, places)
 
     def take(self) -> Sequence[Answer]:
-        """The responses to what has been written, in order, without those of acks=0.
+        """The responses to what has been written, in order, without those of acks=0. Not while there is a `rest`.
 
         `refused` then says why a request with acks=0 failed, if one did: its client learns it by a closed connection.
         """
@@ -222,6 +328,7 @@ async def handle(broker: Broker, context: RequestContext, request: ProduceReques
     turn.stage(broker, context, request, None)
     write_staged((turn,))
     await turn.written()
+    await turn.finish(broker)
     answers = turn.take()
     return answers[0][2] if answers else None
 

@@ -3,9 +3,15 @@
 Order of the checks and their error codes as in Kafka (`ProduceRequest.validateRecords`, `UnifiedLog`, `LogValidator`,
 `ProducerAppendInfo`). Nothing here writes; the second half is `leafcuttr.log.commit`. Per batch, never per record,
 unless the topic's settings ask about records (`leafcuttr.log.convert`).
+
+What would hold the event loop for long (the CRC of a very large batch, records to look at or to compress anew) is not
+done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the batch again with what came
+of it. Nothing of the batch is staged until then, and every check is made again.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from crc32c import crc32c
 
@@ -24,6 +30,8 @@ from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
     CONTROL,
+    COUNT_AT,
+    CRC_AT,
     HEADER_SIZE,
     HIGHEST_CODEC,
     LOG_APPEND_TIME,
@@ -44,6 +52,12 @@ if TYPE_CHECKING:
     from leafcuttr.log.log import Log
     from leafcuttr.log.producer_state import ProducerEntry
 
+# What a batch to be converted may hold, as it comes and decompressed, for it to be done on the loop: about a
+# millisecond's work (0.7 us a record; gzip makes 15 MB/s).
+_CONVERTED_AT_ONCE: Final = 16 * 1024
+_INSPECTED_AT_ONCE: Final = 64 * 1024
+_RECORDS_AT_ONCE: Final = 500
+
 
 class Staged(NamedTuple):
     """What a batch got. `log_append_time` is -1 where the timestamps are the producer's; a duplicate has the
@@ -53,6 +67,22 @@ class Staged(NamedTuple):
     last_offset: int
     log_append_time: int = -1
     duplicate: bool = False
+
+
+class Prepared(NamedTuple):
+    """What a worker has made of a batch for this log: its CRC is right, and it is converted if that was due."""
+
+    log: "Log"
+    converted: memoryview | bytearray | None
+
+
+class LongWork(Exception):
+    """Not an error: staging the batch takes long. `do` does that part, in any thread, and raises as `stage` does.
+    Until it is done the batch stays as it is."""
+
+    def __init__(self, do: Callable[[], Prepared]) -> None:
+        super().__init__("a batch needs a worker")
+        self.do = do
 
 
 class Tail:
@@ -97,8 +127,15 @@ class Group:
         self.size = 0
 
 
-def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int, by_coordinator: bool = False) -> Staged:
-    """See `Log.stage`."""
+def stage(
+    log: "Log",
+    batch: memoryview | bytearray,
+    *,
+    now_ms: int,
+    by_coordinator: bool = False,
+    prepared: Prepared | None = None,
+) -> Staged:
+    """See `Log.stage` and `Log.stage_at_once`."""
     if log.offline is not None:
         raise StorageError(log.offline)
     rules = log.rules
@@ -109,12 +146,9 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int, by_coordina
     (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         fields
     ) = unpack(batch)
-    if size > rules.max_message_bytes:
-        raise MessageTooLarge(
-            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
-            f"configured value of {rules.max_message_bytes} bytes"
-        )
-    if crc32c(batch[ATTRIBUTES_AT:]) != crc:
+    if size > rules.checked_at_once_bytes:
+        _check_large(log, batch, rules, prepared)
+    elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
     if (
         base
@@ -140,7 +174,10 @@ def stage(log: "Log", batch: memoryview | bytearray, *, now_ms: int, by_coordina
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
-        batch = _convert(log, batch, rules, now_ms)
+        if prepared is not None and prepared.converted is not None:
+            batch = prepared.converted
+        else:
+            batch = _convert_at_once(log, batch, rules, now_ms)
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
         length, max_timestamp = converted.length, converted.max_timestamp
@@ -245,6 +282,27 @@ def _one_batch(records: memoryview | bytearray) -> memoryview:
     return batch
 
 
+def _check_large(
+    log: "Log", batch: memoryview | bytearray, rules: AppendRules, prepared: Prepared | None
+) -> None:
+    """Its size against the topic's limit; its CRC, if nobody has looked at that yet, is long work."""
+    size = len(batch)
+    if size > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
+            f"configured value of {rules.max_message_bytes} bytes"
+        )
+    if prepared is None:
+        raise LongWork(partial(_checked, log, batch))
+
+
+def _checked(log: "Log", batch: memoryview | bytearray) -> Prepared:
+    crc = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    if crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        _refuse_crc(log, batch, crc)
+    return Prepared(log, None)
+
+
 def _refuse_crc(log: "Log", batch: memoryview | bytearray, crc: int) -> NoReturn:
     computed = crc32c(batch[ATTRIBUTES_AT:])
     raise CorruptMessage(
@@ -267,12 +325,37 @@ def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
     raise InvalidRecord(f"A batch of {header.size} bytes cannot hold {header.count} records")
 
 
-def _convert(
+def _convert_at_once(
     log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
 ) -> memoryview | bytearray:
+    """The batch as the topic's settings want it. Raises LongWork if that takes more than a moment."""
+    from leafcuttr.log.convert import convert
+    from leafcuttr.wire.compression import DecompressionLimitError
+
+    limit = _CONVERTED_AT_ONCE if rules.recompresses else _INSPECTED_AT_ONCE
+    if rules.sets_header_only and not batch[ATTRIBUTES_AT + 1] & LOG_APPEND_TIME:
+        return convert(memoryview(batch), log.config, now_ms, log.topic_partition)
+    count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
+    if count <= _RECORDS_AT_ONCE and len(batch) <= limit:
+        try:
+            converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition, limit=limit)
+        except DecompressionLimitError:
+            pass
+        else:
+            return _fitting(log, batch, converted, rules)
+    raise LongWork(partial(_converted, log, batch, rules, now_ms))
+
+
+def _converted(log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int) -> Prepared:
     from leafcuttr.log.convert import convert
 
     converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition)
+    return Prepared(log, _fitting(log, batch, converted, rules))
+
+
+def _fitting(
+    log: "Log", batch: memoryview | bytearray, converted: memoryview | bytearray, rules: AppendRules
+) -> memoryview | bytearray:
     if len(converted) > rules.max_message_bytes and len(converted) > len(batch):
         raise MessageTooLarge(
             f"The record batch for {log.topic_partition} is {len(converted)} bytes once compressed as the topic asks, "

@@ -29,13 +29,14 @@ from leafcuttr.wire.batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAX_TIMESTAMP_AT,
+    MIN_RECORD,
     NO_TIMESTAMP,
     BatchHeader,
     parse,
 )
 from leafcuttr.wire.compression import Codec, DecompressionLimitError, compress, decompress
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.records import DECOMPRESSED_LIMIT, record_shapes
+from leafcuttr.wire.records import DECOMPRESSED_LIMIT, record_shapes, summarize_records
 from leafcuttr_sdk import TopicPartition
 
 LONG_MAX: Final = 2**63 - 1
@@ -72,7 +73,12 @@ def needs_decoding(config: TopicConfig) -> bool:
 
 
 def convert(
-    batch: memoryview, config: TopicConfig, now_ms: int, topic_partition: TopicPartition | None = None
+    batch: memoryview,
+    config: TopicConfig,
+    now_ms: int,
+    topic_partition: TopicPartition | None = None,
+    *,
+    limit: int = DECOMPRESSED_LIMIT,
 ) -> memoryview | bytearray:
     """The batch as the topic's settings want it, its CRC right again.
 
@@ -82,7 +88,8 @@ def convert(
 
     Raises InvalidRecord or InvalidTimestamp, with `record_errors` where single records are at fault;
     InvalidRecord for records that cannot be read; MessageTooLarge where they go over DECOMPRESSED_LIMIT once
-    decompressed.
+    decompressed. With a lower `limit` (bytes) going over that one is a DecompressionLimitError, and the batch is as
+    it was: a caller that has little time can leave it to one that has more.
     """
     header = parse(batch)
     attributes, max_timestamp = header.attributes, header.max_timestamp
@@ -100,9 +107,9 @@ def convert(
         new_attributes &= ~LOG_APPEND_TIME
     checked = _must_look(config, attributes, max_timestamp, now_ms)
     if checked or target is not source:
-        payload = _read(source, payload)
+        payload = _read(source, payload, limit)
     if checked:
-        highest = _check(bytes(payload), header, config, now_ms, topic_partition)
+        highest = _check(payload, header, config, now_ms, topic_partition)
         if not config.log_append_time:
             new_max = highest
     if target is not source:
@@ -124,10 +131,12 @@ def _must_look(config: TopicConfig, attributes: int, max_timestamp: int, now_ms:
     return not config.log_append_time and max_timestamp - now_ms > config.message_timestamp_after_max_ms
 
 
-def _read(codec: Codec, payload: memoryview) -> memoryview:
+def _read(codec: Codec, payload: memoryview, limit: int) -> memoryview:
     try:
-        return decompress(codec, payload, limit=DECOMPRESSED_LIMIT)
+        return decompress(codec, payload, limit=limit)
     except DecompressionLimitError as error:
+        if limit < DECOMPRESSED_LIMIT:
+            raise
         raise MessageTooLarge(f"The records of the batch are too large: {error}") from error
     except WireError as error:
         # The CRC was right, so sending it again would not help: not CORRUPT_MESSAGE, which clients retry.
@@ -135,7 +144,7 @@ def _read(codec: Codec, payload: memoryview) -> memoryview:
 
 
 def _check(
-    payload: bytes,
+    payload: memoryview,
     header: BatchHeader,
     config: TopicConfig,
     now_ms: int,
@@ -147,6 +156,20 @@ def _check(
     keys, create_time = config.compact, not config.log_append_time
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
+    if header.count * MIN_RECORD > len(payload):
+        raise InvalidRecord(f"A batch of {len(payload)} bytes of records cannot hold {header.count} of them")
+    try:
+        summary = summarize_records(payload, header.count)
+    except WireError as error:
+        raise InvalidRecord(f"The records of the batch cannot be read: {error}") from error
+    if stamp is None and not (keys and summary.keyless):
+        if not create_time:
+            return NO_TIMESTAMP
+        if earliest <= base_timestamp + summary.lowest_delta:
+            highest = base_timestamp + summary.highest_delta
+            if highest <= latest:
+                return max(highest, NO_TIMESTAMP)
+    # Something is wrong, or has no timestamp: which record it is.
     where = (
         "" if topic_partition is None else f" in topic partition {topic_partition[0]}-{topic_partition[1]}"
     )

@@ -30,7 +30,7 @@ import trio
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
 from leafcuttr.log.aborted import Aborts, aborted_transactions
-from leafcuttr.log.append import Group, Staged, Tail, stage, stage_marker
+from leafcuttr.log.append import Group, LongWork, Prepared, Staged, Tail, stage, stage_marker
 from leafcuttr.log.commit import Ticket, WriteError, commit, wait_for
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
@@ -46,7 +46,7 @@ from leafcuttr.log.retention import (
     delete_scheduled_files,
 )
 from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
-from leafcuttr.log.rules import append_rules
+from leafcuttr.log.rules import LARGE, append_rules
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
 from leafcuttr.log.txn_index import AbortedTransaction
@@ -268,8 +268,23 @@ class Log:
         RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
         transaction is open), StorageError.
         """
+        prepared = None
+        while True:
+            try:
+                return self._stage(batch, now_ms, by_coordinator, prepared)
+            except LongWork as work:
+                prepared = work.do()
+
+    def stage_at_once(self, batch: memoryview, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
+        """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing
+        staged, where a worker thread has to look at the batch first: call again with what it has `prepared`."""
+        return self._stage(batch, now_ms, False, prepared)
+
+    def _stage(
+        self, batch: memoryview, now_ms: int, by_coordinator: bool, prepared: Prepared | None
+    ) -> Staged:
         try:
-            return stage(self, batch, now_ms=now_ms, by_coordinator=by_coordinator)
+            return stage(self, batch, now_ms=now_ms, by_coordinator=by_coordinator, prepared=prepared)
         except OSError as error:
             raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
         except DamagedSegmentError as error:
@@ -360,7 +375,8 @@ class Log:
         rules = self.rules
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
-        return PRESSURE.stalls(groups[-1].size)
+        size = groups[-1].size
+        return size > LARGE or PRESSURE.stalls(size)
 
     def commit_off_loop(self) -> Coroutine[Any, Any, None]:
         """Await it to have everything written that is staged at the call (not: at the await), by a worker thread, one

@@ -9,6 +9,7 @@ the log start offset moves to the base of what remains. An expired log rolls fir
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.crashpoints import reach
@@ -121,12 +122,15 @@ def _drop(log: "Log", doomed: list[Segment], now_ms: int, reason: str) -> int:
 def delete_scheduled_files(log: "Log", now_ms: int, *, at_most: int) -> int:
     """See `Log.delete_scheduled_files`."""
     gone = 0
-    while log.doomed and gone < at_most and log.doomed[0].at_ms <= now_ms:
-        for path in log.doomed[0].paths:
+    for first in tuple(log.doomed):
+        if gone >= at_most or first.at_ms > now_ms:
+            break
+        for path in first.paths:
             try:
                 os.unlink(path)  # noqa: PTH108
             except FileNotFoundError:
                 continue
             gone += 1
-        log.doomed.pop(0)
+        with suppress(ValueError):  # another worker was faster
+            log.doomed.remove(first)
     return gone

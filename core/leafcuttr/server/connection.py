@@ -275,6 +275,9 @@ class Connection:
             view = self.buffer.view
             request, _ = found.read(view, self._at, self._end)
             self.produce_turn.stage(self._broker, self._context, request, found)
+            if self.produce_turn.rest is not None:
+                self._errand = self.produce_turn.finish(self._broker)
+                return
             if self._lessons.due():
                 frame = view[self._begin : self._end]
                 self.repeat = (
@@ -287,7 +290,7 @@ class Connection:
         """Answer what was written; handle what comes next, up to a Produce. Whether that comes next."""
         turn = self.produce_turn
         if turn:
-            if turn.waits:
+            if turn.waits or turn.rest is not None:
                 return False
             self._answer_produce()
         context = self._context

@@ -67,6 +67,14 @@ class ControlRecord(NamedTuple):
     coordinator_epoch: int | None
 
 
+class RecordsSummary(NamedTuple):
+    """What the records of a batch have in common. The deltas are of the timestamps, and 0 without records."""
+
+    lowest_delta: int
+    highest_delta: int
+    keyless: bool  # at least one has no key
+
+
 class RecordShape(NamedTuple):
     """What a check of a record needs to know, without its contents."""
 
@@ -75,6 +83,8 @@ class RecordShape(NamedTuple):
     has_key: bool
 
 
+# Records are walked over in copies of so many bytes: indexing bytes is cheaper than a view, a copy of all is not.
+_WINDOW: Final = 256 * 1024
 _CONTROL_KEY: Final = Struct(">hh")
 _MARKER_VALUE: Final = Struct(">hi")
 
@@ -140,7 +150,91 @@ def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterato
         raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
 
 
-def record_shapes(data: bytes, count: int) -> Iterator[RecordShape]:
+def summarize_records(view: memoryview, count: int) -> RecordsSummary:
+    """Walk over `count` decompressed records as `record_shapes` does, several times as fast, in little memory.
+
+    Raises MalformedRecord for what `record_shapes` refuses.
+    """
+    total, at, index = len(view), 0, 0
+    lowest, highest, keyless = (1 << 63) - 1, -(1 << 63), False
+    while index < count:
+        data: Buffer = bytes(view[at : at + _WINDOW])
+        size, start = len(data), 0
+        try:
+            while index < count:
+                pos = start + 1
+                length = data[start]
+                if length & 1 or length > 0x7F:
+                    length, pos = _varint(data, start)
+                    if length < 0:
+                        raise MalformedRecord(f"record {index} claims {length} bytes")
+                else:
+                    length >>= 1
+                end = pos + length
+                if end > size:
+                    if at + end > total:
+                        raise MalformedRecord(
+                            f"record {index} claims {length} bytes with {total - at - pos} left"
+                        )
+                    if start:
+                        break
+                    data, size = view[at : at + end], end  # a large record is looked at where it lies
+                delta = data[pos + 1]
+                if delta < 0x80:
+                    delta = (delta >> 1) ^ -(delta & 1)
+                    pos += 2
+                else:
+                    delta, pos = read_varlong(data, pos + 1)
+                if delta < lowest:
+                    lowest = delta
+                if delta > highest:
+                    highest = delta
+                if data[pos] < 0x80:
+                    pos += 1
+                elif data[pos + 1] < 0x80:
+                    pos += 2
+                else:
+                    _, pos = _varint(data, pos)
+                field = data[pos]  # of the key, the length; 1 is -1
+                if field == 1:
+                    keyless = True
+                    pos += 1
+                elif field < 0x80 and not field & 1:
+                    pos += 1 + (field >> 1)
+                else:
+                    field, pos = _varint(data, pos)
+                    if field < -1:
+                        raise MalformedRecord(f"record {index} has a field that does not fit into it")
+                    keyless |= field < 0
+                    pos += max(field, 0)
+                field = data[pos]  # of the value
+                if field == 1:
+                    pos += 1
+                elif field < 0x80 and not field & 1:
+                    pos += 1 + (field >> 1)
+                else:
+                    field, pos = _varint(data, pos)
+                    if field < -1:
+                        raise MalformedRecord(f"record {index} has a field that does not fit into it")
+                    pos += max(field, 0)
+                if data[pos]:
+                    headers, pos = _varint(data, pos)
+                    if not 0 <= 2 * headers <= end - pos:
+                        raise MalformedRecord(f"record {index} has a field that does not fit into it")
+                elif pos >= end:
+                    raise MalformedRecord(f"record {index} has a field that does not fit into it")
+                start = end
+                index += 1
+        except IndexError:
+            if not start:
+                raise MalformedRecord(f"record {index} ends in the middle of a number") from None
+        at += start
+    if at != total:
+        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
+    return RecordsSummary(lowest, highest, keyless) if count > 0 else RecordsSummary(0, 0, False)
+
+
+def record_shapes(data: Buffer, count: int) -> Iterator[RecordShape]:
     """Walk over `count` decompressed records without taking out keys, values and headers.
 
     Raises MalformedRecord like `decode_records`; the inside of headers is not looked at.
@@ -252,7 +346,7 @@ def encode_records(records: Iterable[Record], *, base_offset: int, base_timestam
     return out
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: Buffer, at: int) -> tuple[int, int]:
     """As `read_varint`, but one call for the short ones, and IndexError where the data ends."""
     value = data[at]
     if value < 0x80:
@@ -261,7 +355,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _varlong(data: bytes, at: int) -> tuple[int, int]:
+def _varlong(data: Buffer, at: int) -> tuple[int, int]:
     value = data[at]
     if value < 0x80:
         return (value >> 1) ^ -(value & 1), at + 1
