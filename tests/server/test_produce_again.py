@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -296,3 +297,27 @@ def make_read_only(log: Log) -> None:
     other = os.open(file.path, os.O_RDONLY)
     os.dup2(other, file.fd)
     os.close(other)
+
+
+def test_answers_that_the_peer_does_not_take_wait_in_order(tmp_path: Path) -> None:
+    """The socket's buffers fill up in the middle of an answer, which then leaves the other way."""
+    version, sent = 11, 0
+    with live_broker(tmp_path, {"socket.send.buffer.bytes": "4608"}) as live, socket.socket() as sock:
+        live.run(partial(live.broker.topics.create, "slow", 1, {}))
+        log = live.log("slow")
+        item = PartitionProduceData(index=0, records=memoryview(bytes(batch())))
+        request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="slow", partition_data=[item])])
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4608)
+        sock.settimeout(30)
+        host, _, port = live.address.rpartition(":")
+        sock.connect((host, int(port)))
+        # One request at a time, so that each may be a repetition, until the broker takes no more.
+        while sent < 10_000 and any(live.call(lambda: log.log_end_offset) == sent for _ in range(100)):
+            sock.sendall(framed(request, version, sent))
+            sent += 1
+        for number in range(sent):
+            answer = exactly(sock, int.from_bytes(exactly(sock, 4), "big"))
+            assert int.from_bytes(answer[:4], "big") == number
+            part = decode(ProduceResponse, version, answer[5:]).responses[0].partition_responses[0]
+            assert (part.error_code, part.base_offset) == (0, number)
+    assert 10 < sent < 10_000
