@@ -2,8 +2,9 @@
 
 Successive requests of a producer to one partition are the same bytes but for the correlation id, the records and
 their length; their answers differ in the correlation id and three numbers. `Repeat` has learned one such request. A
-frame that repeats it goes straight to `Log.stage_at_once`, and its answer is put together from the bytes around the numbers;
-everything else is for the general way, `handlers.produce`, which remains the one place where a request is judged.
+frame that repeats it goes straight to `Log.stage_at_once`, and its answer is put together from the bytes around the
+numbers; everything else is for the general way, `handlers.produce`, which remains the one place where a request is
+judged.
 
 What has to hold:
 
@@ -11,8 +12,9 @@ What has to hold:
   agrees with it in every byte but those named above is read as the same request with other records.
 - Nothing is remembered of the topic but which object it was: it has to be the one with that name, or id, still.
   Settings, offsets and producers are the log's, which is asked each time.
-- Whatever `Log.stage_at_once` raises, the general way will find again, and answer; nothing is staged then. What cannot be
-  written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the failure.
+- Whatever `Log.stage_at_once` raises, the general way will find again, and answer; nothing is staged then. What
+  cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
+  failure.
 - Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
   transactional or of control records, a frame above SMALL_FRAME, a second frame behind it.
 - A step that the general way comes to take for every request must be taken here too, or keep it from being learned.

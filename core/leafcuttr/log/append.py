@@ -139,13 +139,17 @@ def stage(
     if log.offline is not None:
         raise StorageError(log.offline)
     rules = log.rules
+    if len(batch) < HEADER_SIZE:
+        batch = _one_batch(batch)
+    fields = unpack(batch)
     size = len(batch)
-    if size < HEADER_SIZE or int.from_bytes(batch[8:12], "big") != size - 12 or batch[16] != MAGIC:
+    if fields[1] != size - LOG_OVERHEAD or fields[3] != MAGIC:
         batch = _one_batch(batch)
         size = len(batch)
+        fields = unpack(batch)
     (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         fields
-    ) = unpack(batch)
+    )
     if size > rules.checked_at_once_bytes:
         _check_large(log, batch, rules, prepared)
     elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
