@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--execute", is_flag=True, help="Do it; without this only the plan is shown.")
+@click.option(
+    "--metadata", is_flag=True, help="Make a lost or damaged metadata file anew from the partition folders."
+)
 @click.option("--adopt", is_flag=True, help="Take topic folders into the metadata that it does not know.")
 @click.option(
     "--from",
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 def command(
     directory: Path,
     execute: bool,
+    metadata: bool,
     adopt: bool,
     source: Path | None,
     only: tuple[str, ...],
@@ -56,18 +60,26 @@ def command(
     Adopting: the settings of a topic are not in its folders. Give them with --config, or the broker's defaults hold,
     retention too. Internal topics (__*) are adopted only if --topic names them.
 
+    Rebuilding the metadata: names, partitions and ids of topics are in the folders. Settings of topics and of the
+    broker are not; until they are set again nothing is deleted by age or size. Committed offsets are kept, they are
+    records. The damaged file is kept as metadata.sqlite.damaged.
+
     \b
     Examples:
       leafcuttr repair ./leafcuttr-data
       leafcuttr repair --execute ./leafcuttr-data
+      leafcuttr repair --metadata --execute ./leafcuttr-data
       leafcuttr repair --adopt --execute /var/lib/kafka
       leafcuttr repair --adopt --from /mnt/old-kafka --topic orders -c retention.ms=-1 --execute ./leafcuttr-data
     """
+    from leafcuttr.cli.repair_metadata import rebuild
     from leafcuttr.errors import BrokerError, StartError
     from leafcuttr.log.folders import partition_of
 
     if not adopt and (source or only or configs):
         raise click.UsageError("--from, --topic and --config belong to --adopt")
+    if metadata and adopt:
+        raise click.UsageError("--metadata comes before --adopt, not with it")
     overrides = _overrides(configs)
     if adopt:
         single = source or directory
@@ -79,9 +91,12 @@ def command(
             )
     try:
         with unused(directory):
-            done = (
-                _adopt(directory, source, only, overrides, execute) if adopt else _repair(directory, execute)
-            )
+            if metadata:
+                done = rebuild(directory, execute=execute)
+            elif adopt:
+                done = _adopt(directory, source, only, overrides, execute)
+            else:
+                done = _repair(directory, execute)
     except OSError as error:
         fail(f"{error.filename or directory}: {error.strerror}")
     except (StartError, BrokerError) as error:

@@ -332,6 +332,11 @@ class LogManager:
 
     # Stop
 
+    def let_go(self) -> None:
+        """Give up a start before `load`: the directory stays as it is, and others may use it."""
+        self._closed = True
+        self._data.close()
+
     def close(self) -> None:
         """The clean stop: everything synced and recorded, the directory let go. Nothing may be staged.
         Blocks.

@@ -57,7 +57,11 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
     node_id = settings.int("node.id")
     directory = data_directory(settings)
     logs = LogManager.open(directory, clock=clock, settings=settings, node_id=node_id)
-    metadata = MetadataStore.open(directory)
+    try:
+        metadata = MetadataStore.open(directory)
+    except BaseException:
+        logs.let_go()
+        raise
     dynamic_settings = DynamicSettings(settings, metadata, node_id)
     dynamic_settings.load()
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)

@@ -22,11 +22,14 @@ from typing import Final, NamedTuple, Self
 
 from leafcuttr import crashpoints
 from leafcuttr.errors import StartError, StorageError
+from leafcuttr.log.folders import holds_records, partition_of
 
 FILE_NAME: Final = "metadata.sqlite"
 
 # Tells our file from any other SQLite file ("LCut"), as SQLite's documentation of application_id asks.
 APPLICATION_ID: Final = 0x4C437574
+
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 STEPS: Final[Sequence[Sequence[str]]] = (
     (
@@ -95,6 +98,7 @@ class MetadataStore:
         written.
         """
         path = directory / FILE_NAME
+        _check_not_emptied(path)
         connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
@@ -103,6 +107,8 @@ class MetadataStore:
         except (sqlite3.Error, StorageError) as error:
             if connection is not None:
                 connection.close()
+            if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in _DAMAGED:
+                raise _damaged(path, error) from error
             raise StartError(f"cannot use {path}: {error}") from error
         except StartError:
             if connection is not None:
@@ -264,20 +270,44 @@ def _insert_overrides(connection: sqlite3.Connection, topic_id: bytes, overrides
     )
 
 
+def _damaged(path: Path, why: object) -> StartError:
+    return StartError(f"{path} is damaged: {' '.join(str(why).split())}{_way_out(path)}")
+
+
+def _way_out(path: Path) -> str:
+    return (
+        "; put a backup of it back, or rebuild it from the partition folders: "
+        f"leafcuttr repair --metadata --execute {path.parent}"
+    )
+
+
+def _check_not_emptied(path: Path) -> None:
+    """SQLite takes an empty file for a new one, and the start would come up without its topics. Raises StartError."""
+    try:
+        emptied = path.stat().st_size == 0 and not path.with_name(f"{FILE_NAME}-wal").exists()
+        folders = (child for child in path.parent.iterdir() if partition_of(child.name)) if emptied else ()
+        if any(holds_records(folder) for folder in folders if folder.is_dir()):
+            raise _damaged(path, "it is empty, and there are partitions")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StartError(f"cannot use {path}: {error.strerror}") from error
+
+
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     """Check whose file it is and that it is whole, and bring its tables to this version."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and (tables or version):
-        raise StartError(f"{path} is not a metadata file of LeafCuttr")
+        raise StartError(f"{path} is not a metadata file of LeafCuttr{_way_out(path)}")
     if version > len(STEPS):
         raise StartError(
             f"{path} was written by a newer LeafCuttr (version {version}, this one knows up to {len(STEPS)})"
         )
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise StartError(f"{path} is damaged: {' '.join(str(found).split())}")
+        raise _damaged(path, found)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
