@@ -7,7 +7,8 @@ followers here: a fetch with a replica id is told so for each partition, as Kafk
 
 Records are never read into this process: the answer names file ranges that the connection sends. An answer waits,
 up to `max_wait_ms`, until `min_bytes` are there or some partition has an error. The first partition with records
-may exceed every limit by one batch, so that a consumer always gets on (KIP-74).
+may exceed every limit by one batch, so that a consumer always gets on (KIP-74). A read_committed fetch ends at the
+last stable offset, and is told which transactions in what it gets were aborted: the client leaves them out (KIP-98).
 """
 
 from collections.abc import Awaitable, Iterator, Sequence
@@ -31,6 +32,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
 from leafcuttr.state.topics import Partition, Topic
 from leafcuttr.wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -208,7 +210,7 @@ class _Pass:
         log: Log = topic.partitions[spec.partition].log
         end_offset, epoch = log.log_end_offset, log.leader_epoch
         if (
-            end_offset != spec.fetch_offset
+            (log.last_stable_offset if self._committed else end_offset) != spec.fetch_offset
             or end_offset != spec.answered_high_watermark
             or log.log_start_offset != spec.answered_log_start
             or log.offline is not None
@@ -233,6 +235,7 @@ class _Pass:
         self._look_at(log)
         diverging = _diverging(log, spec)
         records = None
+        aborted: Sequence[AbortedTransaction] | None = () if committed else None
         if diverging is None:
             read = log.read(
                 spec.fetch_offset,
@@ -242,6 +245,8 @@ class _Pass:
                 may_block=False,
             )
             records = read.region
+            if committed and records is not None:
+                aborted = _aborted(log, spec.fetch_offset, read.next_offset)
             if records is not None:
                 self.size += records.length
                 self._left = max(self._left - records.length, 0)
@@ -252,7 +257,7 @@ class _Pass:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=() if committed else None,
+            aborted_transactions=aborted,
             diverging_epoch=diverging or EpochEndOffset(),
             records=records if records is not None else b"",
         )
@@ -278,6 +283,15 @@ class _Pass:
                 for topic, answers in topics.items()
             ],
         )
+
+
+def _aborted(log: Log, from_offset: int, next_offset: int) -> list[AbortedTransaction]:
+    """What a read_committed consumer has to skip of the records that it gets. Raises NotCached, StorageError."""
+    up_to = next_offset if next_offset >= 0 else log.last_stable_offset
+    return [
+        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+        for one in log.aborted_transactions(from_offset, up_to, may_block=False)
+    ]
 
 
 def _length(answer: PartitionData) -> int:

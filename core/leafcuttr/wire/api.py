@@ -33,6 +33,7 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    WRITE_TXN_MARKERS = 27
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     ALTER_REPLICA_LOG_DIRS = 34
@@ -137,6 +138,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DELETE_RECORDS, "DeleteRecords", (0, 2), 2),
         _api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", (0, 5), 2),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", (2, 4), 4),
+        _api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", (1, 2), 1),
         _api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", (1, 4), 4),
         _api(ApiKey.ALTER_CONFIGS, "AlterConfigs", (0, 2), 2),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", (1, 2), 2),

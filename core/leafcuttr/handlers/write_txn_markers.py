@@ -1,0 +1,70 @@
+"""WriteTxnMarkers, versions 1 and 2: end transactions in partitions (KIP-98). Version 1 is flexible, 2 carries the
+transaction version (KIP-1228).
+
+Here the coordinator writes its markers itself; the request comes from an administrator who ends a hanging transaction
+(`kafka-transactions.sh abort`, KIP-664). Epochs are the log's to judge.
+"""
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from leafcuttr_sdk import TopicPartition
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse:
+    # A producer is in the answer once, as in Kafka, whose last word on a partition counts.
+    results: dict[int, dict[str, dict[int, int]]] = {}
+    pace = Pace()
+    for marker in request.markers:
+        topics = results.setdefault(marker.producer_id, {})
+        for topic in marker.topics:
+            partitions = topics.setdefault(topic.name, {})
+            for index in topic.partition_indexes:
+                await pace.turn()
+                partitions[index] = await _write(broker, TopicPartition(topic.name, index), marker)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index, code in partitions.items()
+                        ],
+                    )
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in results.items()
+        ]
+    )
+
+
+async def _write(broker: Broker, topic_partition: TopicPartition, marker: WritableTxnMarker) -> ErrorCode:
+    try:
+        log = broker.topics.partition(topic_partition).log
+        staged = log.stage_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            now_ms=broker.clock.now_ms(),
+            transaction_version=marker.transaction_version,
+        )
+        await log.commit_staged(staged)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE
