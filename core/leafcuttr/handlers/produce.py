@@ -13,8 +13,7 @@ A request that cannot be staged in a moment (many partitions, a batch that a wor
 to there; the turn then has a `rest`, which `finish` stages and writes in pieces, with others in between. The
 connection does nothing else until then, so that the order of its requests holds.
 
-acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`). Left out: transactional
-batches, which the log refuses until transactions exist.
+acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`).
 """
 
 import logging
@@ -38,12 +37,8 @@ from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
-<<<<<<< HEAD
 from leafcuttr.state.topics import Partition
-from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE
-=======
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, TRANSACTIONAL
->>>>>>> 2b2ed30 (Answer read_committed fetches up to the last stable offset with what to skip; add WriteTxnMarkers)
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -119,25 +114,9 @@ class Turn:
         return bool(self._answers)
 
     def stage(self, broker: Broker, context: RequestContext, request: ProduceRequest, route: Any) -> None:
-<<<<<<< HEAD
         """Check and stage every batch of a request, or those before its `rest`. Errors become the answer of their
         partition. Not while there is a `rest`."""
         topics: list[TopicProduceResponse] = []
-=======
-        """Check and stage every batch of a request. Errors become the answer of their partition."""
-        now_ms = broker.clock.now_ms()
-        number = len(self._answers)
-        if request.acks not in (-1, 0, 1):
-            topics = [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
-        elif request.transactional_id is None and _is_transactional(request):
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            topics = [_refused(topic, code) for topic in request.topic_data]
-        else:
-            topics = [
-                self._stage_topic(broker, context, topic, now_ms, (number, place))
-                for place, topic in enumerate(request.topic_data)
-            ]
->>>>>>> 2b2ed30 (Answer read_committed fetches up to the last stable offset with what to skip; add WriteTxnMarkers)
         self._answers.append((context.correlation_id, route, request.acks, topics))
         if request.acks not in (-1, 0, 1):
             topics += [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
@@ -374,13 +353,12 @@ def _records(item: PartitionProduceData, version: int) -> memoryview:
 
 def _is_transactional(request: ProduceRequest) -> bool:
     """Whether any batch says so: then Kafka takes nothing of a request without a transactional id."""
-    return any(
-        item.records is not None
-        and len(item.records) > HEADER_SIZE
-        and item.records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
-        for topic in request.topic_data
-        for item in topic.partition_data
-    )
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            records = item.records
+            if records and len(records) > HEADER_SIZE and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
+                return True
+    return False
 
 
 def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
