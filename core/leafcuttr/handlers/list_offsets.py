@@ -3,8 +3,9 @@
 Version 2 added the isolation level, 4 the leader epoch (KIP-320), 6 is flexible, 7 the offset of the largest timestamp
 (-3, KIP-734), 8 the earliest local offset (-4, KIP-405), 9 the last tiered offset (-5, KIP-1005), 10 a timeout, 11 the
 earliest offset that waits for upload (-6, KIP-1023). There is no tiered storage here: the earliest local offset is
-the log start offset, and -5 and -6 have no answer (offset -1). What a search needs and the page cache lacks is read
-in by a worker thread first.
+the log start offset, and -5 and -6 have no answer (offset -1). With read_committed the log ends at the last stable
+offset, and what a search finds from there on is no answer. What a search needs and the page cache lacks is read in by
+a worker thread first.
 """
 
 from typing import Final
@@ -93,7 +94,8 @@ async def _offset(
             found = await log.max_timestamp_offset()
         case _:
             found = await log.offset_for_timestamp(timestamp)
-    if found is None or (found[1] > end and timestamp >= 0):
+    searched = timestamp >= 0 or timestamp == _MAX_TIMESTAMP
+    if found is None or (searched and found[1] >= end):
         return ListOffsetsPartitionResponse(partition_index=item.partition_index)
     return ListOffsetsPartitionResponse(
         partition_index=item.partition_index, timestamp=found[0], offset=found[1], leader_epoch=found[2]
