@@ -17,7 +17,7 @@ acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.i
 """
 
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
@@ -84,14 +84,14 @@ class Rest:
     request: ProduceRequest
     version: int
     client_id: str | None
-    work: LongWork | None
+    work: Callable[[], Prepared] | None
     prepared: Prepared | BrokerError | None = None
 
 
 class _Stop(NamedTuple):
     """Why staging stopped before the end: a worker has to do something first, or others have waited long enough."""
 
-    work: LongWork | None
+    work: Callable[[], Prepared] | None
 
 
 _PAUSE: Final = _Stop(None)
@@ -148,7 +148,7 @@ class Turn:
             else:
                 try:
                     rest.prepared = await trio.to_thread.run_sync(
-                        rest.work.do, limiter=decode_limiter(), abandon_on_cancel=True
+                        rest.work, limiter=decode_limiter(), abandon_on_cancel=True
                     )
                 except BrokerError as error:
                     rest.prepared = error
@@ -223,8 +223,8 @@ class Turn:
                     if done.log is not log:
                         raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
                     staged = log.stage_at_once(_records(item, version), now_ms=now_ms, prepared=done)
-            except LongWork as work:
-                return _Stop(work)
+            except LongWork as long:
+                return _Stop(long.do)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
                 answers.append(_from_error(item.index, error, log.log_start_offset))
                 continue

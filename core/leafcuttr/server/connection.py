@@ -371,6 +371,7 @@ class Connection:
     def _release_memory(self) -> None:
         if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:
             self._memory.release(self)
+        self.buffer.give_back()
 
     def _end_of_stream(self) -> None:
         if self.buffer.pending:

@@ -2,8 +2,12 @@
 
 A frame's claimed size never allocates: the buffer at most doubles, and only when it is full of received bytes.
 Frames are handed out as positions in the buffer; views of it are valid until the next `room()`.
+
+A large buffer is an anonymous mapping: it grows without a copy, its pages cost memory only once bytes have arrived in
+them, and all of it goes back to the system at once. So a request costs its own size and no more.
 """
 
+import mmap
 from typing import Final
 
 from leafcuttr.wire.errors import WireError
@@ -12,6 +16,8 @@ SMALL_FRAME: Final = 4096
 """What every connection has room for."""
 # Past this size a buffer grows only for a frame that needs it, not for the sake of fewer calls.
 _COMFORTABLE: Final = 1 << 22
+# Past this size a buffer does not wait for another frame that needs it.
+_LARGE: Final = 1 << 24
 # So many times in a row a larger buffer may be of no use before it goes.
 _PATIENCE: Final = 64
 
@@ -27,7 +33,7 @@ class ReceiveBuffer:
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
-        self._data = bytearray(SMALL_FRAME)
+        self._data: bytearray | mmap.mmap = bytearray(SMALL_FRAME)
         self.view = memoryview(self._data)
         self._start = 0
         self._end = 0
@@ -97,14 +103,32 @@ class ReceiveBuffer:
         if not self.pending and len(self._data) > SMALL_FRAME:
             self._resize(SMALL_FRAME)
 
+    def give_back(self) -> None:
+        """Nothing of what was handed out is needed any more: let go of what only a large frame needed."""
+        if len(self._data) > _LARGE and self.pending <= SMALL_FRAME:
+            self._resize(SMALL_FRAME)
+
     def _frame_size_at(self, start: int) -> int:
         if self._end - start < 4:
             return 4
         return 4 + int.from_bytes(self.view[start : start + 4], "big")
 
     def _resize(self, capacity: int) -> None:
-        data = bytearray(capacity)
-        view = memoryview(data)
-        view[: self.pending] = self.view[self._start : self._end]
-        self._end, self._start = self.pending, 0
-        self._data, self.view = data, view
+        data, count = self._data, self.pending
+        if isinstance(data, mmap.mmap) and capacity > len(data) and not self._start:
+            self.view.release()
+            try:
+                data.resize(capacity)
+            except BufferError:  # somebody holds a view of it still
+                self.view = memoryview(data)
+            else:
+                self.view = memoryview(data)
+                return
+        if capacity > _COMFORTABLE:
+            fresh: bytearray | mmap.mmap = mmap.mmap(-1, capacity, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:
+            fresh = bytearray(capacity)
+        view = memoryview(fresh)
+        view[:count] = self.view[self._start : self._end]
+        self._start, self._end = 0, count
+        self._data, self.view = fresh, view
