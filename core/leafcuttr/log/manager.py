@@ -122,6 +122,7 @@ class LogManager:
                 clean,
                 max(points.get(name, 0), entry.recovery_point if entry else 0),
                 max(starts.get(name, 0), entry.log_start_offset if entry else 0),
+                state is not None and state.boot_id != "" and state.boot_id == boot_id(),
             )
             folder = self.directory / str(name)
             log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)

@@ -36,6 +36,7 @@ from leafcuttr.log.checkpoints import (
     uuid_text,
     write_topic_id,
 )
+from leafcuttr.log.displaced import is_displaced, put_right
 from leafcuttr.log.doubt import forget_cached, is_marked, unmark
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
@@ -46,6 +47,7 @@ from leafcuttr.log.producer_state import ProducerStateTable
 from leafcuttr.log.retention import Doomed
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
+from leafcuttr.wire.batch import BatchHeader
 from leafcuttr_sdk import Clock
 
 _log = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ class Known(NamedTuple):
     clean: bool
     recovery_point: int
     log_start_offset: int
+    same_boot: bool = False  # the machine has not lost its power since: what was written is in the files
 
 
 def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: FilePool, clock: Clock) -> Log:
@@ -336,8 +339,9 @@ class _Restore:
                 # What is read again must not be taken up twice: transactions would end before they begin.
                 producers.replace(self._producers_at(offset, segments))
             rebuilt = segment.rebuild_indexes(
-                interval, from_position=position, next_offset=offset, observe=partial(replay, producers)
-            )
+                interval, from_position=position, next_offset=offset, observe=partial(replay, producers),
+                restore=partial(self._restore_place, segment, todo[0].base_offset if todo else None),
+            )  # fmt: skip
             segments.append(segment)
             offset, position = rebuilt.next_offset, 0
             if rebuilt.damage is not None:
@@ -353,6 +357,33 @@ class _Restore:
             took = time.monotonic() - began
             _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
         return offset
+
+    def _restore_place(
+        self, segment: Segment, following: int | None, position: int, header: BatchHeader, due: int
+    ) -> bool:
+        """Give a sound batch whose base offset is not the one due that one back, if there is no doubt: the batches
+        behind it go on from there, or it is the last and nothing can have been lost before it.
+
+        Raises DamagedLogError where it was synced, DamagedSegmentError where it may be anything."""
+        file, compact = segment.open_file(), self.spec.config.compact
+        point, upwards = self.known.recovery_point, header.base_offset > due
+        displaced = is_displaced(file, position, os.fstat(file.fd).st_size, due, following)
+        what = f"base offset {header.base_offset}, {due} is due"
+        if displaced is None and (not upwards or header.base_offset > point) and not compact:
+            if not self.known.same_boot:
+                raise DamagedSegmentError(file.path, position, what)
+            displaced = True
+        if not displaced:
+            if upwards and header.base_offset > point and not compact:
+                _log.warning("%s: %s: at byte %d: %s; the log goes on behind the gap",
+                             self.spec.topic_partition, file.path, position, what)  # fmt: skip
+            return False
+        if due < point:
+            raise DamagedLogError(f"{file.path}: at byte {position}: {what} (synced up to {point})")
+        put_right(file, position, due)
+        _log.warning("%s: %s: at byte %d: %s; the batch is sound and has been given it back",
+                     self.spec.topic_partition, file.path, position, what)  # fmt: skip
+        return True
 
     def _follows(self, base_offset: int, offset: int) -> bool:
         """Whether a segment may come after the one that ends before `offset`. Compaction leaves gaps, also between

@@ -42,14 +42,16 @@ def headers(
     chunk: int = LOOKUP_CHUNK,
     check_crc: bool = False,
     may_block: bool = True,
+    least: int = -1,
 ) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of every batch in [position, end), each checked to fit into it and to follow the last.
 
-    With `check_crc` the whole of every batch is read and its CRC compared. Raises DamagedSegmentError at the first
-    byte that is not the beginning of a whole, sound batch; NotCached if `may_block` is False; OSError.
+    `least` is what the first base offset must be at least. With `check_crc` the whole of every batch is read and its
+    CRC compared. Raises DamagedSegmentError at the first byte that is not the beginning of a whole, sound batch;
+    NotCached if `may_block` is False; OSError.
     """
     buffer, start = b"", position
-    expected = -1
+    expected = least
     while position < end:
         at = position - start
         if at + HEADER_SIZE > len(buffer):

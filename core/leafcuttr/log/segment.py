@@ -260,7 +260,7 @@ class Segment:
         return self.largest_timestamp_offset
 
     def scan(
-        self, from_position: int = 0, *, end: int | None = None, check_crc: bool = False
+        self, from_position: int = 0, *, end: int | None = None, check_crc: bool = False, least: int = -1
     ) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each batch from a position where one begins. Raises DamagedSegmentError, OSError."""
         return headers(
@@ -269,6 +269,7 @@ class Segment:
             self.size if end is None else end,
             chunk=SCAN_CHUNK,
             check_crc=check_crc,
+            least=least,
         )
 
     def find(self, offset: int, *, may_block: bool = True) -> tuple[int, BatchHeader] | None:
@@ -287,13 +288,15 @@ class Segment:
         next_offset: int | None = None,
         check_crc: bool = True,
         observe: Callable[[BatchHeader, Callable[[], bytes]], AbortedTransaction | None] | None = None,
+        restore: Callable[[int, BatchHeader, int], bool] | None = None,
     ) -> Rebuilt:
         """Scan the file from a position where a batch begins to its end; index and count what is sound.
 
         Before `from_position` the indexes are trusted, from there on they are written anew. `size` becomes the end of
         what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
         have at least. `observe` gets each header and how to read that batch, and says which transaction it aborts.
-        Raises OSError.
+        `restore` is asked about a sound batch whose base offset is not the one due (position, header, offset due), and
+        says whether it has given it that one. Raises OSError.
         """
         file = self.open_file()
         end, self.size = os.fstat(file.fd).st_size, from_position
@@ -307,7 +310,7 @@ class Segment:
         damage = None
         batch: list[Appended] = []
         try:
-            for position, header in self.scan(from_position, end=end, check_crc=check_crc):
+            for position, header in self._in_order(from_position, end, expected, check_crc, restore):
                 if header.base_offset < expected or header.last_offset - self.base_offset > MAX_RELATIVE:
                     raise DamagedSegmentError(
                         self.path(".log"),
@@ -328,6 +331,33 @@ class Segment:
             damage = error
         self.extend(batch, index_interval)
         return Rebuilt(self.size, expected, damage)
+
+    def _in_order(
+        self,
+        position: int,
+        end: int,
+        due: int,
+        check_crc: bool,
+        restore: Callable[[int, BatchHeader, int], bool] | None,
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """`scan`, which begins anew where `restore` has changed a batch or may want to."""
+        while True:
+            try:
+                least = -1 if restore is None else -1 << 63
+                for at, header in self.scan(position, end=end, check_crc=check_crc, least=least):
+                    if restore is not None and header.base_offset != due and restore(at, header, due):
+                        header = header._replace(base_offset=due)
+                        position, due = at + header.size, header.next_offset
+                        yield at, header
+                        break
+                    due = header.next_offset
+                    yield at, header
+                else:
+                    return
+            except DamagedSegmentError as error:
+                if restore is None or error.position == position:
+                    raise
+                position = error.position
 
     def truncate(self, position: int) -> None:
         """Cut the file, and what the indexes say, at a batch boundary. Raises OSError."""
