@@ -48,7 +48,6 @@ OWN_SETTING = "a setting that only LeafCuttr has"
 DEFAULTS = (
     "a default of LeafCuttr's own (data directory, one node, no wait before a rebalance), said in the docs"
 )
-ONCE = "a resource asked for twice is described once: an answer is a hundred times the size of its question"
 STATIC = "listeners are not changed while running"
 STALE = "Kafka tells a record that DeleteRecords has removed"
 ALLOWED: tuple[Allowed, ...] = (
@@ -72,7 +71,6 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(NAMELESS, "list_offsets", "*", "isolation level 3"),
     Allowed(NAMELESS, "describe_topic_partitions", "topics[].*", "empty name"),
     Allowed(STALE, "list_offsets", "*", "max timestamp of what is deleted"),
-    Allowed(ONCE, "describe_configs", "results[1]", "twice"),
     Allowed(OWN_SETTING, "create_topics", "*configs[lc.*"),
     Allowed(OWN_SETTING, "describe_configs", "*configs[lc.*"),
     Allowed(OWN_SETTING, "describe_configs", "lc.*", "documentation there or not"),
