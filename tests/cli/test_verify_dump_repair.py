@@ -218,7 +218,7 @@ def test_repair_shows_the_plan_and_does_it_when_told(kafka: Path) -> None:
     index.unlink()
     plan = run("repair", kafka)
     assert plan.exit_code == 1
-    assert f"would do: {index}: build both indexes anew" in plan.output
+    assert f"would do: {index}: build the indexes anew" in plan.output
     assert not index.exists()
     assert run("repair", "--execute", kafka).exit_code == 0
     assert index.exists()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.checkpoints import read_topic_id, write_leader_epochs, write_offsets, write_topic_id
-from leafcuttr.offline.verify import KnownTopic, Severity, Verified, verify_directory
+from leafcuttr.offline.findings import Severity
+from leafcuttr.offline.verify import KnownTopic, Verified, verify_directory
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition

@@ -52,7 +52,8 @@ def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:
 
 def _verify(directory: Path, deep: bool, online: bool) -> "Verified":
     from leafcuttr.errors import BrokerError, StartError
-    from leafcuttr.offline.verify import Finding, Severity, verify_directory
+    from leafcuttr.offline.findings import Finding, Severity
+    from leafcuttr.offline.verify import verify_directory
     from leafcuttr.state.metadata import FILE_NAME
 
     unusable = None

@@ -6,17 +6,12 @@ is found out once: by a look into the folder, in a worker thread where there are
 from then on.
 """
 
-import logging
 import os
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.files import NotCached
-from leafcuttr.log.producer_state import ProducerStateTable
 from leafcuttr.log.txn_index import AbortedTransaction, TransactionIndex
-from leafcuttr.wire.batch import BatchHeader
-from leafcuttr.wire.markers import read_marker
-from leafcuttr.wire.records import MalformedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +19,6 @@ if TYPE_CHECKING:
     from leafcuttr.log.files import FilePool
     from leafcuttr.log.log import Log
     from leafcuttr.log.segment import Segment
-
-_log = logging.getLogger(__name__)
 
 _FEW: Final = 16  # segments whose files are looked for on the loop
 
@@ -111,21 +104,3 @@ def read_txn_index(path: str, pool: "FilePool") -> list[AbortedTransaction]:
         return index.aborted()
     finally:
         index.close()
-
-
-def replay(
-    producers: ProducerStateTable, header: BatchHeader, batch: "Callable[[], bytes]"
-) -> AbortedTransaction | None:
-    """Take up a batch that is in the log, and read it if it is a control batch; returns the entry that the transaction
-    index has of it, if any. Raises OSError."""
-    if header.producer_id < 0:
-        return None
-    if not header.is_control:
-        return producers.replay(header)
-    try:
-        marker = read_marker(batch())
-    except MalformedRecord as error:
-        # Its CRC is right, so somebody has written it like this; `leafcuttr verify` names it.
-        _log.warning("offset %d is passed over: %s", header.base_offset, error)
-        return None
-    return producers.replay(header, marker)

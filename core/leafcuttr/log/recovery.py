@@ -26,7 +26,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.aborted import replay
 from leafcuttr.log.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -42,8 +41,9 @@ from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.log import Log
 from leafcuttr.log.partition_state import PartitionState
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.log.producer_snapshot import DamagedSnapshotError
 from leafcuttr.log.producer_state import ProducerStateTable
+from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.retention import Doomed
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
@@ -253,7 +253,7 @@ class _Restore:
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
         segments = [self._synced_segment(base) for base in bases[:first]]
         segments.append(self._unread_segment(bases[first]))
-        producers = self._producers_at(bases[first], segments[:-1])
+        producers = producers_at(self.folder, segments[:-1], bases[first])
         end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
         if end < point:
             raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
@@ -273,26 +273,6 @@ class _Restore:
 
     def _unread_segment(self, base: int) -> Segment:
         return Segment(str(self.folder), base, pool=self.pool, size=0)
-
-    def _producers_at(self, offset: int, before: list[Segment]) -> ProducerStateTable:
-        """The producer state at a segment's base: the last sound snapshot, and the headers from there on."""
-        for name in sorted(self.folder.glob("*.snapshot"), reverse=True):
-            if name.stem.isdecimal() and int(name.stem) <= offset:
-                try:
-                    table, at = read_snapshot(name), int(name.stem)
-                    break
-                except DamagedSnapshotError as error:
-                    _log.warning("%s: %s is not used: %s", self.spec.topic_partition, name.name, error)
-        else:
-            table, at = ProducerStateTable(), -1
-        for number, segment in enumerate(before):
-            after = before[number + 1].base_offset if number + 1 < len(before) else offset
-            if after > at:
-                for position, header in segment.scan():
-                    if header.last_offset >= at:
-                        read = partial(segment.open_file().pread, header.size, position, may_block=True)
-                        replay(table, header, read)
-        return table
 
     def _forget_snapshots_behind(self, end: int) -> None:
         """Snapshots of what is lost: once the log has grown past them again, a later recovery would take batches
@@ -337,7 +317,7 @@ class _Restore:
             if self._make_indexes(segment) or not segment.index_fits(position):
                 position, offset = 0, segment.base_offset
                 # What is read again must not be taken up twice: transactions would end before they begin.
-                producers.replace(self._producers_at(offset, segments))
+                producers.replace(producers_at(self.folder, segments, offset))
             rebuilt = segment.rebuild_indexes(
                 interval, from_position=position, next_offset=offset, observe=partial(replay, producers),
                 restore=partial(self._restore_place, segment, todo[0].base_offset if todo else None),

@@ -25,9 +25,10 @@ from leafcuttr.log.checkpoints import (
 )
 from leafcuttr.log.folders import DELETE
 from leafcuttr.log.segment import DELETED
+from leafcuttr.offline.findings import Finding, Severity
 from leafcuttr.offline.repair import rebuild_indexes, sound_ranges
 from leafcuttr.offline.verify import KnownTopic, partition_folders, segment_offsets
-from leafcuttr.offline.verify_segment import Finding, SegmentRules, Severity, check_segment
+from leafcuttr.offline.verify_segment import SegmentRules, check_segment
 from leafcuttr_sdk import TopicPartition
 
 INTERNAL: Final = "__"

@@ -10,6 +10,7 @@ Topics come in from the caller, because the metadata belongs to a higher layer. 
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -30,6 +31,7 @@ from leafcuttr.log.doubt import sync_directory
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.folders import make_folder
 from leafcuttr.log.partition_state import STATE_FILE
+from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
 from leafcuttr.offline.verify import (
@@ -44,6 +46,7 @@ from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import TopicPartition
 
 KEPT: Final = ".damaged"
+_INDEXES: Final = (".index", ".timeindex", ".txnindex")
 INDEX_INTERVAL: Final = 4096  # Kafka's default; a topic's own is not needed for an index that works
 
 
@@ -172,9 +175,9 @@ def _repair_partition(
         mended = _mend_log(log, base, following, hole) if log in faulty or hole else None
         if mended is not None:
             actions.append(mended)
-        if mended is not None or {log.with_suffix(".index"), log.with_suffix(".timeindex")} & faulty:
+        if mended is not None or {log.with_suffix(suffix) for suffix in _INDEXES} & faulty:
             actions.append(
-                Action(log.with_suffix(".index"), "build both indexes anew", _rebuilder(folder, base))
+                Action(log.with_suffix(".index"), "build the indexes anew", _rebuilder(folder, base))
             )
     if not bases and folder in problems:
         actions.append(Action(folder, "make an empty segment", _segment_maker(folder, 0)))
@@ -281,14 +284,20 @@ def _copy(old: BinaryIO, new: BinaryIO, start: int, end: int) -> None:
 
 
 def rebuild_indexes(folder: Path, base: int) -> None:
-    """Write both indexes of a sound segment anew, synced. Raises OSError, DamagedSegmentError."""
+    """Write the indexes of a sound segment anew, synced; the segments before it are sound. Raises OSError,
+    DamagedSegmentError."""
     for suffix in (".index", ".timeindex"):
         (folder / f"{base:020d}{suffix}").write_bytes(b"")
-    segment = Segment(str(folder), base, pool=FilePool(4), size=0)
-    rebuilt = segment.rebuild_indexes(INDEX_INTERVAL)
+    (folder / f"{base:020d}.txnindex").unlink(missing_ok=True)
+    pool = FilePool(4)
+    before = [Segment.open(str(folder), each, pool=pool) for each in segment_offsets(folder) if each < base]
+    producers = producers_at(folder, before, base)
+    segment = Segment(str(folder), base, pool=pool, size=0)
+    rebuilt = segment.rebuild_indexes(INDEX_INTERVAL, observe=partial(replay, producers))
     segment.seal()
     segment.sync()
-    segment.close()
+    for each in (*before, segment):
+        each.close()
     if rebuilt.damage is not None:
         raise rebuilt.damage
 

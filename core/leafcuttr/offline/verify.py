@@ -28,7 +28,9 @@ from leafcuttr.log.checkpoints import (
 from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
 from leafcuttr.log.partition_state import STATE_FILE, PartitionState, StateFile, read_state
 from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.offline.verify_segment import Finding, SegmentChecked, SegmentRules, Severity, check_segment
+from leafcuttr.offline.findings import Finding, Severity
+from leafcuttr.offline.verify_segment import SegmentChecked, SegmentRules, check_segment
+from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr_sdk import TopicPartition
 
 _PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
@@ -239,6 +241,9 @@ class _Verification:
         state = None if self.state is None else self.state.partitions.get(key)
         gaps = Severity.PROBLEM if known is not None and not known.compact else Severity.NOTE
         expected = -1
+        transactions = TransactionsWalk(
+            folder, offsets[0], self.result.findings.append, exact=known is not None and not known.compact
+        )
         checked: list[SegmentChecked] = []
         for base_offset in offsets:
             log = folder / f"{base_offset:020d}.log"
@@ -255,7 +260,9 @@ class _Verification:
             rules = SegmentRules(
                 expected, gaps, self._open_tail(state, base_offset) if last else None, self.deep
             )
-            one = check_segment(log, base_offset, rules, self.result.findings.append, self._advance)
+            one = check_segment(
+                log, base_offset, rules, self.result.findings.append, self._advance, transactions
+            )
             checked.append(one)
             expected = max(expected, one.next_offset)
             self.result.segments += 1

@@ -7,7 +7,7 @@ the data directory, and everything outside the segment's own files, belongs to `
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -15,35 +15,10 @@ from typing import Final, NamedTuple
 from leafcuttr.log.files import OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.offline.findings import Finding, Report, Severity
+from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr.wire.batch import HEADER_SIZE, MIN_LENGTH, BatchHeader, parse
 from leafcuttr.wire.errors import WireError
-
-_TRANSACTION: Final = Struct(
-    ">hqqqq"
-)  # .txnindex: version, producer id, first offset, last offset, last stable offset
-
-
-class Severity(StrEnum):
-    """A note is a state that the broker knows how to leave; a problem is damage."""
-
-    PROBLEM = "problem"
-    NOTE = "note"
-
-
-class Finding(NamedTuple):
-    """Something that is not as it should be. `position` is a byte of the file, where there is one to name."""
-
-    severity: Severity
-    path: Path
-    position: int | None
-    text: str
-
-    def __str__(self) -> str:
-        at = "" if self.position is None else f" at byte {self.position}"
-        return f"{self.severity}: {self.path}{at}: {self.text}"
-
-
-Report = Callable[[Finding], None]
 
 
 @dataclass(slots=True)
@@ -77,9 +52,15 @@ class Holder:
 
 
 def check_segment(
-    log: Path, base_offset: int, rules: SegmentRules, report: Report, progress: Callable[[int], None]
+    log: Path,
+    base_offset: int,
+    rules: SegmentRules,
+    report: Report,
+    progress: Callable[[int], None],
+    transactions: TransactionsWalk | None = None,
 ) -> SegmentChecked:
-    """Read the whole segment. `progress` gets the bytes read since it was last called. Raises OSError."""
+    """Read the whole segment. `progress` gets the bytes read since it was last called. `transactions` has seen the
+    segments before. Raises OSError."""
     found = SegmentChecked(base_offset, next_offset=base_offset)
     file = OpenFile(str(log), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
@@ -102,6 +83,9 @@ def check_segment(
                 for walk in walks:
                     if walk.due <= position or walk.due_offset <= header.last_offset:
                         walk.batch(position, header, found.max_timestamp)
+                if header.producer_id >= 0 and transactions is not None:
+                    read = partial(file.pread, header.size, position, may_block=True)
+                    transactions.batch(log, position, header, read)
                 if rules.deep:
                     _check_records(
                         log, position, file.pread(header.size, position, may_block=True), header, report
@@ -112,13 +96,16 @@ def check_segment(
                 found.end_position = position + header.size
             position = end
         except DamagedSegmentError as error:
+            if transactions is not None:
+                transactions.damaged()
             position = _after_damage(log, file, error, end, found, rules, report)
             expected = found.next_offset = max(expected, _base_offset_at(file, position, end))
     found.next_offset = expected
     progress(end - told)
     for walk in walks:
         walk.finish(found.end_position, expected, found.damaged or rules.open_tail is not None)
-    _check_transactions(log.with_suffix(".txnindex"), report)
+    if transactions is not None:
+        transactions.finish(log.with_suffix(".txnindex"), found.damaged or rules.open_tail is not None)
     return found
 
 
@@ -193,17 +180,6 @@ def _check_records(log: Path, position: int, batch: bytes, header: BatchHeader, 
             last = record.offset
     except WireError as error:
         report(Finding(Severity.PROBLEM, log, position, f"the records cannot be read: {error}"))
-
-
-def _check_transactions(path: Path, report: Report) -> None:
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return
-    if size % _TRANSACTION.size:
-        report(
-            Finding(Severity.PROBLEM, path, None, f"{size} bytes are not a multiple of {_TRANSACTION.size}")
-        )
 
 
 _NEVER: Final = 1 << 63
