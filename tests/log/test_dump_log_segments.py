@@ -56,6 +56,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Transactions of three producers over several segments, committed and aborted, one left open."""
+    path = tmp_path_factory.mktemp("t") / "t-0"
+    log = make_log(path, segment_bytes=4000)
+    for number in range(90):
+        producer = 1 + number % 3
+        records = [Record(0, NOW + number, b"key", b"v" * 100)]
+        fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": number // 3}
+        log.append(encode_batch(records, transactional=True, **fields), NOW + number)
+        if number % 4 == 0:
+            log.append_marker(producer, 0, commit=number % 8 == 0, coordinator_epoch=5, now_ms=NOW + number)
+    assert log.last_stable_offset < log.log_end_offset
+    log.close()
+    assert len(list(path.glob("*.txnindex"))) >= 2
+    return path
+
+
 def dump(folder: Path, suffix: str, *options: str) -> str:
     files = ",".join(str(path) for path in sorted(folder.glob(f"*{suffix}")))
     command = jars.java("4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--files", files, *options)
@@ -91,3 +109,16 @@ def test_snapshots(folder: Path) -> None:
     printed = dump(folder, ".snapshot")
     assert "producerId: 7 " in printed
     assert "producerId: 8 " in printed
+
+
+def test_transactions(transactions: Path) -> None:
+    printed = dump(transactions, ".log", "--deep-iteration")
+    assert printed.count("endTxnMarker: COMMIT coordinatorEpoch: 5") == 12
+    assert printed.count("endTxnMarker: ABORT coordinatorEpoch: 5") == 11
+    assert "producerId: 1 " in dump(transactions, ".snapshot")
+
+
+def test_transaction_indexes(transactions: Path) -> None:
+    printed = dump(transactions, ".txnindex")
+    assert printed.count("version: 0 producerId: ") == 11
+    assert printed.count("Dumping") == len(list(transactions.glob("*.txnindex")))
