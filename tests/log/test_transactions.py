@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.log.aborted import read_txn_index
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files import FilePool, NotCached
 from leafcuttr.log.log import Log
 from leafcuttr.log.producer_snapshot import read_snapshot
+from leafcuttr.log.segment import Segment
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.markers import Marker, encode_marker, read_marker
@@ -209,6 +210,33 @@ def test_indexes_are_per_segment_and_follow_it(tmp_path: Path) -> None:
     assert log.aborted_transactions(3, 4) == everything[1:]
     log.delete_scheduled_files(NOW + 1, at_most=99)
     assert not list(tmp_path.glob("*.deleted"))
+
+
+async def test_many_segments_are_looked_at_off_the_loop(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    for number in range(25):
+        send(log, number)
+        if number in (3, 20):
+            end(log, commit=False)
+        log.roll()
+    end(log, commit=True)
+    log.flush_indexes()
+    again = Log(
+        log.topic_partition, tmp_path, log.config, segments=[
+            Segment.open(str(tmp_path), one.base_offset, pool=log.pool) for one in log.segments
+        ], log_end_offset=log.log_end_offset, pool=log.pool, clock=log.clock,
+    )  # fmt: skip
+    with pytest.raises(NotCached):
+        again.aborted_transactions(0, 9, may_block=False)
+    everything = log.aborted_transactions(0, log.log_end_offset)
+    assert len(everything) == 2
+    found = await again.off_loop(
+        lambda may: again.aborted_transactions(0, again.log_end_offset, may_block=may)
+    )
+    assert found == everything
+    at = [segment.base_offset for segment in again.segments].index(everything[0].last_offset - 1)
+    again.segments[at : at + 2] = [Segment.open(str(tmp_path), again.segments[at].base_offset, pool=log.pool)]
+    assert again.aborted_transactions(0, again.log_end_offset) == everything
 
 
 def test_deleted_records_let_the_last_stable_offset_go(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ is found out once: by a look into the folder, in a worker thread where there are
 from then on.
 """
 
-import os
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.files import NotCached
+from leafcuttr.log.read import base_offset, segment_at
 from leafcuttr.log.txn_index import AbortedTransaction, TransactionIndex
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _FEW: Final = 16  # segments whose files are looked for on the loop
 
 
-class _FolderNotRead(NotCached):
+class _FolderNotReadError(NotCached):
     """The folder has to be looked into first; `warm` does it."""
 
     def __init__(self, warm: "Callable[[], None]") -> None:
@@ -38,7 +39,7 @@ class Aborts:
 
     def __init__(self, *, empty: bool = False) -> None:
         self._segments: list[Segment] | None = [] if empty else None
-        self._looked: set[str] | None = None  # names that were in the folder when it was looked into
+        self._looked: dict[Segment, bool] = {}  # whether each had a file when the folder was looked into
 
     def noticed(self, segment: "Segment") -> None:
         """The segment has an entry more."""
@@ -46,54 +47,54 @@ class Aborts:
             self._segments.append(segment)
 
     def forget(self) -> None:
-        """The segments are others than before (compaction has replaced some): look again."""
-        self._segments = self._looked = None
+        """The segments are others than they were: look again."""
+        self._segments = None
 
     def segments(self, log: "Log", *, may_block: bool) -> "list[Segment]":
-        """In the order of their offsets. Raises NotCached, OSError."""
-        known = self._segments
-        if known is None:
-            if len(log.segments) > _FEW and self._looked is None:
+        """In the order of their offsets; some of them may have gone. Raises NotCached, OSError."""
+        if self._segments is None:
+            unknown = [segment for segment in log.segments if segment not in self._looked]
+            if len(unknown) > _FEW:
                 if not may_block:
-                    raise _FolderNotRead(lambda: self._look(log.directory_name))
-                self._look(log.directory_name)
-            looked = self._looked
-            known = self._segments = [segment for segment in log.segments if segment.has_aborted(looked)]
-            self._looked = None
-        first = log.segments[0].base_offset
-        while known and known[0].base_offset < first:
-            del known[0]  # retention has dropped it
-        return known
+                    raise _FolderNotReadError(lambda: self._look(unknown))
+                self._look(unknown)
+            self._segments = [s for s in log.segments if s.has_aborted(self._looked.get(s))]
+            self._looked = {}
+        return self._segments
 
-    def _look(self, directory: str) -> None:
-        with os.scandir(directory) as entries:
-            self._looked = {entry.name for entry in entries if entry.name.endswith(".txnindex")}
+    def _look(self, segments: "list[Segment]") -> None:
+        self._looked = {segment: segment.has_aborted() for segment in segments}
 
 
 def aborted_transactions(
     log: "Log", from_offset: int, up_to: int, *, may_block: bool
 ) -> list[AbortedTransaction]:
     """See `Log.aborted_transactions`."""
-    found: list[AbortedTransaction] = []
     try:
-        candidates = log.aborts.segments(log, may_block=may_block)
-        if not candidates:
-            return found
-        number = len(log.segments) - 1
-        if from_offset < log.segments[-1].base_offset:
-            from leafcuttr.log.read import segment_at
-
-            number = segment_at(log, from_offset)
-        first = log.segments[number].base_offset
-        for segment in candidates:
-            if segment.base_offset >= first:
-                some, complete = segment.txn_index.overlapping(from_offset, up_to, may_block=may_block)
-                found += some
-                if complete:
-                    break
+        while (found := _overlapping(log, from_offset, up_to, may_block)) is None:
+            log.aborts.forget()
     except OSError as error:
         reason = f"Reading the transaction indexes of {log.topic_partition} failed: {error.strerror or error}"
         raise StorageError(reason) from error
+    return found
+
+
+def _overlapping(
+    log: "Log", from_offset: int, up_to: int, may_block: bool
+) -> list[AbortedTransaction] | None:
+    """None if the segments are not those that were known: compaction has put others in their place."""
+    found: list[AbortedTransaction] = []
+    candidates = log.aborts.segments(log, may_block=may_block)
+    if not candidates:
+        return found
+    first = log.segments[segment_at(log, from_offset)].base_offset
+    for segment in candidates[bisect_left(candidates, first, key=base_offset) :]:
+        if log.segments[segment_at(log, segment.base_offset)] is not segment:
+            return None
+        some, complete = segment.txn_index.overlapping(from_offset, up_to, may_block=may_block)
+        found += some
+        if complete:
+            break
     return found
 
 

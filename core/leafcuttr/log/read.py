@@ -33,10 +33,11 @@ def segment_at(log: "Log", offset: int) -> int:
     segments = log.segments
     if offset >= segments[-1].base_offset:
         return len(segments) - 1
-    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+    return max(bisect_right(segments, offset, key=base_offset) - 1, 0)
 
 
-def _base_offset(segment: Segment) -> int:
+def base_offset(segment: Segment) -> int:
+    """A key for bisect."""
     return segment.base_offset
 
 

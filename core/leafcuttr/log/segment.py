@@ -180,13 +180,14 @@ class Segment:
             self._txn_index = TransactionIndex(self.path(".txnindex"), self._pool)
         return self._txn_index
 
-    def has_aborted(self, names: set[str] | None) -> bool:
-        """Whether the transaction index has an entry. `names`: the files of the folder that end in .txnindex, if they
-        are known. Raises OSError."""
-        if self._txn_index is not None:
-            return len(self._txn_index) > 0
-        if names is not None:
-            return f"{self.base_offset:020d}.txnindex" in names
+    def has_aborted(self, on_disk: bool | None = None) -> bool:
+        """Whether the transaction index has an entry. `on_disk`: whether its file is there, if that is known. Callable
+        in a worker. Raises OSError."""
+        index = self._txn_index
+        if index is not None:
+            return len(index) > 0
+        if on_disk is not None:
+            return on_disk
         return os.path.exists(self.path(".txnindex"))  # noqa: PTH110 - a str path, for each of many
 
     def index_is_full(self, max_bytes: int) -> bool:
