@@ -3,6 +3,8 @@
 A test marked `long` runs only under `--long`, which the named nox sessions pass.
 """
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -34,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: not in the gate's slice; runs under --long")
+    # A run in the background inherits an ignored SIGINT, and what is started here would inherit it in turn.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -187,7 +187,7 @@ def test_sync_always(live: LiveBroker, topic: str, change: Any, monkeypatch: pyt
 
     def fdatasync(fd: int, call: Callable[[int], None] = os.fdatasync) -> None:
         path = Path(f"/proc/self/fd/{fd}").readlink()
-        if path.parent.name == f"{topic}-0":
+        if path.parent.name == f"{topic}-0" and path.suffix == ".log":
             synced.append(path.name)
         call(fd)
 
