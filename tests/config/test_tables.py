@@ -70,6 +70,7 @@ def test_nothing_else_but_our_own() -> None:
     more = {(scope, name) for scope, table in TABLES.items() for name in table} - known
     assert more == {
         ("broker", "lc.isolated"),
+        ("broker", "lc.log.min.free.bytes"),
         ("broker", "lc.log.sync.always"),
         ("topic", "lc.log.sync.always"),
     }

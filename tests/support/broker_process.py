@@ -77,16 +77,18 @@ def start_broker(
     environ: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
     seconds: float = 30.0,
+    before: tuple[str, ...] = (),
 ) -> BrokerProcess:
     """Start a broker with its data in `folder`/data and wait until it is ready.
 
     With a `config` file that file says where it listens and where its data is. `options` are more words of the
-    command line. Raises RuntimeError with its own words if it ends before it is ready.
+    command line, `before` a program that becomes the broker. Raises RuntimeError with its own
+    words if it ends before it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ready, log = folder / "ready.json", folder / "broker.log"
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready), *options]
+    command = [*before, sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready), *options]
     own = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder / "data")}
     if config is not None:
         own = {}

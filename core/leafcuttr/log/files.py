@@ -79,10 +79,11 @@ class FilePool:
     Recency is one flag a file (second chance), so that using an open file costs an assignment. Thread-safe.
     """
 
-    __slots__ = ("_files", "_lock", "limit")
+    __slots__ = ("_files", "_lock", "limit", "refuses")
 
     def __init__(self, limit: int = 512) -> None:
         self.limit = limit
+        self.refuses: str | None = None  # why clients may write nothing more: see `leafcuttr.log.room`
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
 

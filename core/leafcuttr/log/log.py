@@ -278,6 +278,8 @@ class Log:
     def stage_at_once(self, batch: memoryview, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
         """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing
         staged, where a worker thread has to look at the batch first: call again with what it has `prepared`."""
+        if self.pool.refuses is not None:
+            raise StorageError(self.pool.refuses)
         return self._stage(batch, now_ms, False, prepared)
 
     def _stage(

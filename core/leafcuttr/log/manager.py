@@ -40,6 +40,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
 from leafcuttr.log.recovery import Known, restore
+from leafcuttr.log.room import DiskRoom
 from leafcuttr.log.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
 from leafcuttr.log.upkeep import Upkeep
 from leafcuttr_sdk import Clock, TopicPartition
@@ -70,6 +71,7 @@ class LogManager:
         self._prepared: dict[TopicPartition, Log] = {}
         self._record = StateRecord(self.directory)
         self._deletion = Deletion()
+        self._room = DiskRoom(self.directory, settings, self.pool)
         self._upkeep = Upkeep(self.directory, clock, settings)
         self._inspection = Inspection()
         self._turn = trio.Lock()
@@ -102,6 +104,7 @@ class LogManager:
             ) from error
 
     def _load(self, specs: Sequence[LogSpec], deleted: frozenset[bytes]) -> None:
+        self._room.check()
         marker = self.directory / CLEAN_SHUTDOWN
         clean = marker.exists()
         state = read_state(self.directory)
@@ -300,6 +303,10 @@ class LogManager:
             reason = f"The log start offsets in {self.directory} cannot be written: {error.strerror or error}"
             _log.error("%s", reason)
             raise StorageError(reason) from error
+
+    async def watch_room(self) -> None:
+        """See whether the disk has room for what clients produce. Raises OSError."""
+        await self._room.watch()
 
     async def apply_retention(self) -> int:
         """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""

@@ -99,7 +99,13 @@ def _drop_while(log: "Log", now_ms: int, reason: str, goes: Callable[[Segment, i
         return 0
     try:
         if count == len(segments):
-            log.roll()
+            try:
+                log.roll()
+            except OSError:
+                # On a full disk there is no room for a new segment; what frees some has to go all the same.
+                if count > 1:
+                    _drop(log, segments[: count - 1], now_ms, reason)
+                raise
         return _drop(log, segments[:count], now_ms, reason)
     except OSError as error:
         raise StorageError(f"Deleting segments of {log.topic_partition} failed: {error.strerror}") from error

@@ -16,6 +16,7 @@ from leafcuttr.state.broker import Broker
 logger = logging.getLogger(__name__)
 
 _SOFT_CHECKPOINT_S: Final = 1.0
+_ROOM_S: Final = 1.0
 # Kafka starts retention half a minute after the start, so that a start is not slowed by it.
 _RETENTION_DELAY_S: Final = 30.0
 _PRODUCER_EXPIRY_S: Final = 600.0
@@ -43,6 +44,7 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
         logs.apply_retention,
         _RETENTION_DELAY_S,
     )
+    nursery.start_soon(_every, "the look at the disk's room", lambda: _ROOM_S, logs.watch_room)
     nursery.start_soon(_every, "deletion", lambda: _SOFT_CHECKPOINT_S, logs.remove_deleted)
     nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)
     nursery.start_soon(_sweep_idle, broker, connections)

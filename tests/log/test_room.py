@@ -1,0 +1,42 @@
+"""Clients are refused before the disk is full, and are served again when there is room."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import StorageError
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.log import Log
+from leafcuttr.log.room import DiskRoom
+from support.logs import NOW, batch, make_log, read_all
+
+
+def stage(log: Log, data: bytearray) -> None:
+    log.stage_at_once(memoryview(data), now_ms=NOW)
+
+
+async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_above(tmp_path: Path) -> None:
+    settings, pool = Settings(), FilePool()
+    log = make_log(tmp_path / "t-0", pool=pool)
+    room = DiskRoom(tmp_path, settings, pool)
+    room.check()
+    stage(log, batch())
+    log.commit()
+
+    everything = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
+    settings.set_dynamic("lc.log.min.free.bytes", str(everything + 1))
+    await room.watch()
+    with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes"):
+        stage(log, batch())
+    log.append(batch(), NOW)  # what the broker itself has to write goes on
+    assert len(read_all(log)) == log.size
+
+    settings.set_dynamic("lc.log.min.free.bytes", "0")
+    await room.watch()
+    stage(log, batch())
+    log.commit()
+    assert log.log_end_offset == 3
