@@ -45,9 +45,13 @@ class DiskRoom:
         least = self._settings.int("lc.log.min.free.bytes")
         before = self._pool.refuses
         if free >= least:
-            self._pool.refuses = (
-                f"{self._directory} has {free} bytes free, "
-                f"lc.log.min.free.bytes={least} are kept for the broker itself"
-            )
+            self._pool.refuses = None
+            if before is not None:
+                _log.warning("%s has %d bytes free again: clients may produce", self._directory, free)
+            return
+        self._pool.refuses = (
+            f"{self._directory} has {free} bytes free, "
+            f"lc.log.min.free.bytes={least} are kept for the broker itself"
+        )
         if before is None:
             _log.error("nothing more is taken from producers: %s", self._pool.refuses)
