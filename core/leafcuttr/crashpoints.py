@@ -30,6 +30,11 @@ POINTS: Final[frozenset[str]] = frozenset(
         "topic-delete.renamed",  # the folders are renamed, not deleted
         "topic-delete.removed",  # the folders are gone
         "retention.renamed",  # a segment's files are renamed, not deleted
+        "compaction.cleaned",  # a cleaned segment is beside the log, complete and synced
+        "compaction.swap-announced",  # its files are renamed to .swap, the log has the old ones
+        "compaction.old-renamed",  # the old files are renamed, the new ones have not got their names
+        "compaction.exchanged",  # the log has the new segment, its checkpoint is not written
+        "compaction.checkpoint-written",  # the log's first dirty offset is on the disk
         "delete-records.moved",  # the log start offset has moved, its checkpoint has not
         "group-commit.appended",  # committed offsets are in the log, the answer has not left
         "shutdown.checkpointed",  # the clean shutdown is recorded, the process still lives

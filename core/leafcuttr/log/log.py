@@ -88,6 +88,7 @@ class Log:
         "offline",
         "pool",
         "recovery_point",
+        "rewrites",
         "roll_jitter_ms",
         "rules",
         "segments",
@@ -139,6 +140,7 @@ class Log:
         self.flying: Ticket | None = None
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.doomed: list[Doomed] = []
+        self.rewrites = 0  # how often compaction has exchanged segments
         # Records that may not be on the disk yet, counted from the end. What this process did not sync may be none.
         self.unflushed = max(log_end_offset - recovery_point, 0)
 

@@ -38,7 +38,8 @@ def append_rules(config: TopicConfig) -> AppendRules:
         config.max_message_bytes,
         min(config.max_message_bytes, LARGE),
         config.segment_bytes,
-        config.segment_ms,
+        # What is in the active segment is not compacted, so that must not stay active for longer than that.
+        min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms,
         config.segment_index_bytes,
         config.index_interval_bytes,
         LONG_MAX if config.log_append_time else config.message_timestamp_after_max_ms,

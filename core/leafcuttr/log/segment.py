@@ -53,6 +53,7 @@ class Segment:
         "_index",
         "_pool",
         "_since_index",
+        "_suffix",
         "_time_index",
         "_txn_index",
         "_txn_name_synced",
@@ -77,8 +78,10 @@ class Segment:
         size: int,
         largest_timestamp: int = -1,
         created_ms: int = 0,
+        suffix: str = "",
     ) -> None:
         self.directory = directory
+        self._suffix = suffix
         self.base_offset = base_offset
         self.size = size
         self.largest_timestamp = largest_timestamp
@@ -137,7 +140,7 @@ class Segment:
         return segment
 
     def path(self, suffix: str) -> str:
-        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self._suffix}"
 
     def open_file(self) -> OpenFile:
         """The open .log file. Raises OSError, and DamagedSegmentError if less is in it than was written."""
@@ -146,6 +149,10 @@ class Segment:
             file.used = True
             return file
         file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
+        while file.path != self.path(".log"):
+            # Renamed between the two calls, in another thread: another segment may have the name by now.
+            self._pool.close(self)
+            file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
         there = os.fstat(file.fd).st_size
         if there < self.size:
             raise DamagedSegmentError(file.path, there, f"the file ends here, {self.size} bytes were written")
@@ -490,15 +497,22 @@ class Segment:
         self._txn_name_synced = False
         self._index = self._time_index = self._txn_index = None
 
-    def mark_deleted(self) -> list[str]:
-        """Rename the files so that a start does not take them for data; returns the new paths. Raises OSError."""
+    def mark_deleted(self, *, keep_snapshot: bool = False) -> list[str]:
+        """Rename the files so that a start does not take them for data; returns the new paths. Who reads them goes on,
+        under the new names; a new segment may have the old ones. Raises OSError."""
         self.close()
-        renamed = []
-        for suffix in SUFFIXES:
-            path = self.path(suffix)
+        renamed, suffix = [], self._suffix
+        for kind in SUFFIXES:
+            if keep_snapshot and kind == ".snapshot":
+                continue
+            path = self.path(kind)
             try:
                 os.rename(path, path + DELETED)  # noqa: PTH104
             except FileNotFoundError:
                 continue
             renamed.append(path + DELETED)
+        self._suffix = suffix + DELETED
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.path += DELETED
         return renamed

@@ -17,11 +17,11 @@ from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import PartitionState, SegmentState, encode_entry, write_state
 from leafcuttr_sdk import TopicPartition
 
-Mark = tuple[int, int, int, int]
+Mark = tuple[int, int, int, int, int]
 
 
 def _mark(log: Log) -> Mark:
-    return log.log_end_offset, log.log_start_offset, log.recovery_point, len(log.segments)
+    return log.log_end_offset, log.log_start_offset, log.recovery_point, len(log.segments), log.rewrites
 
 
 class StateRecord:
@@ -52,6 +52,7 @@ class StateRecord:
             or mark[1] != log.log_start_offset
             or mark[2] != log.recovery_point
             or mark[3] != len(log.segments)
+            or mark[4] != log.rewrites
         )
 
     def take(self, topic_partition: TopicPartition, log: Log, topic_id: bytes) -> None:

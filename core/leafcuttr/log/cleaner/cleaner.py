@@ -1,0 +1,321 @@
+"""The supervisor: picks the dirtiest logs, has processes clean them, and puts what comes back into the logs.
+
+One process for each of log.cleaner.threads while there is work; none when there is not. Whatever reads or syncs runs
+in worker threads; a log changes only on the loop, in one step (`swap.exchange`), after a look whether it is still the
+log that the work was begun with. A log that cannot be cleaned because of what is in it is marked, named in one line
+and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
+
+Settings are asked when they are needed, so that changes while running hold from the next round on, a new limit of
+reading and writing at once.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.crashpoints import reach
+from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
+from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, Producer, Round, cleaned_of
+from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
+from leafcuttr.log.cleaner.swap import CLEANED, SWAP, announce, exchange, withdraw
+from leafcuttr.log.cleaner.worker import Child, ChildEndedError
+from leafcuttr.log.doubt import sync_directory
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.log import Log
+from leafcuttr.log.segment import Segment
+from leafcuttr_sdk import Clock, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_UNLIMITED: Final = 1e15  # bytes a second: more than any disk
+_SMALLEST_CHUNK: Final = 64 * 1024
+_LARGEST_CHUNK: Final = 16 * 1024 * 1024
+
+Secure = Callable[[TopicPartition, int], Awaitable[None]]
+
+
+class _LogGoneError(Exception):
+    """The log is deleted, offline, or has let go of what was being cleaned."""
+
+
+class _GivenUpError(Exception):
+    """The round cannot be finished; the message says why. `damage`: it never can."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.reason)
+        self.damage = failed.damage
+
+
+class Cleaner:
+    """See the module's docstring. `secure(name, offset)` makes the recovery point on the disk at least `offset`: what
+    has been compacted must never be taken for a log that has lost records."""
+
+    def __init__(
+        self,
+        logs: Mapping[TopicPartition, Log],
+        checkpoint: CleanerCheckpoint,
+        settings: Settings,
+        clock: Clock,
+        pool: FilePool,
+        secure: Secure,
+    ) -> None:
+        self.uncleanable: dict[TopicPartition, str] = {}
+        self.rounds = 0
+        self._logs = logs
+        self._checkpoint = checkpoint
+        self._settings = settings
+        self._clock = clock
+        self._pool = pool
+        self._secure = secure
+        self._idle: list[Child] = []
+        self._working: dict[TopicPartition, trio.CancelScope] = {}
+        self._children: set[Child] = set()
+        self._resting: set[TopicPartition] = set()
+        self._warned: set[TopicPartition] = set()
+
+    async def run(self) -> None:
+        """Clean what is due, for ever; after log.cleaner.backoff.ms look again when nothing was."""
+        if not self._settings.bool("log.cleaner.enable"):
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._follow_rate)
+                while True:
+                    try:
+                        worked = await self.clean_due()
+                    except Exception:
+                        _log.exception("compaction failed; it is tried again")
+                        worked = 0
+                    if not worked:
+                        await self._end_children()
+                        self._resting.clear()
+                        await trio.sleep(self._settings.int("log.cleaner.backoff.ms") / 1000)
+        finally:
+            await self._end_children()
+
+    async def clean_due(self) -> int:
+        """Clean as many of the dirtiest logs as there may be processes; returns how many that were."""
+        threads = self._settings.int("log.cleaner.threads")
+        due = (await self._due())[:threads]
+        async with trio.open_nursery() as nursery:
+            for each in due:
+                nursery.start_soon(self._clean, each)
+        return len(due)
+
+    def forget(self, name: TopicPartition) -> None:
+        """The partition is deleted: stop working on it."""
+        scope = self._working.get(name)
+        if scope is not None:
+            scope.cancel()
+        self.uncleanable.pop(name, None)
+        self._warned.discard(name)
+
+    async def _due(self) -> list[Cleanable]:
+        aside = self._resting | self.uncleanable.keys()
+        logs = [
+            log
+            for name, log in self._logs.items()
+            if log.config.compact and log.offline is None and len(log.segments) > 1 and name not in aside
+        ]
+        if not logs:
+            return []
+        found = await trio.to_thread.run_sync(self._look, logs)
+        due = [each for each in found if each.due]
+        return sorted(due, key=lambda each: (each.overdue_ms, each.ratio), reverse=True)
+
+    def _look(self, logs: Iterable[Log]) -> list[Cleanable]:
+        now_ms, found = self._clock.now_ms(), []
+        for log in logs:
+            # What is wrong with a log's files is said by who reads them next.
+            with suppress(OSError, IndexError):
+                found.append(cleanable(log, self._checkpoint.get(log.topic_partition), now_ms))
+        return found
+
+    # One log
+
+    async def _clean(self, target: Cleanable) -> None:
+        """All rounds over one log. Raises nothing about this log."""
+        log = target.log
+        name = log.topic_partition
+        with trio.CancelScope() as scope:
+            self._working[name] = scope
+            try:
+                await self._rounds(log, target)
+                self._warned.discard(name)
+            except _LogGoneError:
+                pass
+            except _GivenUpError as error:
+                self._give_up(name, str(error), damage=error.damage)
+            except ChildEndedError as error:
+                self._give_up(name, str(error), damage=True)
+            except OSError as error:
+                self._give_up(name, error.strerror or str(error), damage=False)
+            finally:
+                self._working.pop(name, None)
+
+    def _give_up(self, name: TopicPartition, reason: str, *, damage: bool) -> None:
+        self._resting.add(name)
+        if damage:
+            self.uncleanable[name] = reason
+            _log.error("%s cannot be compacted and is left aside until the next start: %s", name, reason)
+        elif name not in self._warned:
+            self._warned.add(name)
+            _log.warning("compacting %s failed, it is tried again: %s", name, reason)
+
+    async def _rounds(self, log: Log, target: Cleanable) -> None:
+        name, first_dirty = log.topic_partition, target.first_dirty
+        await self._secure(name, target.end)
+        child = self._idle.pop() if self._idle else None
+        if child is None or not child.running:
+            child = await Child.start()
+        self._children.add(child)
+        finished = False
+        try:
+            while first_dirty < target.end:
+                done = await self._round(child, log, first_dirty, target.end)
+                self._still(log, [])
+                await trio.to_thread.run_sync(self._checkpoint.put, name, done.end)
+                reach("compaction.checkpoint-written")
+                _log.info(
+                    "%s is compacted from offset %d to %d: %d of %d records, %d bytes of %d, %.1f s",
+                    name, first_dirty, done.end, done.kept, done.records, done.written, done.read, done.seconds,
+                )  # fmt: skip
+                first_dirty = done.end
+                self.rounds += 1
+            finished = True
+        finally:
+            self._children.discard(child)
+            if finished:
+                self._idle.append(child)
+            else:
+                await child.end()
+
+    async def _round(self, child: Child, log: Log, first_dirty: int, end: int) -> Done:
+        segments = tuple(log.segments)
+        self._still(log, [])
+        round_ = await trio.to_thread.run_sync(self._plan, log, segments, first_dirty, end)
+        base = -1
+        try:
+            await child.say("round", _plain(round_))
+            while True:
+                message = await child.hear()
+                match message.pop("say"):
+                    case "cleaned":
+                        cleaned = cleaned_of(message)
+                        bases = {source.base for source in round_.groups[cleaned.group]}
+                        base = min(bases)
+                        await self._take(log, [s for s in segments if s.base_offset in bases], cleaned)
+                        await child.say("go", {})
+                    case "done":
+                        return Done(**message)
+                    case _:
+                        raise _GivenUpError(Failed(**message))
+        except BaseException:
+            if child.running:
+                await child.end()  # it may be writing still
+            _remove_unfinished(log, [group[0].base for group in round_.groups if group[0].base >= base])
+            raise
+
+    def _plan(self, log: Log, segments: tuple[Segment, ...], first_dirty: int, end: int) -> Round:
+        """In a worker thread."""
+        settings, config = self._settings, log.config
+        threads = max(settings.int("log.cleaner.threads"), 1)
+        table = settings.int("log.cleaner.dedupe.buffer.size") / threads
+        chunk = settings.int("log.cleaner.io.buffer.size") // threads
+        first = segments[0].base_offset
+        aborted = log.aborted_transactions(first, end, may_block=True)
+        return Round(
+            directory=log.directory_name,
+            groups=groups(segments, end, config.segment_bytes, config.segment_index_bytes),
+            first_dirty=first_dirty,
+            now_ms=self._clock.now_ms(),
+            delete_retention_ms=config.delete_retention_ms,
+            index_interval=config.index_interval_bytes,
+            chunk=min(max(chunk, _SMALLEST_CHUNK), _LARGEST_CHUNK),
+            table_bytes=int(table * settings.float("log.cleaner.io.buffer.load.factor")),
+            rate=self._rate(),
+            producers={entry.producer_id: Producer(entry.last_offset, entry.epoch) for entry in log.producers}
+            if log.has_producers
+            else {},
+            aborted=aborted,
+        )
+
+    async def _take(self, log: Log, old: list[Segment], cleaned: Cleaned) -> None:
+        """Put a cleaned segment in the place of `old`. Raises _LogGoneError, OSError."""
+        if not cleaned.changed:
+            return
+        reach("compaction.cleaned")
+        directory, base = log.directory_name, old[0].base_offset
+        self._still(log, old)
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(announce, directory, base)
+            try:
+                self._still(log, old)
+            except _LogGoneError:
+                withdraw(directory, base, SWAP)
+                raise
+            new = Segment(
+                directory,
+                base,
+                pool=self._pool,
+                size=cleaned.size,
+                largest_timestamp=cleaned.largest_timestamp,
+                created_ms=old[0].created_ms,
+            )
+            new.largest_timestamp_offset = cleaned.largest_timestamp_offset
+            exchange(log, old, new, self._clock.now_ms())
+            await trio.to_thread.run_sync(sync_directory, log.directory_name)
+
+    def _still(self, log: Log, old: list[Segment]) -> None:
+        """Raises _LogGoneError unless the log serves and `old` are segments of it."""
+        if log.offline is not None or self._logs.get(log.topic_partition) is not log:
+            raise _LogGoneError
+        if old:
+            at = log.segments.index(old[0]) if old[0] in log.segments else -1
+            if at < 0 or log.segments[at : at + len(old)] != old:
+                raise _LogGoneError
+
+    # Processes
+
+    def _rate(self) -> float:
+        """The limit of each process; 0 for none."""
+        rate = self._settings.float("log.cleaner.io.max.bytes.per.second")
+        rate /= max(self._settings.int("log.cleaner.threads"), 1)
+        return rate if rate < _UNLIMITED else 0.0
+
+    async def _follow_rate(self) -> None:
+        """Tell the processes at work of a new limit."""
+        known, changed = self._rate(), trio.Event()
+
+        def note(*_: object) -> None:
+            changed.set()
+
+        self._settings.on_change(note)
+        while True:
+            await changed.wait()
+            changed = trio.Event()
+            rate = self._rate()
+            if rate != known:
+                known = rate
+                for child in tuple(self._children):
+                    with suppress(ChildEndedError):
+                        await child.say("rate", {"rate": rate})
+
+    async def _end_children(self) -> None:
+        while self._idle:
+            await self._idle.pop().end()
+
+
+def _plain(round_: Round) -> dict[str, object]:
+    return {**round_._asdict(), "producers": {str(key): value for key, value in round_.producers.items()}}
+
+
+def _remove_unfinished(log: Log, bases: Iterable[int]) -> None:
+    """Remove what the process was writing when the round ended early."""
+    with suppress(OSError):
+        for base in bases:
+            withdraw(log.directory_name, base, CLEANED)

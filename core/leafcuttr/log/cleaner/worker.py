@@ -1,0 +1,94 @@
+"""The broker's end of a cleaning process: starting it, saying lines and hearing them, ending it. See `job`."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any, Final
+
+import trio
+
+_END_S: Final = 2.0
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+_CRASH_POINT: Final = "LEAFCUTTR_CRASH_POINT"  # the broker's: the child is killed in other ways
+
+
+class ChildEndedError(Exception):
+    """The process is not there any more. The message says how it ended."""
+
+
+class Child:
+    """A running process. Whoever starts it ends it; it also ends by itself when the broker does."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._heard = bytearray()
+        self._saying = trio.Lock()
+
+    @classmethod
+    async def start(cls) -> "Child":
+        """Raises OSError."""
+        environ = {name: value for name, value in os.environ.items() if name != _CRASH_POINT}
+        command = [sys.executable, "-P", "-m", "leafcuttr.log.cleaner.child"]
+        return cls(
+            await trio.lowlevel.open_process(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+            )
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    async def say(self, kind: str, fields: dict[str, Any]) -> None:
+        """Raises ChildEndedError."""
+        assert self._process.stdin is not None
+        line = json.dumps({"say": kind, **fields}).encode() + b"\n"
+        async with self._saying:
+            try:
+                await self._process.stdin.send_all(line)
+                return
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+        raise await self._ended()
+
+    async def hear(self) -> dict[str, Any]:
+        """The next message. Raises ChildEndedError."""
+        assert self._process.stdout is not None
+        looked = 0
+        while (end := self._heard.find(b"\n", looked)) < 0:
+            looked = len(self._heard)
+            more = await self._process.stdout.receive_some()
+            if not more or looked > _LONGEST_LINE:
+                raise await self._ended()
+            self._heard += more
+        line = bytes(self._heard[:end])
+        del self._heard[: end + 1]
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    async def end(self) -> None:
+        """End it, at once, and wait for that."""
+        with trio.CancelScope(shield=True):
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._close()
+
+    async def _ended(self) -> ChildEndedError:
+        with trio.move_on_after(_END_S):
+            await self._process.wait()
+        await self.end()
+        status = self._process.returncode
+        how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with {status}"
+        return ChildEndedError(f"the process that compacts {how}")
+
+    async def _close(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                await stream.aclose()
+        await self._process.wait()
