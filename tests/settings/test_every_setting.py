@@ -12,10 +12,6 @@ from leafcuttr.config.setting import Effect
 
 KAFKAS = Path(__file__).parent.parent / "config" / "kafka-4.3-configs.tsv"
 WITHOUT_EFFECT = {
-    "delete.retention.ms": "compaction",
-    "max.compaction.lag.ms": "compaction",
-    "min.cleanable.dirty.ratio": "compaction",
-    "min.compaction.lag.ms": "compaction",
     "follower.replication.throttled.replicas": "no replication",
     "leader.replication.throttled.replicas": "no replication",
     "min.insync.replicas": "no replication",

@@ -1,14 +1,11 @@
 """Broker settings of compaction."""
 
-from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Effect, Setting
-
-unused: Final = partial(Setting, effect=Effect.NONE, reason="compaction comes in a later version")
+from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Setting
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    unused(
+    Setting(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
@@ -17,15 +14,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
-        "Memory for the cleaner's map of keys.",
+        "Memory for the cleaner's map of keys, of all its processes: about 110 bytes a key. A log with more keys is "
+        "compacted in several rounds.",
         unit="bytes",
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.delete.retention.ms",
         LONG,
         86_400_000,
@@ -34,15 +32,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    unused("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
-    unused(
+    Setting("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
+    Setting(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
         "How full the cleaner's map of keys may get.",
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.io.buffer.size",
         INT,
         524_288,
@@ -51,15 +49,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         DOUBLE_MAX,
-        "The most that the cleaner reads and writes.",
+        "The most that the cleaner reads and writes, all its processes together.",
         unit="bytes/s",
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.max.compaction.lag.ms",
         LONG,
         LONG_MAX,
@@ -68,7 +66,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.min.cleanable.ratio",
         DOUBLE,
         0.5,
@@ -77,7 +75,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         maximum=1.0,
         dynamic=True,
     ),
-    unused(
+    Setting(
         "log.cleaner.min.compaction.lag.ms",
         LONG,
         0,
@@ -86,5 +84,5 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    unused("log.cleaner.threads", INT, 1, "The cleaner's threads.", minimum=0, dynamic=True),
+    Setting("log.cleaner.threads", INT, 1, "How many logs may be compacted at a time, each by a process of its own. With 0 none is.", minimum=0, dynamic=True),
 )

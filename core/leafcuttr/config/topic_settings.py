@@ -15,8 +15,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ("delete",),
         (
             "What becomes of old records: delete by time and size, compact by key, or both; empty keeps "
-            "all. A compact topic refuses records without a key; compaction itself comes in a later "
-            "version, and until then nothing of such a topic is deleted."
+            "all. A compact topic refuses records without a key."
         ),
         choices=("compact", "delete"),
         dynamic=True,
@@ -71,8 +70,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
         synonyms=(("log.cleaner.delete.retention.ms", 1),),
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
     Setting(
         "file.delete.delay.ms",
@@ -170,8 +167,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
         synonyms=(("log.cleaner.max.compaction.lag.ms", 1),),
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
     Setting(
         "max.message.bytes",
@@ -221,8 +216,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         maximum=1.0,
         dynamic=True,
         synonyms=(("log.cleaner.min.cleanable.ratio", 1),),
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
     Setting(
         "min.compaction.lag.ms",
@@ -233,8 +226,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
         synonyms=(("log.cleaner.min.compaction.lag.ms", 1),),
-        effect=NONE,
-        reason="compaction comes in a later version",
     ),
     Setting(
         "min.insync.replicas",

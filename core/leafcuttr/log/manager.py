@@ -30,6 +30,8 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, StartError, StorageError
 from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
+from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
+from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.deletion import Deletion
 from leafcuttr.log.directory import DataDirectory
 from leafcuttr.log.doubt import SyncFailedError, sync_directory
@@ -73,6 +75,8 @@ class LogManager:
         self._deletion = Deletion()
         self._room = DiskRoom(self.directory, settings, self.pool)
         self._upkeep = Upkeep(self.directory, clock, settings)
+        self._cleaned = CleanerCheckpoint(self.directory)
+        self.cleaner = Cleaner(self.logs, self._cleaned, settings, clock, self.pool, self._secure)
         self._inspection = Inspection()
         self._turn = trio.Lock()
         self._closed = False
@@ -199,6 +203,7 @@ class LogManager:
         try:
             self._make_way(name)
             self._upkeep.forget_offsets(name, lambda: set(self.logs))
+            self._cleaned.forget(name)
             make_folder(folder, spec.topic_id)
             self._prepared[name] = Log.create(name, folder, spec.config, pool=self.pool, clock=self._clock)
         except OSError as error:
@@ -256,6 +261,7 @@ class LogManager:
             return
         self._ids.pop(topic_partition, None)
         self._record.forget(topic_partition)
+        self.cleaner.forget(topic_partition)
         log.offline = log.offline or f"{topic_partition} is deleted"
         folder = self.directory / str(topic_partition)
         aside = self.directory / renamed(topic_partition, DELETE)
@@ -307,6 +313,13 @@ class LogManager:
     async def watch_room(self) -> None:
         """See whether the disk has room for what clients produce. Raises OSError."""
         await self._room.watch()
+
+    async def _secure(self, name: TopicPartition, offset: int) -> None:
+        """Have the recovery point of a log on the disk be at least `offset`, up to which it is synced. Raises
+        OSError."""
+        if self._upkeep.recovery_point(name) < offset:
+            async with self._turn:
+                await self._upkeep.checkpoint(self.logs)
 
     async def apply_retention(self) -> int:
         """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""

@@ -94,7 +94,7 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
         if known is not None and known[1] < known[0].size:
             return known
     number = segment_at(log, offset)
-    while True:
+    while number < len(log.segments):
         segment = log.segments[number]
         if offset <= segment.base_offset and segment.size:
             return segment, 0
@@ -102,8 +102,9 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
         if found is not None:
             return segment, found[0]
         number += 1
-        if number == len(log.segments):
-            raise DamagedSegmentError(segment.path(".log"), segment.size, f"offset {offset} is not there")
+    if log.config.compact:
+        return segment, segment.size  # Kafka's compaction may leave no batch at the end
+    raise DamagedSegmentError(segment.path(".log"), segment.size, f"offset {offset} is not there")
 
 
 def _offset_after(log: "Log", segment: Segment) -> int:

@@ -35,6 +35,7 @@ from leafcuttr.log.checkpoints import (
     uuid_text,
     write_topic_id,
 )
+from leafcuttr.log.cleaner.swap import finish_exchanges
 from leafcuttr.log.displaced import is_displaced, put_right
 from leafcuttr.log.doubt import forget_cached, is_marked, unmark
 from leafcuttr.log.files import FilePool
@@ -119,6 +120,7 @@ class _Restore:
         if state is not None and self.known.clean and self._size_of(state) == state.segments[-1].size:
             return self._as_known(state, self._segments_of(state), [])
         self._check_topic_id()
+        finish_exchanges(self.folder)
         bases = segments_in(self.folder)
         if is_marked(self.folder):
             return self._from_disk(bases)
@@ -166,6 +168,8 @@ class _Restore:
         present = set(bases)
         kept = [segment for segment in state.segments if segment.base_offset in present]
         size = self._size_of(state)
+        if self.spec.config.compact and not self.known.clean and self._compacted_since(state, bases):
+            return False
         if self.known.clean and len(kept) != len(state.segments):
             gone = next(s.base_offset for s in state.segments if s.base_offset not in present)
             raise DamagedLogError(f"{self.folder}/{segment_name(gone)}.log is missing")
@@ -188,6 +192,16 @@ class _Restore:
             self.known.recovery_point,
         )
         return False
+
+    def _compacted_since(self, state: PartitionState, bases: list[int]) -> bool:
+        """Whether compaction may have exchanged a segment that the state knows: the last one if it is sealed by now,
+        another if its size is not what it was."""
+        present = set(bases)
+        return bases[-1:] > [state.segments[-1].base_offset] or any(
+            os.stat(f"{self.folder}/{segment_name(segment.base_offset)}.log").st_size != segment.size  # noqa: PTH116
+            for segment in state.segments[:-1]
+            if segment.base_offset in present
+        )
 
     def _segments_of(self, state: PartitionState, present: Iterable[int] | None = None) -> list[Segment]:
         wanted = None if present is None else set(present)

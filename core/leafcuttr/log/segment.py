@@ -512,7 +512,7 @@ class Segment:
                 continue
             renamed.append(path + DELETED)
         self._suffix = suffix + DELETED
-        for index in (self._index, self._time_index):
+        for index in (self._index, self._time_index, self._txn_index):
             if index is not None:
                 index.path += DELETED
         return renamed

@@ -102,6 +102,10 @@ class Upkeep:
             _log.warning("%s: what it would have spared is read", error)
             return {}
 
+    def recovery_point(self, name: TopicPartition) -> int:
+        """What the checkpoint on the disk says of a log."""
+        return self._points.get(name, 0)
+
     def write_offsets(self, logs: Mapping[TopicPartition, Log], seen: Mapping[TopicPartition, Log]) -> None:
         """Write both offset checkpoints of the logs in `seen`, if they have changed. Blocks: worker thread.
 

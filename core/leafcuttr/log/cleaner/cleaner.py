@@ -18,6 +18,7 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.crashpoints import reach
+from leafcuttr.errors import BrokerError
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, Producer, Round, cleaned_of
 from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
@@ -27,6 +28,7 @@ from leafcuttr.log.doubt import sync_directory
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment import Segment
+from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -154,6 +156,8 @@ class Cleaner:
                 self._give_up(name, str(error), damage=True)
             except OSError as error:
                 self._give_up(name, error.strerror or str(error), damage=False)
+            except BrokerError as error:
+                self._give_up(name, str(error), damage=False)
             finally:
                 self._working.pop(name, None)
 
@@ -197,7 +201,10 @@ class Cleaner:
     async def _round(self, child: Child, log: Log, first_dirty: int, end: int) -> Done:
         segments = tuple(log.segments)
         self._still(log, [])
-        round_ = await trio.to_thread.run_sync(self._plan, log, segments, first_dirty, end)
+        aborted = await log.off_loop(
+            lambda may_block: log.aborted_transactions(segments[0].base_offset, end, may_block=may_block)
+        )
+        round_ = await trio.to_thread.run_sync(self._plan, log, segments, first_dirty, end, aborted)
         base = -1
         try:
             await child.say("round", _plain(round_))
@@ -220,14 +227,19 @@ class Cleaner:
             _remove_unfinished(log, [group[0].base for group in round_.groups if group[0].base >= base])
             raise
 
-    def _plan(self, log: Log, segments: tuple[Segment, ...], first_dirty: int, end: int) -> Round:
+    def _plan(
+        self,
+        log: Log,
+        segments: tuple[Segment, ...],
+        first_dirty: int,
+        end: int,
+        aborted: list[AbortedTransaction],
+    ) -> Round:
         """In a worker thread."""
         settings, config = self._settings, log.config
         threads = max(settings.int("log.cleaner.threads"), 1)
         table = settings.int("log.cleaner.dedupe.buffer.size") / threads
         chunk = settings.int("log.cleaner.io.buffer.size") // threads
-        first = segments[0].base_offset
-        aborted = log.aborted_transactions(first, end, may_block=True)
         return Round(
             directory=log.directory_name,
             groups=groups(segments, end, config.segment_bytes, config.segment_index_bytes),

@@ -85,7 +85,7 @@ class Compaction:
 
     def _fill_table(self) -> int:
         """Note the keys from the first dirty offset on; returns the offset before which all are noted."""
-        first_dirty, table = self._round.first_dirty, self._table
+        first_dirty, _table = self._round.first_dirty, self._table
         transactions = Transactions(self._round.aborted)
         for source in (source for group in self._round.groups for source in group):
             if source.end <= first_dirty:
@@ -97,22 +97,21 @@ class Compaction:
 
     def _fill_from(self, fd: int, path: str, source: Source, transactions: Transactions) -> int | None:
         """Note the keys of one segment; if the table is full, the offset where that was."""
-        first_dirty, table, position = self._round.first_dirty, self._table, 0
+        first_dirty, table, at_byte = self._round.first_dirty, self._table, 0
         try:
-            for buffer, at, header, position in batches(
-                fd, path, source.size, self._round.chunk, self._throttle
-            ):
+            found = batches(fd, path, source, self._round.chunk, self._throttle)
+            for buffer, at, header, at_byte in found:  # noqa: B007 - for the error
                 discard = header.is_transactional and self._of_transaction(transactions, buffer, at, header)
                 if discard or header.is_control or not header.count:
                     continue
                 if header.base_offset + header.last_offset_delta < first_dirty:
                     continue
-                _, found = self._walk(buffer, at, header)
-                self._put(header.base_offset, found)
+                _, walked = self._walk(buffer, at, header)
+                self._put(header.base_offset, walked)
                 if table.full:
                     return header.next_offset
         except WireError as error:
-            raise DamagedDataError(f"{path}: at byte {position}: {error}") from error
+            raise DamagedDataError(f"{path}: at byte {at_byte}: {error}") from error
         return None
 
     def _put(self, base_offset: int, found: Walked) -> None:
@@ -121,7 +120,9 @@ class Compaction:
             nulls = bool(found.nulls)
             self._table.put(keys, found.longest, base_offset, nulls=nulls)  # type: ignore[arg-type]  # no None is left
 
-    def _of_transaction(self, transactions: Transactions, buffer: bytes, at: int, header: BatchHeader) -> bool:
+    def _of_transaction(
+        self, transactions: Transactions, buffer: bytes, at: int, header: BatchHeader
+    ) -> bool:
         """Show a batch to the transactions; whether it may go as a whole, by them."""
         if header.is_control:
             return transactions.is_spent(header, buffer[at : at + header.size])
@@ -161,7 +162,12 @@ class Compaction:
             raise
         out.close()
         return Cleaned(
-            number, out.begun, out.size, out.largest_timestamp, out.largest_timestamp_offset, transactions.index
+            number,
+            out.begun,
+            out.size,
+            out.largest_timestamp,
+            out.largest_timestamp_offset,
+            transactions.index,
         )
 
     def _copy(
@@ -171,7 +177,7 @@ class Compaction:
         self._read += source.size
         run_at = run_end = 0
         run = b""
-        for buffer, at, header, position in batches(fd, path, source.size, self._round.chunk, self._throttle):
+        for buffer, at, header, position in batches(fd, path, source, self._round.chunk, self._throttle):
             size = header.length + LOG_OVERHEAD
             if buffer is not run:
                 if run_end > run_at and out.begun:

@@ -84,7 +84,9 @@ class Output:
                     rest = rest[os.write(self._fd, rest) :]
             self._note(left)
 
-    def finish(self, transactions: Sequence[AbortedTransaction], *, with_transactions: bool, mtime: float) -> None:
+    def finish(
+        self, transactions: Sequence[AbortedTransaction], *, with_transactions: bool, mtime: float
+    ) -> None:
         """Complete and sync all files. The time of the last write is that of the data, by which retention counts
         where records have no timestamps."""
         self.flush()

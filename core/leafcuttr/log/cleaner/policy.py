@@ -6,6 +6,7 @@ the dirty share of what could be cleaned is above min.cleanable.dirty.ratio, or 
 max.compaction.lag.ms. `first_timestamp` may read from the disk: callable in a worker thread. Nothing is changed here.
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -38,9 +39,7 @@ def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
     segments = tuple(log.segments)
     first_dirty = _first_dirty(log, segments, checkpoint)
     end = _first_uncleanable(log, segments, first_dirty, now_ms)
-    sizes = [
-        (segment.size, after.base_offset) for segment, after in zip(segments, segments[1:], strict=False)
-    ]
+    sizes = [(segment.size, after.base_offset) for segment, after in itertools.pairwise(segments)]
     clean = sum(size for size, after in sizes if after <= first_dirty)
     dirty = sum(size for size, after in sizes if first_dirty < after <= end)
     ratio = dirty / (clean + dirty) if dirty else 0.0
@@ -59,7 +58,7 @@ def _first_uncleanable(log: Log, segments: Sequence[Segment], first_dirty: int, 
     """The base of the first segment that has to stay as it is."""
     fixed = min(log.last_stable_offset, log.recovery_point)
     lag = log.config.min_compaction_lag_ms
-    for segment, after in zip(segments, segments[1:], strict=False):
+    for segment, after in itertools.pairwise(segments):
         if after.base_offset > fixed:
             return segment.base_offset
         if lag > 0 and after.base_offset > first_dirty and _newest(segment) > now_ms - lag:
@@ -77,11 +76,7 @@ def _overdue_ms(log: Log, segments: Sequence[Segment], first_dirty: int, now_ms:
     lag = log.config.max_compaction_lag_ms
     if lag >= LONG_MAX:
         return 0
-    dirty = (
-        segment
-        for segment, after in zip(segments, segments[1:], strict=False)
-        if after.base_offset > first_dirty
-    )
+    dirty = (segment for segment, after in itertools.pairwise(segments) if after.base_offset > first_dirty)
     first = [stamp for stamp in (segment.first_timestamp() for segment in dirty) if stamp > 0]
     return max(now_ms - lag - min(first), 0) if first else 0
 
@@ -95,7 +90,7 @@ def groups(segments: Sequence[Segment], end: int, segment_bytes: int, index_byte
     indexes, and by the range of offsets that an index can name. Blocks on the sizes of the indexes; raises OSError."""
     found: list[list[Source]] = []
     size = entries = times = 0
-    for segment, after in zip(segments, segments[1:], strict=False):
+    for segment, after in itertools.pairwise(segments):
         if segment.base_offset >= end:
             break
         source = Source(segment.base_offset, segment.size, after.base_offset)
@@ -114,5 +109,3 @@ def groups(segments: Sequence[Segment], end: int, segment_bytes: int, index_byte
             found.append([source])
             size, entries, times = segment.size, more, more_times
     return found
-
-

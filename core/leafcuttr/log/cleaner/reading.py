@@ -9,6 +9,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from leafcuttr.log.cleaner.job import Source
 from leafcuttr.log.cleaner.pages import Throttle
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -29,10 +30,10 @@ class DamagedDataError(Exception):
 
 
 def batches(
-    fd: int, path: str, size: int, chunk: int, throttle: Throttle
+    fd: int, path: str, source: Source, chunk: int, throttle: Throttle
 ) -> Iterator[tuple[bytes, int, BatchHeader, int]]:
     """(buffer, place in it, header, position in the file) of every batch. Raises DamagedDataError, OSError."""
-    position = 0
+    position, size, expected, end = 0, source.size, source.base, source.end
     buffer, at = b"", 0
     make, check = BatchHeader._make, crc32c
     while position < size:
@@ -42,8 +43,10 @@ def batches(
             need = int.from_bytes(buffer[at + LENGTH_AT : at + LOG_OVERHEAD], "big") + LOG_OVERHEAD
         if left < need:
             want = min(max(chunk, need), size - position)
-            if need > want and left >= HEADER_SIZE or need > _MOST:
-                raise DamagedDataError(f"{path}: at byte {position}: a batch of {need} bytes goes past the end")
+            if (need > want and left >= HEADER_SIZE) or need > _MOST:
+                raise DamagedDataError(
+                    f"{path}: at byte {position}: a batch of {need} bytes goes past the end"
+                )
             if want > left:
                 more = os.pread(fd, want - left, position + left)
                 if len(more) < want - left:
@@ -57,6 +60,12 @@ def batches(
             whole = header.length + LOG_OVERHEAD
             if header.magic != MAGIC or header.length < MIN_LENGTH or header.last_offset_delta < 0:
                 raise DamagedDataError(f"{path}: at byte {position}: what is there is not a batch of magic 2")
+            following = header.base_offset + header.last_offset_delta + 1
+            if header.base_offset < expected or following > end:
+                raise DamagedDataError(
+                    f"{path}: at byte {position}: offsets {header.base_offset} to {following - 1} are not in "
+                    f"[{expected}, {end})"
+                )
             if at + whole > buffer_end:
                 break
             if check(view[at + ATTRIBUTES_AT : at + whole]) != header.crc:
@@ -64,6 +73,9 @@ def batches(
             yield buffer, at, header, position
             at += whole
             position += whole
+            expected = following
         else:
             if position + (buffer_end - at) == size and at < buffer_end:
-                raise DamagedDataError(f"{path}: at byte {position}: {buffer_end - at} bytes are too few for a batch")
+                raise DamagedDataError(
+                    f"{path}: at byte {position}: {buffer_end - at} bytes are too few for a batch"
+                )

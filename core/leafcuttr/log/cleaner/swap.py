@@ -56,6 +56,7 @@ def exchange(log: Log, old: list[Segment], new: Segment, now_ms: int) -> None:
         raise
     log.segments[at : at + len(old)] = [new]
     log.cursors = None
+    log.aborts.forget()
     log.rewrites += 1
     log.doomed.append(Doomed(paths, now_ms + log.config.file_delete_delay_ms))
     reach("compaction.exchanged")
@@ -113,5 +114,3 @@ def _remove_replaced(folder: Path, base: int, end: int) -> None:
         if base < old < end:
             for suffix in SUFFIXES:
                 (folder / f"{segment_name(old)}{suffix}").unlink(missing_ok=True)
-
-

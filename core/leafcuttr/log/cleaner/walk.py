@@ -81,7 +81,9 @@ def walk(data: bytes, at: int, end: int, count: int) -> Walked:
             if length & 1 or value_at >= following or following > end:
                 raise MalformedMessage(f"record {len(keys) - 1} does not end where its length says")
             if patience and following < end and data[following] == first and not size & 1:
-                run = _run(data, at, end, following - at, (body - at, after_time - at, place - at, key_at - at))
+                run = _run(
+                    data, at, end, following - at, (body - at, after_time - at, place - at, key_at - at)
+                )
                 if run > 1:
                     stride = following - at
                     stop = at + run * stride

@@ -84,7 +84,9 @@ class Child:
             await self._process.wait()
         await self.end()
         status = self._process.returncode
-        how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with {status}"
+        how = (
+            f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with {status}"
+        )
         return ChildEndedError(f"the process that compacts {how}")
 
     async def _close(self) -> None:

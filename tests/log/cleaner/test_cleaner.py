@@ -1,0 +1,193 @@
+"""The supervisor with real processes: what is in the log afterwards, who goes on reading, what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from leafcuttr.log.checkpoints import read_offsets
+from leafcuttr.log.cleaner.cleaner import Cleaner
+from leafcuttr.log.log import Log
+from leafcuttr.wire.batch import parse
+from leafcuttr.wire.records import Record, encode_batch
+from support.compaction import records_of, split
+from support.logs import NOW, TP, HandClock, read_all
+
+MakeLog = Callable[..., Log]
+MakeCleaner = Callable[..., Cleaner]
+
+
+async def clean(cleaner: Cleaner) -> int:
+    """One look at what is due; no process is left."""
+    try:
+        return await cleaner.clean_due()
+    finally:
+        await cleaner._end_children()
+
+
+def latest(records: list[Record], end: int) -> list[Record]:
+    """What compaction up to `end` leaves."""
+    last = {record.key: record.offset for record in records if record.offset < end}
+    return [r for r in records if r.offset >= end or last[r.key] == r.offset]
+
+
+async def test_the_last_of_each_key_stays(dirty_log: MakeLog, make_cleaner: MakeCleaner, tmp_path: Path) -> None:
+    log = dirty_log_again(dirty_log(), segment_bytes=12_000)
+    before, size, count = records_of(split(read_all(log))), log.size, len(log.segments)
+    active = log.segments[-1]
+    assert await clean(make_cleaner(log)) == 1
+    after = records_of(split(read_all(log)))
+    assert after == latest(before, active.base_offset)
+    assert log.size < size / 2
+    assert len(log.segments) < count
+    assert log.segments[-1] is active
+    assert read_offsets(tmp_path / "data" / "cleaner-offset-checkpoint") == {TP: active.base_offset}
+    # What each reader may ask: every offset, also one that is gone, by index and by time.
+    for offset in range(log.log_end_offset):
+        read = log.read(offset, 1, at_least_one=True)
+        assert read.region is not None
+        batch = read.region.read()
+        assert parse(batch).last_offset >= offset
+    found = await log.offset_for_timestamp(NOW + 300)
+    assert found == next((r.timestamp, r.offset, 0) for r in after if r.timestamp >= NOW + 300)
+    names = sorted(os.listdir(log.directory_name))
+    assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
+    assert log.delete_scheduled_files(NOW + 1_000_000, at_most=1000) > 0
+    assert not [name for name in os.listdir(log.directory_name) if name.endswith(".deleted")]
+    # Nothing is dirty any more.
+    assert await clean(make_cleaner(log)) == 0
+
+
+async def test_readers_of_the_old_files_go_on(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    region = log.read(0, 100_000, at_least_one=True).region
+    assert region is not None
+    expected, old = region.read(), log.segments[0]
+    assert await clean(make_cleaner(log)) == 1
+    assert region.read() == expected
+    # Also who has to open the file anew, and one who looks something up in it.
+    log.pool.limit = 1
+    del region
+    old.close()
+    found = old.find(3)
+    assert found is not None
+    assert found[1].base_offset == 0
+    assert old.open_file().path.endswith(".log.deleted")
+
+
+async def test_what_is_not_due_stays(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log(min_cleanable_dirty_ratio=1.0)
+    assert await clean(make_cleaner(log)) == 0
+    log = dirty_log_again(log, min_compaction_lag_ms=3_600_000)
+    assert await clean(make_cleaner(log)) == 0
+    clock = HandClock(NOW + 3_601_000)
+    assert await clean(make_cleaner(log, clock=clock)) == 1
+
+
+def dirty_log_again(log: Log, **config: object) -> Log:
+    from support.logs import config as topic_config
+
+    log.config = topic_config(**{"segment_bytes": 4000, "cleanup_policy": ("compact",), **config})
+    return log
+
+
+async def test_the_largest_lag_forces(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log(min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1000)
+    assert await clean(make_cleaner(log)) == 0
+    assert await clean(make_cleaner(log, clock=HandClock(NOW + 2000))) == 1
+
+
+async def test_only_what_is_synced_is_cleaned(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    log.recovery_point = 0
+    assert await clean(make_cleaner(log)) == 0
+
+
+async def test_a_damaged_log_is_left_aside(
+    dirty_log: MakeLog, make_cleaner: MakeCleaner, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = dirty_log()
+    path = Path(log.segments[3].path(".log"))
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    before = [(s.base_offset, s.size) for s in log.segments]
+    cleaner = make_cleaner(log)
+    assert await clean(cleaner) == 1
+    assert "CRC" in cleaner.uncleanable[TP]
+    assert len([r for r in caplog.records if "cannot be compacted" in r.getMessage()]) == 1
+    assert [(s.base_offset, s.size) for s in log.segments] == before
+    assert await clean(cleaner) == 0
+
+
+async def test_a_killed_process_harms_nothing(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    before = read_all(log)
+    cleaner = make_cleaner(log, log_cleaner_io_max_bytes_per_second="20000")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cleaner.clean_due)
+        while not cleaner._children:
+            await trio.sleep(0.01)
+        (child,) = cleaner._children
+        os.kill(child.pid, signal.SIGKILL)
+    assert "signal 9" in cleaner.uncleanable[TP]
+    assert read_all(log) == before
+    assert not list(log.directory.glob("*.cleaned"))
+
+
+async def test_a_deleted_log_is_let_go_at_once(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    cleaner = make_cleaner(log, log_cleaner_io_max_bytes_per_second="20000")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cleaner.clean_due)
+        while not cleaner._children:
+            await trio.sleep(0.01)
+        log.offline = "it is deleted"
+        cleaner.forget(TP)
+    assert cleaner.uncleanable == {}
+    assert not cleaner._children
+
+
+async def test_the_process_ends_when_there_is_nothing_to_do(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    cleaner = make_cleaner(log)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cleaner.run)
+        while not cleaner.rounds or cleaner._idle or cleaner._children:
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert cleaner.rounds == 1
+
+
+async def test_rounds_for_a_small_table(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log(6000, 3000, segment_bytes=20_000)
+    before = records_of(split(read_all(log)))
+    cleaner = make_cleaner(log, log_cleaner_dedupe_buffer_size="100000")
+    assert await clean(cleaner) == 1
+    assert cleaner.rounds > 2
+    assert records_of(split(read_all(log))) == latest(before, log.segments[-1].base_offset)
+
+
+async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log(100)
+    rows = [Record(0, NOW, b"key 1", b"aborted")]
+    log.append(encode_batch(rows, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    open_since = log.last_stable_offset
+    log.roll()
+    log.flush()
+    # What is open is not touched, nor anything behind it.
+    await clean(make_cleaner(log))
+    assert b"aborted" in read_all(log, open_since)
+    log.append_marker(3, 0, commit=False, coordinator_epoch=0, now_ms=NOW, transaction_version=1)
+    log.roll()
+    log.flush()
+    assert await clean(make_cleaner(log)) == 1
+    assert b"aborted" not in read_all(log)
+    assert any(record.key == b"key 1" for record in records_of(split(read_all(log))))
+    # Its entry is still found: data of it were there in this round.
+    assert [each.producer_id for each in log.aborted_transactions(0, log.log_end_offset)] == [3]
