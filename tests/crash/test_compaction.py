@@ -79,6 +79,13 @@ class Run:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def is_compacted(self) -> bool:
+        """Whether little more is left than the last record of each key, but for the active segment."""
+        try:
+            return sum(path.stat().st_size for path in self.log_files()[:-1]) < 2 * KEYS * 2100
+        except FileNotFoundError:
+            return False
+
     def log_files(self) -> list[Path]:
         return sorted((self.folder / "data" / f"{TOPIC}-0").glob("*.log"))
 
@@ -117,7 +124,7 @@ def test_a_kill_at_each_step(tmp_path: Path) -> None:
         run.verify()
         broker = run.start()
         run.check()
-        until(lambda: len(run.log_files()) <= 3, "compaction", seconds=30)
+        until(run.is_compacted, "compaction", seconds=30)
         run.check()
         broker.process.kill()
         broker.process.wait()

@@ -84,5 +84,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting("log.cleaner.threads", INT, 1, "How many logs may be compacted at a time, each by a process of its own. With 0 none is.", minimum=0, dynamic=True),
+    Setting(
+        "log.cleaner.threads",
+        INT,
+        1,
+        "How many logs may be compacted at a time, each by a process of its own. With 0 none is.",
+        minimum=0,
+        dynamic=True,
+    ),
 )

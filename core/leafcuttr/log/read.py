@@ -70,6 +70,8 @@ def _region(
     log: "Log", offset: int, max_bytes: int, at_least_one: bool, end_offset: int, may_block: bool
 ) -> LogRead:
     segment, position = _locate(log, offset, may_block)
+    if segment is not log.segments[-1]:
+        segment, position = _behind_empty(log, segment, position, may_block)
     end, after = segment.size, -1
     if end_offset < log.log_end_offset:
         found = segment.find(end_offset, may_block=may_block)
@@ -105,6 +107,21 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
     if log.config.compact:
         return segment, segment.size  # Kafka's compaction may leave no batch at the end
     raise DamagedSegmentError(segment.path(".log"), segment.size, f"offset {offset} is not there")
+
+
+def _behind_empty(log: "Log", segment: Segment, position: int, may_block: bool) -> tuple[Segment, int]:
+    """The first batch from here on that has a record; if none has, where we are.
+
+    Compaction leaves empty batches. A range of nothing else looks to librdkafka like a message that is too large; but
+    where nothing follows, a reader has to get them, or it would wait for offsets that do not come.
+    """
+    number, start = log.segments.index(segment), position
+    for each in log.segments[number:]:
+        for at, header in headers(each.open_file(), start, each.size, may_block=may_block):
+            if header.count:
+                return each, at
+        start = 0
+    return segment, position
 
 
 def _offset_after(log: "Log", segment: Segment) -> int:

@@ -197,10 +197,13 @@ class _Restore:
         """Whether compaction may have exchanged a segment that the state knows: the last one if it is sealed by now,
         another if its size is not what it was."""
         present = set(bases)
-        return bases[-1:] > [state.segments[-1].base_offset] or any(
-            os.stat(f"{self.folder}/{segment_name(segment.base_offset)}.log").st_size != segment.size  # noqa: PTH116
-            for segment in state.segments[:-1]
-            if segment.base_offset in present
+        return (
+            bases[-1:] > [state.segments[-1].base_offset]
+            or any(
+                os.stat(f"{self.folder}/{segment_name(segment.base_offset)}.log").st_size != segment.size  # noqa: PTH116
+                for segment in state.segments[:-1]
+                if segment.base_offset in present
+            )
         )
 
     def _segments_of(self, state: PartitionState, present: Iterable[int] | None = None) -> list[Segment]:

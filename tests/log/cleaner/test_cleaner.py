@@ -36,7 +36,9 @@ def latest(records: list[Record], end: int) -> list[Record]:
     return [r for r in records if r.offset >= end or last[r.key] == r.offset]
 
 
-async def test_the_last_of_each_key_stays(dirty_log: MakeLog, make_cleaner: MakeCleaner, tmp_path: Path) -> None:
+async def test_the_last_of_each_key_stays(
+    dirty_log: MakeLog, make_cleaner: MakeCleaner, tmp_path: Path
+) -> None:
     log = dirty_log_again(dirty_log(), segment_bytes=12_000)
     before, size, count = records_of(split(read_all(log))), log.size, len(log.segments)
     active = log.segments[-1]
@@ -55,10 +57,10 @@ async def test_the_last_of_each_key_stays(dirty_log: MakeLog, make_cleaner: Make
         assert parse(batch).last_offset >= offset
     found = await log.offset_for_timestamp(NOW + 300)
     assert found == next((r.timestamp, r.offset, 0) for r in after if r.timestamp >= NOW + 300)
-    names = sorted(os.listdir(log.directory_name))
+    names = [path.name for path in log.directory.iterdir()]
     assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
     assert log.delete_scheduled_files(NOW + 1_000_000, at_most=1000) > 0
-    assert not [name for name in os.listdir(log.directory_name) if name.endswith(".deleted")]
+    assert not list(log.directory.glob("*.deleted"))
     # Nothing is dirty any more.
     assert await clean(make_cleaner(log)) == 0
 
@@ -153,7 +155,9 @@ async def test_a_deleted_log_is_let_go_at_once(dirty_log: MakeLog, make_cleaner:
     assert not cleaner._children
 
 
-async def test_the_process_ends_when_there_is_nothing_to_do(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+async def test_the_process_ends_when_there_is_nothing_to_do(
+    dirty_log: MakeLog, make_cleaner: MakeCleaner
+) -> None:
     log = dirty_log()
     cleaner = make_cleaner(log)
     async with trio.open_nursery() as nursery:
