@@ -20,6 +20,7 @@ from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.log import Log
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
+from leafcuttr.log.txn_index import TransactionIndex
 from leafcuttr_sdk import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -114,6 +115,9 @@ def _fault_in(folder: Path, trusted: _Trusted) -> str | None:
         index = stem.with_suffix(suffix)
         if index.stat().st_size % entry:
             return f"{index} does not consist of whole entries of {entry} bytes"
+    aborted = stem.with_suffix(".txnindex")
+    if aborted.exists() and aborted.stat().st_size % TransactionIndex.ENTRY.size:
+        return f"{aborted} does not consist of whole entries of {TransactionIndex.ENTRY.size} bytes"
     return _fault_of_chain(folder, trusted)
 
 
