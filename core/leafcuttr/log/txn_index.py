@@ -61,18 +61,19 @@ class TransactionIndex(SparseIndex):
         if not len(self):
             return found, False
         first, _ = self.search(_LAST_OFFSET, from_offset - 1, may_block=may_block)
-        for entry in self._from(first, may_block):
-            if entry.first_offset < up_to:
-                found.append(entry)
-            if entry.last_stable_offset >= up_to:
+        for _, producer_id, first_offset, last_offset, last_stable in self._from(first, may_block):
+            if first_offset < up_to:
+                found.append(AbortedTransaction(producer_id, first_offset, last_offset, last_stable))
+            if last_stable >= up_to:
                 return found, True
         return found, False
 
     def aborted(self) -> list[AbortedTransaction]:
         """All entries. Raises OSError."""
-        return list(self._from(0, True))
+        return [AbortedTransaction(*fields[1:]) for fields in self._from(0, True)]
 
-    def _from(self, number: int, may_block: bool) -> Iterator[AbortedTransaction]:
+    def _from(self, number: int, may_block: bool) -> Iterator[tuple[int, int, int, int, int]]:
+        """The fields of the entries from that number on."""
         on_disk, pending = self._entries_known()
         size = self.ENTRY.size
         while number < on_disk:
@@ -81,9 +82,7 @@ class TransactionIndex(SparseIndex):
             run = run[: len(run) - len(run) % size]
             if not run:
                 return
-            for fields in self.ENTRY.iter_unpack(run):
-                yield AbortedTransaction(*fields[1:])
+            yield from self.ENTRY.iter_unpack(run)
             number += len(run) // size
         skipped = max(number - on_disk, 0) * size
-        for fields in self.ENTRY.iter_unpack(bytes(pending[skipped:])):
-            yield AbortedTransaction(*fields[1:])
+        yield from self.ENTRY.iter_unpack(bytes(pending[skipped:]))
