@@ -81,6 +81,27 @@ def eight_clients(peer: Peer, run: int) -> Figures:
     }
 
 
+def synced(peer: Peer, run: int, clients: int) -> Figures:
+    """Clients with one record under way each, acknowledged when it is on the disk: topic sync mode here,
+    flush.messages=1 there. One partition."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    topic = f"synced-{clients}-{run}"
+    config = {"lc.log.sync.always": "true"} if peer.name == "leafcuttr" else {"flush.messages": "1"}
+    admin = AdminClient({"bootstrap.servers": peer.address})
+    admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
+    done = subprocess.run(
+        [sys.executable, str(HERE / "closed_loop.py"), peer.address, topic, str(clients), "5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
 def latency(peer: Peer, run: int) -> Figures:
     found = kperf("latency", peer.address, f"latency-{run}", "1000", "10")
     ack: dict[str, float] = found["ack"]  # type: ignore[assignment]
