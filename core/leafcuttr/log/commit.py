@@ -27,7 +27,7 @@ from leafcuttr.log.files import OpenFile
 from leafcuttr.log.pressure import PRESSURE
 from leafcuttr.log.roll import discard, new_segment, take_over
 from leafcuttr.log.scan import DamagedSegmentError
-from leafcuttr.log.workers import write_limiter
+from leafcuttr.log.writers import run_in_writer
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
@@ -142,20 +142,16 @@ async def _fly(log: "Log") -> None:
     ticket, log.ticket = log.ticket, None
     log.flight = landed = trio.Event()
     log.flying = ticket
-    limiter = write_limiter()
     try:
         _refuse_if_suspect(log)
         for group in groups:
             segment = log.segments[-1]
             if group.rolls:
-                arguments = log, segment, group.base_offset
-                fresh = await trio.to_thread.run_sync(new_segment, *arguments, limiter=limiter)
+                fresh = await run_in_writer(new_segment, log, segment, group.base_offset)
                 segment = take_over(log, fresh)
             sync = to_sync(log, segment, group)
             file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
-            await trio.to_thread.run_sync(
-                _write, file, group.views, position, group.size, sync, limiter=limiter
-            )
+            await run_in_writer(_write, file, group.views, position, group.size, sync)
             reach("append.written")
             _publish(log, segment, group, synced=bool(sync) or file.synced)
             del file
