@@ -27,13 +27,16 @@ from leafcuttr.log.checkpoints import (
     write_offsets,
     write_topic_id,
 )
-from leafcuttr.log.doubt import sync_directory
+from leafcuttr.log.displaced import put_right
+from leafcuttr.log.doubt import is_marked, sync_directory, sync_file
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.folders import make_folder
 from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
+from leafcuttr.offline.epochs import epoch_due
+from leafcuttr.offline.placing import Placed, Placing, placed
 from leafcuttr.offline.verify import (
     KnownTopic,
     Verified,
@@ -42,6 +45,7 @@ from leafcuttr.offline.verify import (
     verify_directory,
 )
 from leafcuttr.offline.verify_segment import Holder, resume_after
+from leafcuttr.wire.batch import LEADER_EPOCH_AT
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import TopicPartition
 
@@ -94,7 +98,9 @@ def plan_repair(
     folders = partition_folders(directory)
     for key, folder in folders.items():
         known = topics.get(key.topic) if topics is not None else None
-        actions += _repair_partition(folder, known, faulty, problems, beyond)
+        placing = Placing(None, known is None or known.compact, verified.sure_below.get(key, 0))
+        actions += _repair_partition(folder, known, placing, faulty, problems, beyond)
+        actions += _mend_epochs(folder, verified, problems)
     for name, topic in (topics or {}).items():
         for partition in range(topic.partitions):
             if TopicPartition(name, partition) not in folders:
@@ -114,17 +120,22 @@ def plan_repair(
 def settle_checkpoints(directory: Path) -> None:
     """Sync all, then make recovery points and log start offsets fit the logs; the state file goes.
 
-    The recovery point of a partition becomes its log end: the caller has read all of it. Raises OSError.
+    The recovery point of a partition becomes its log end: the caller has read all of it. Where a sync has failed it
+    stays, because what was read may have come from memory; the next start reads on from there, from the disk.
+    Raises OSError.
     """
     os.sync()
     ends: dict[TopicPartition, int] = {}
+    points: dict[TopicPartition, int] = {}
+    before = _offsets(directory / RECOVERY_POINTS)
     starts = _offsets(directory / LOG_START_OFFSETS)
     for key, folder in partition_folders(directory).items():
         bases = segment_offsets(folder)
         if bases:
             ranges = sound_ranges(folder / f"{bases[-1]:020d}.log", bases[-1], check_crc=False)
             ends[key] = ranges[-1].next_offset if ranges else bases[-1]
-    write_offsets(directory / RECOVERY_POINTS, ends)
+            points[key] = min(before.get(key, 0), ends[key]) if is_marked(folder) else ends[key]
+    write_offsets(directory / RECOVERY_POINTS, points)
     write_offsets(
         directory / LOG_START_OFFSETS,
         {key: min(start, ends[key]) for key, start in starts.items() if key in ends},
@@ -140,31 +151,47 @@ def _offsets(path: Path) -> dict[TopicPartition, int]:
         return {}
 
 
-def sound_ranges(log: Path, base_offset: int, *, check_crc: bool = True) -> list[SoundRange]:
-    """The runs of sound batches in a log file, in order. Raises OSError."""
+def sound_ranges(
+    log: Path,
+    base_offset: int,
+    *,
+    check_crc: bool = True,
+    placing: Placing | None = None,
+    displaced: list[Placed] | None = None,
+) -> list[SoundRange]:
+    """The runs of sound batches in a log file, in order, as they are when those that join `displaced` have been given
+    their base offsets back. Raises OSError."""
     file = OpenFile(str(log), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
     ranges: list[SoundRange] = []
-    position, expected = 0, base_offset
+    position, expected, after_damage = 0, base_offset, False
     while position < end:
         start, first, reached, epoch = position, expected, position, -1
         try:
-            walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=check_crc)
-            for at, header in walked:
-                if header.base_offset < expected:
-                    raise DamagedSegmentError(str(log), at, "goes back")
+            walked = placed(
+                file, position, end, expected, placing or Placing(),
+                after_damage=after_damage, check_crc=check_crc,
+            )  # fmt: skip
+            for at, header, claimed in walked:
+                if claimed != header.base_offset and displaced is not None:
+                    displaced.append(Placed(at, header, claimed))
                 first = header.base_offset if at == start else first
                 reached, expected, epoch = at + header.size, header.next_offset, header.leader_epoch
             position = end
         except DamagedSegmentError as error:
-            position = resume_after(file, error.position, end, base_offset)
+            position, after_damage = resume_after(file, error.position, end, base_offset), True
         if reached > start:
             ranges.append(SoundRange(start, reached, first, expected, epoch))
     return ranges
 
 
 def _repair_partition(
-    folder: Path, known: KnownTopic | None, faulty: set[Path], problems: set[Path], beyond: list[str]
+    folder: Path,
+    known: KnownTopic | None,
+    placing: Placing,
+    faulty: set[Path],
+    problems: set[Path],
+    beyond: list[str],
 ) -> list[Action]:
     actions: list[Action] = []
     bases = segment_offsets(folder)
@@ -172,7 +199,14 @@ def _repair_partition(
         log = folder / f"{base:020d}.log"
         following = bases[number + 1] if number + 1 < len(bases) else None
         hole = following is not None and folder / f"{following:020d}.log" in problems
-        mended = _mend_log(log, base, following, hole) if log in faulty or hole else None
+        mended = None
+        if log in faulty or hole:
+            displaced: list[Placed] = []
+            ranges = sound_ranges(
+                log, base, placing=placing._replace(following=following), displaced=displaced
+            )
+            actions += _give_back(log, displaced)
+            mended = _mend_log(log, base, following, hole, ranges)
         if mended is not None:
             actions.append(mended)
         if mended is not None or {log.with_suffix(suffix) for suffix in _INDEXES} & faulty:
@@ -184,10 +218,6 @@ def _repair_partition(
     for path in sorted(folder.glob("*.snapshot")):
         if path in problems:
             actions.append(Action(path, "remove it; the next start makes a new one", path.unlink))
-    if folder / LEADER_EPOCHS in problems:
-        actions.append(
-            Action(folder / LEADER_EPOCHS, "write it anew from the batches", _epoch_writer(folder))
-        )
     actions += _mend_topic_id(folder / PARTITION_METADATA, known, problems, beyond)
     return actions
 
@@ -213,12 +243,64 @@ def _mend_topic_id(
     return [Action(path, "write it anew from the metadata", lambda: write_topic_id(path, topic_id))]
 
 
-def _mend_log(log: Path, base: int, following: int | None, hole: bool) -> Action | None:
+def _give_back(log: Path, displaced: list[Placed]) -> list[Action]:
+    """Give sound batches the base offsets back that were damaged. It comes before all that reads the file again."""
+    if not displaced:
+        return []
+    first, more = displaced[0], len(displaced) - 1
+    text = f"give the batch at byte {first.position} its base offset {first.header.base_offset} back"
+    text += f" (it says {first.claimed})" + (f", and {more} more theirs" if more else "")
+
+    def apply() -> None:
+        file = OpenFile(str(log), os.O_RDWR, Holder())
+        for position, header, _ in displaced:
+            put_right(file, position, header.base_offset)
+        sync_file(log)
+
+    return [Action(log, text, apply)]
+
+
+def _mend_epochs(folder: Path, verified: Verified, problems: set[Path]) -> list[Action]:
+    """What puts leader epochs right, of batches and then of the checkpoint."""
+    actions: list[Action] = []
+    epochs = verified.leader_epochs.get(folder, [])
+    if folder in verified.wrong_epochs:
+        text = "give batches the leader epoch back that the checkpoint and their neighbours have"
+        actions.append(Action(folder, text, lambda: _stamp_epochs(folder, epochs)))
+    path = folder / LEADER_EPOCHS
+    if path in problems:
+        actions.append(Action(path, "write it anew from the batches", lambda: _write_epochs(folder, epochs)))
+    return actions
+
+
+def _stamp_epochs(folder: Path, epochs: list[tuple[int, int]]) -> None:
+    """Give every batch the leader epoch that is due; no CRC covers it. The logs are sound. Raises OSError,
+    DamagedSegmentError."""
+    for base in segment_offsets(folder):
+        log = folder / f"{base:020d}.log"
+        file = OpenFile(str(log), os.O_RDWR, Holder())
+        for position, header in headers(file, 0, os.fstat(file.fd).st_size, chunk=SCAN_CHUNK):
+            due = epoch_due(epochs, header.base_offset, header.leader_epoch)
+            if due != header.leader_epoch:
+                os.pwrite(file.fd, due.to_bytes(4, "big"), position + LEADER_EPOCH_AT)
+        sync_file(log)
+
+
+def _write_epochs(folder: Path, epochs: list[tuple[int, int]]) -> None:
+    """Write the checkpoint, up to where the log now ends."""
+    bases = segment_offsets(folder)
+    ranges = sound_ranges(folder / f"{bases[-1]:020d}.log", bases[-1], check_crc=False) if bases else []
+    end = ranges[-1].next_offset if ranges else max(bases, default=0)
+    write_leader_epochs(folder / LEADER_EPOCHS, [each for each in epochs if each[1] <= end])
+
+
+def _mend_log(
+    log: Path, base: int, following: int | None, hole: bool, ranges: list[SoundRange]
+) -> Action | None:
     """What puts the sound batches of the file behind each other; None if the file is sound, gaps apart.
 
     `hole`: there may be one before the segment `following`, which compaction has not made.
     """
-    ranges = sound_ranges(log, base)
     size = log.stat().st_size
     kept = sum(one.end - one.start for one in ranges)
     next_offset = ranges[-1].next_offset if ranges else base
@@ -308,19 +390,6 @@ def _rebuilder(folder: Path, base: int) -> Callable[[], None]:
 
 def _segment_maker(folder: Path, base: int) -> Callable[[], None]:
     return lambda: Segment.create(str(folder), base, pool=FilePool(4)).close()
-
-
-def _epoch_writer(folder: Path) -> Callable[[], None]:
-    def write() -> None:
-        epochs: list[tuple[int, int]] = []
-        for base in segment_offsets(folder):
-            file = OpenFile(str(folder / f"{base:020d}.log"), os.O_RDONLY, Holder())
-            for _, header in headers(file, 0, os.fstat(file.fd).st_size, chunk=SCAN_CHUNK):
-                if header.leader_epoch >= 0 and (not epochs or header.leader_epoch > epochs[-1][0]):
-                    epochs.append((header.leader_epoch, header.base_offset))
-        write_leader_epochs(folder / LEADER_EPOCHS, epochs)
-
-    return write
 
 
 def _make_missing(directory: Path, key: TopicPartition, topic_id: bytes) -> Action:

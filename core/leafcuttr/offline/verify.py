@@ -26,9 +26,12 @@ from leafcuttr.log.checkpoints import (
     uuid_text,
 )
 from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
+from leafcuttr.log.doubt import MARK, is_marked
 from leafcuttr.log.partition_state import STATE_FILE, PartitionState, StateFile, read_state
 from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.offline.epochs import EpochsWalk
 from leafcuttr.offline.findings import Finding, Severity
+from leafcuttr.offline.placing import EVERYTHING, Placing
 from leafcuttr.offline.verify_segment import SegmentChecked, SegmentRules, check_segment
 from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr_sdk import TopicPartition
@@ -61,6 +64,12 @@ class Verified:
     bytes: int = 0
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
+    sure_below: dict[TopicPartition, int] = field(default_factory=dict)
+    """Per partition, the offset below which no loss of power can have changed the files."""
+    leader_epochs: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
+    """Per partition folder, what its `leader-epoch-checkpoint` should say."""
+    wrong_epochs: set[Path] = field(default_factory=set)
+    """The partition folders in which batches have another leader epoch."""
 
     @property
     def problems(self) -> list[Finding]:
@@ -245,7 +254,11 @@ class _Verification:
             folder, offsets[0], self.result.findings.append, exact=known is not None and not known.compact
         )
         checked: list[SegmentChecked] = []
-        for base_offset in offsets:
+        point = self.recovery_points.get(key, 0)
+        sure = self._sure_below(key, folder)
+        checkpoint = self._leader_epochs(folder)
+        epochs = EpochsWalk(checkpoint or ())
+        for number, base_offset in enumerate(offsets):
             log = folder / f"{base_offset:020d}.log"
             if 0 <= expected < base_offset:
                 self.result.findings.append(
@@ -257,11 +270,13 @@ class _Verification:
                     )
                 )
             last = base_offset == offsets[-1]
+            following = None if last else offsets[number + 1]
             rules = SegmentRules(
-                expected, gaps, self._open_tail(state, base_offset) if last else None, self.deep
-            )
+                expected, gaps, self._open_tail(state, base_offset) if last else None, self.deep,
+                Placing(following, known is None or known.compact, sure), point,
+            )  # fmt: skip
             one = check_segment(
-                log, base_offset, rules, self.result.findings.append, self._advance, transactions
+                log, base_offset, rules, self.result.findings.append, self._advance, transactions, epochs
             )
             checked.append(one)
             expected = max(expected, one.next_offset)
@@ -270,8 +285,18 @@ class _Verification:
             self.result.records += one.records
         self._check_state(folder, state, checked)
         self._check_snapshots(folder, expected)
-        self._check_leader_epochs(folder, expected)
+        self._check_leader_epochs(folder, expected, checkpoint, epochs)
         return expected
+
+    def _sure_below(self, key: TopicPartition, folder: Path) -> int:
+        sure = self.recovery_points.get(key, 0)
+        if is_marked(folder):
+            text = f"a sync has failed; the next start reads the log from the disk, from offset {sure} on"
+            self.note(folder / MARK, text)
+        elif self.result.clean_stop or self._same_boot():
+            sure = EVERYTHING
+        self.result.sure_below[key] = sure
+        return sure
 
     def _open_tail(self, state: PartitionState | None, base_offset: int) -> int | None:
         """From where on the active segment may be ragged, because its broker was killed or is running."""
@@ -325,17 +350,33 @@ class _Verification:
             if path.stem.isdecimal() and int(path.stem) > end and not self.online:
                 self.problem(path, f"is of an offset behind the log end offset {end}")
 
-    def _check_leader_epochs(self, folder: Path, end: int) -> None:
-        path = folder / LEADER_EPOCHS
+    def _leader_epochs(self, folder: Path) -> list[tuple[int, int]] | None:
+        """The lines of the checkpoint; None if it cannot be read, which is reported."""
         try:
-            epochs = read_leader_epochs(path)
+            return read_leader_epochs(folder / LEADER_EPOCHS)
         except DamagedCheckpointError as error:
-            self.problem(path, str(error).partition(": ")[2])
+            self.problem(folder / LEADER_EPOCHS, str(error).partition(": ")[2])
+            return None
+
+    def _check_leader_epochs(
+        self, folder: Path, end: int, checkpoint: list[tuple[int, int]] | None, walk: EpochsWalk
+    ) -> None:
+        path = folder / LEADER_EPOCHS
+        judged = walk.judge()
+        self.result.leader_epochs[folder] = judged.epochs
+        for run, due in judged.wrong:
+            self.result.wrong_epochs.add(folder)
+            more = f" (and {run.batches - 1} batches behind it)" if run.batches > 1 else ""
+            text = f"leader epoch {run.epoch}, {due} is due{more}; `leafcuttr repair --execute` puts it right"
+            self.problem(run.log, text, run.position)
+        if checkpoint is None:
             return
-        if epochs and epochs[-1][1] > end and not self.online:
-            self.problem(
-                path, f"epoch {epochs[-1][0]} starts at {epochs[-1][1]}, behind the log end offset {end}"
-            )
+        if checkpoint and checkpoint[-1][1] > end and not self.online:
+            text = f"epoch {checkpoint[-1][0]} starts at {checkpoint[-1][1]}, behind the log end offset {end}"
+            self.problem(path, text)
+        elif judged.checkpoint_wrong and not self.online:
+            epoch, start = judged.epochs[-1] if judged.epochs else (0, 0)
+            self.problem(path, f"does not say that epoch {epoch} starts at {start}, as the batches do")
 
 
 def _size(path: Path) -> int:

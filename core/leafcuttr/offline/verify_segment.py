@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 
 from leafcuttr.log.files import OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError
+from leafcuttr.offline.epochs import EpochsWalk
 from leafcuttr.offline.findings import Finding, Report, Severity
+from leafcuttr.offline.placing import EVERYTHING, Placed, Placing, placed
 from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr.wire.batch import HEADER_SIZE, MIN_LENGTH, BatchHeader, parse
 from leafcuttr.wire.errors import WireError
@@ -43,6 +45,9 @@ class SegmentRules(NamedTuple):
     open_tail: int | None
     """Position from which on a broker that did not stop cleanly may have left half a batch; None for nowhere."""
     deep: bool
+    placing: Placing = Placing()
+    recovered_from: int = EVERYTHING
+    """The offset from which on the next start reads every batch itself."""
 
 
 class Holder:
@@ -58,9 +63,10 @@ def check_segment(
     report: Report,
     progress: Callable[[int], None],
     transactions: TransactionsWalk | None = None,
+    epochs: EpochsWalk | None = None,
 ) -> SegmentChecked:
-    """Read the whole segment. `progress` gets the bytes read since it was last called. `transactions` has seen the
-    segments before. Raises OSError."""
+    """Read the whole segment. `progress` gets the bytes read since it was last called. `transactions` and `epochs`
+    have seen the segments before. Raises OSError."""
     found = SegmentChecked(base_offset, next_offset=base_offset)
     file = OpenFile(str(log), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
@@ -70,12 +76,19 @@ def check_segment(
     ]
     expected = base_offset if rules.expected < 0 else max(base_offset, rules.expected)
     position = told = 0
+    resumed = False
     while position < end:
         try:
-            walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=True)
-            for position, header in walked:
-                if header.base_offset != expected:
-                    _compare(log, position, header, expected, found, rules, report)
+            walked = placed(
+                file, position, end, expected, rules.placing, after_damage=found.damaged and resumed
+            )
+            resumed = False
+            for one in walked:
+                position, header, claimed = one
+                if claimed != expected:
+                    _compare(log, one, expected, found, rules, report)
+                if epochs is not None:
+                    epochs.batch(log, position, header)
                 expected = header.next_offset
                 found.batches += 1
                 found.records += header.count
@@ -88,7 +101,11 @@ def check_segment(
                     transactions.batch(log, position, header, read)
                 if rules.deep:
                     _check_records(
-                        log, position, file.pread(header.size, position, may_block=True), header, report
+                        log,
+                        position,
+                        file.pread(header.size, position, may_block=True),
+                        header._replace(base_offset=claimed),
+                        report,
                     )
                 if position - told > SCAN_CHUNK:
                     progress(position - told)
@@ -99,7 +116,7 @@ def check_segment(
             if transactions is not None:
                 transactions.damaged()
             position = _after_damage(log, file, error, end, found, rules, report)
-            expected = found.next_offset = max(expected, _base_offset_at(file, position, end))
+            resumed = True
     found.next_offset = expected
     progress(end - told)
     for walk in walks:
@@ -111,16 +128,21 @@ def check_segment(
 
 def _compare(
     log: Path,
-    position: int,
-    header: BatchHeader,
+    batch: Placed,
     expected: int,
     found: SegmentChecked,
     rules: SegmentRules,
     report: Report,
 ) -> None:
-    if header.base_offset < expected:
-        text = f"base offset {header.base_offset} goes back, {expected} is next"
-        report(Finding(Severity.PROBLEM, log, position, text))
+    position, header, claimed = batch
+    if claimed != header.base_offset:
+        tail = (
+            rules.open_tail is not None and position >= rules.open_tail and expected >= rules.recovered_from
+        )
+        text = f"base offset {claimed}, {header.base_offset} is due; the batch is sound, and "
+        text += "the next start" if tail else "`leafcuttr repair --execute`"
+        severity = Severity.NOTE if tail else Severity.PROBLEM
+        report(Finding(severity, log, position, f"{text} gives it back"))
     elif not found.damaged:
         text = f"offsets {expected} to {header.base_offset - 1} are not there"
         report(Finding(rules.gaps, log, position, text))
