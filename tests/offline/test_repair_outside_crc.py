@@ -126,7 +126,7 @@ def test_gaps_of_compaction_stay_and_a_batch_beyond_those_behind_it_goes(data: P
     taken = log.read_bytes()[at[4] : at[5]]
     repaired(data, compact=True)
     left = log.read_bytes()
-    assert left.endswith(gapped[at[5] :]) and taken in (data / f"{FIRST}.damaged").read_bytes()
+    assert gapped[at[5] :] in left and taken in (data / f"{FIRST}.damaged").read_bytes()
 
 
 @pytest.mark.parametrize("epoch", [1, 0x40000000, -(1 << 31), -7])
