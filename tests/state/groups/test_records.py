@@ -22,7 +22,7 @@ from leafcuttr.state.groups.records import (
     parse_key,
     parse_offset,
 )
-from leafcuttr.state.groups.store import java_hash
+from leafcuttr.state.internal_log import java_hash
 from leafcuttr.state.groups.subscription import topics_of
 from leafcuttr.wire.errors import WireError
 from support import jars

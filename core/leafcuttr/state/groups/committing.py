@@ -11,10 +11,11 @@ from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonE
 from leafcuttr.state.groups.offsets import NO_EXPIRY, CommittedOffset
 from leafcuttr.state.groups.records import group_key, group_value, offset_key, offset_value
 from leafcuttr.state.groups.states import State
-from leafcuttr.state.groups.store import Entry as Record
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.subscription import CONSUMER, subscribed_topics
 from leafcuttr.state.groups.table import Entry, GroupTable
+from leafcuttr.state.internal_log import Entry as Record
+from leafcuttr.state.internal_log import Producer
 from leafcuttr_sdk import Clock, TopicPartition
 
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
@@ -52,6 +53,8 @@ class Offsets:
         self._log = log
         self._settings = settings
         self._clock = clock
+        # The groups with offsets in open transactions, by partition of `__consumer_offsets` and producer id.
+        self._open: dict[tuple[int, int], set[Entry]] = {}
 
     def commit(
         self,
@@ -80,8 +83,44 @@ class Offsets:
             return [error] * len(offsets)
         return self._write(entry, offsets, retention_ms)
 
+    def commit_in_transaction(
+        self, group_id: str, who: Committer, producer: Producer, offsets: Sequence[NewOffset]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """TxnOffsetCommit: as `commit`, but nobody sees the offsets until `transaction_ended`. Whether the producer is
+        in a transaction with this group has been checked.
+
+        Raises IllegalGeneration, CoordinatorLoadInProgress, CoordinatorNotAvailable.
+        """
+        entry = self._table.find(group_id)
+        if entry is None:
+            if who.generation >= 0:
+                raise IllegalGeneration
+            entry = self._table.find_or_create(group_id)
+        error = entry.group.check_transactional_commit(who.member_id, who.instance_id, who.generation)
+        if error:
+            return [error] * len(offsets)
+        return self._write(entry, offsets, -1, producer)
+
+    def transaction_ended(self, partition: int, producer_id: int, *, commit: bool, marker_at: int) -> None:
+        """A marker of this producer is in this partition of `__consumer_offsets`, at this offset."""
+        for entry in self._open.pop((partition, producer_id), ()):
+            entry.offsets.end(producer_id, commit=commit, marker_at=marker_at)
+
+    def opened(self, entry: Entry, producer_id: int) -> None:
+        """This group has offsets in a transaction of this producer."""
+        self._open.setdefault((entry.partition, producer_id), set()).add(entry)
+
+    def unstable(self, group_id: str) -> frozenset[TopicPartition]:
+        """The partitions whose offset an open transaction may change (KIP-447). Raises as `fetch`."""
+        entry = self._table.find(group_id)
+        return frozenset() if entry is None else entry.offsets.unstable()
+
     def _write(
-        self, entry: Entry, offsets: Sequence[NewOffset], retention_ms: int
+        self,
+        entry: Entry,
+        offsets: Sequence[NewOffset],
+        retention_ms: int,
+        producer: Producer | None = None,
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         now_ms = self._clock.now_ms()
         expiry = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, _LAST_MS)
@@ -110,10 +149,13 @@ class Offsets:
             nonlocal outcome
             outcome = error
             entry.writing -= 1
-            if not error:
-                for number, (new, committed) in enumerate(accepted):
-                    kept = committed._replace(written_at=base_offset + number)
+            for number, (new, committed) in enumerate(accepted):
+                kept = committed._replace(written_at=base_offset + number)
+                if producer is not None:
+                    _staged(entry, producer.producer_id, new, committed, None if error else kept)
+                elif not error:
                     entry.offsets.put(new.topic, new.partition, kept)
+            if not error:
                 crashpoints.reach("group-commit.appended")
             if done is not None:
                 done.set()
@@ -122,7 +164,14 @@ class Offsets:
             return [code or outcome or ErrorCode.NONE for code in codes]
 
         entry.writing += 1
-        self._log.write(entry.partition, records, written)
+        if producer is not None:
+            # Before the write: the marker may be reported first where a worker does both.
+            self.opened(entry, producer.producer_id)
+            for new, committed in accepted:
+                entry.offsets.stage(
+                    producer.producer_id, TopicPartition(new.topic, new.partition), committed
+                )
+        self._log.write(entry.partition, records, written, producer=producer)
         if outcome is not None:
             return answer()
         event = done = trio.Event()
@@ -196,9 +245,13 @@ class Offsets:
         """A topic is gone: so is what was committed for it. Returns what is left for `bury_topic`."""
         found = []
         for entry in self._table:
-            partitions = entry.offsets.by_topic.pop(name, None)
+            partitions = set(entry.offsets.by_topic.pop(name, ()))
+            for producer_id, offsets in list(entry.offsets.pending.items()):
+                for each in [each for each in offsets if each.topic == name]:
+                    entry.offsets.unstage(producer_id, each)
+                    partitions.add(each.partition)
             if partitions:
-                found.append((entry, list(partitions)))
+                found.append((entry, sorted(partitions)))
         return found
 
     async def bury_topic(self, name: str, found: Sequence[tuple[Entry, list[int]]]) -> None:
@@ -231,13 +284,30 @@ class Offsets:
                 used = topics
         now_ms = self._clock.now_ms()
         retention_ms = self._settings.int("offsets.retention.minutes") * 60_000
+        unstable = entry.offsets.unstable()
         expired = [
             partition
             for partition, committed in entry.offsets
-            if partition.topic not in used and committed.expired(now_ms, retention_ms, since)
+            if partition.topic not in used
+            and partition not in unstable
+            and committed.expired(now_ms, retention_ms, since)
         ]
         if expired:
             self.bury(entry, expired)
+
+
+def _staged(
+    entry: Entry, producer_id: int, new: NewOffset, committed: CommittedOffset, kept: CommittedOffset | None
+) -> None:
+    """What was staged is in the log as `kept`, or not at all; unless its transaction has ended meanwhile, or it was
+    committed again."""
+    partition = TopicPartition(new.topic, new.partition)
+    if entry.offsets.pending.get(producer_id, {}).get(partition) is not committed:
+        return
+    if kept is None:
+        entry.offsets.unstage(producer_id, partition)
+    else:
+        entry.offsets.stage(producer_id, partition, kept)
 
 
 def group_record(entry: Entry, assignments: Mapping[str, bytes], now_ms: int) -> Record:

@@ -24,7 +24,7 @@ from leafcuttr.state.groups.events import (
     Sync,
     SyncAnswer,
 )
-from leafcuttr.state.groups.loader import load, partitions_to_load
+from leafcuttr.state.groups.loader import load
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
@@ -76,7 +76,7 @@ class GroupCoordinator:
         self._clock = clock
         self._log = OffsetsLog(topics=topics, settings=settings, clock=clock)
         self._table = GroupTable(self._log, limits)
-        self._table.loading = partitions_to_load(self._log)
+        self._table.loading = self._log.partitions_to_load()
         self._timers = Timers(clock)
         self._nursery: trio.Nursery | None = None
         self.offsets = Offsets(table=self._table, log=self._log, settings=settings, clock=clock)
@@ -90,6 +90,8 @@ class GroupCoordinator:
             try:
                 task_status.started()
                 for entry in await load(self._table, self._log, self._clock):
+                    for producer_id in entry.offsets.pending:
+                        self.offsets.opened(entry, producer_id)
                     self._settle(entry)
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
@@ -205,7 +207,7 @@ class GroupCoordinator:
         at_once = False
 
     def _delete(self, entry: Entry) -> ErrorCode:
-        partitions = [partition for partition, _ in entry.offsets]
+        partitions = list({partition for partition, _ in entry.offsets} | entry.offsets.unstable())
         error = self.offsets.bury(entry, partitions, group_too=True)
         if not error:
             entry.group.delete()
@@ -238,7 +240,8 @@ class GroupCoordinator:
         if self._table.find(group.group_id) is not entry:
             return
         self.offsets.expire(entry)
-        if group.is_empty and not entry.offsets and not group.expects_somebody and not entry.writing:
+        used = entry.offsets or entry.offsets.pending or entry.writing or group.expects_somebody
+        if group.is_empty and not used:
             self._delete(entry)
 
     def _topic_deleted(self, topic: Topic) -> None:

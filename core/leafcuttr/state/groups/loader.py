@@ -1,6 +1,8 @@
 """Reading the groups back from `__consumer_offsets` at start, one partition after the other.
 
-Only the last record of each key counts, so the values are parsed when all keys of a partition have been seen.
+Only the last record of each key counts, so the values are parsed when all keys of a partition have been seen. Offsets
+that were committed in a transaction count if its commit marker follows, by their place and not by the marker's; those
+whose transaction has not ended are handed to their groups as pending.
 A record that cannot be read is skipped with a warning; a log that cannot be read makes its groups
 unavailable.
 """
@@ -22,25 +24,20 @@ from leafcuttr.state.groups.records import (
 )
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
+from leafcuttr.wire.batch import BatchHeader
 from leafcuttr.wire.errors import WireError
-from leafcuttr_sdk import Clock
+from leafcuttr.wire.markers import COMMIT
+from leafcuttr.wire.records import control_record, decode_records
+from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 # How many records are looked at between two looks at what else the loop has to do.
 _STEP: Final = 500
 
+NO_PRODUCER: Final = -1
 
-def partitions_to_load(log: OffsetsLog) -> set[int]:
-    """The partitions that hold anything."""
-    topic = log.topic
-    if topic is None:
-        return set()
-    return {
-        partition.index
-        for partition in topic.partitions
-        if partition.log.offline is not None or partition.log.high_watermark > partition.log.log_start_offset
-    }
+_Value = tuple[int, bytes | None]
 
 
 async def load(table: GroupTable, log: OffsetsLog, clock: Clock) -> list[Entry]:
@@ -63,28 +60,65 @@ async def load(table: GroupTable, log: OffsetsLog, clock: Clock) -> list[Entry]:
     return loaded
 
 
+class _Latest:
+    """The last record of each key: (offset, value), None for a tombstone; and those of open transactions by producer."""
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, _Value] = {}
+        self.open: dict[int, dict[bytes, _Value]] = {}
+
+    def take(self, header: BatchHeader, batch: memoryview) -> None:
+        """One more batch. Raises WireError."""
+        if header.is_control:
+            self._end(header.producer_id, batch)
+            return
+        into = self.records
+        if header.is_transactional:
+            into = self.open.setdefault(header.producer_id, {})
+        for record in decode_records(batch):
+            if record.key is not None:
+                into[record.key] = record.offset, record.value
+                if record.value is None:
+                    # Whoever deletes an offset also means the one that is not decided yet.
+                    for pending in self.open.values():
+                        pending.pop(record.key, None)
+
+    def _end(self, producer_id: int, batch: memoryview) -> None:
+        record = next(decode_records(batch), None)
+        pending = self.open.pop(producer_id, {})
+        if record is not None and control_record(record).type == COMMIT:
+            for key, value in pending.items():
+                if key not in self.records or self.records[key][0] < value[0]:
+                    self.records[key] = value
+
+
 async def _load_partition(table: GroupTable, log: OffsetsLog, partition: int) -> list[Entry]:
-    latest: dict[bytes, tuple[int, bytes]] = {}
-    async for record in log.replay(partition):
-        if record.key is None:
-            continue
-        if record.value is None:
-            latest.pop(record.key, None)
-        else:
-            latest[record.key] = (record.offset, record.value)
+    latest = _Latest()
+    async for header, batch in log.batches(partition):
+        latest.take(header, batch)
     entries: dict[str, Entry] = {}
-    for number, (key, (offset, value)) in enumerate(latest.items()):
-        if number % _STEP == 0:
-            await trio.lowlevel.checkpoint()
-        try:
-            _apply(table, entries, partition, key, value, offset)
-        except WireError as error:
-            logger.warning("record %d of __consumer_offsets-%d is skipped: %s", offset, partition, error)
+    number = 0
+    for producer_id, records in (NO_PRODUCER, latest.records), *latest.open.items():
+        for key, (offset, value) in records.items():
+            number += 1
+            if number % _STEP == 0:
+                await trio.lowlevel.checkpoint()
+            try:
+                if value is not None:
+                    _apply(table, entries, partition, key, value, offset, producer_id)
+            except WireError as error:
+                logger.warning("record %d of __consumer_offsets-%d is skipped: %s", offset, partition, error)
     return list(entries.values())
 
 
 def _apply(
-    table: GroupTable, entries: dict[str, Entry], partition: int, key: bytes, value: bytes, offset: int
+    table: GroupTable,
+    entries: dict[str, Entry],
+    partition: int,
+    key: bytes,
+    value: bytes,
+    offset: int,
+    producer_id: int,
 ) -> None:
     parsed = parse_key(key)
     if parsed is None:
@@ -95,7 +129,11 @@ def _apply(
     if isinstance(parsed, OffsetKey):
         committed = parse_offset(value)._replace(written_at=offset)
         # A topic may have been deleted, and made anew, without time for its tombstones.
-        if table.log.knows(parsed.topic, committed.topic_id):
+        if not table.log.knows(parsed.topic, committed.topic_id):
+            return
+        if producer_id != NO_PRODUCER:
+            entry.offsets.stage(producer_id, TopicPartition(parsed.topic, parsed.partition), committed)
+        else:
             entry.offsets.put(parsed.topic, parsed.partition, committed)
     elif isinstance(parsed, GroupKey):
         found = parse_group(value)

@@ -205,6 +205,16 @@ class Group:
             self._restart_session(self.members.by_id[member_id], now)
         return error
 
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        """May this TxnOffsetCommit be accepted? Clients of before v3 name no member, and are believed (KIP-447)."""
+        if self.state is State.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation < 0 and (self.is_empty or (member_id == NO_MEMBER and instance_id is None)):
+            return ErrorCode.NONE
+        return self._check_generation(member_id, instance_id, generation)
+
     def delete(self) -> ErrorCode:
         """DeleteGroups, or the end of a group that nothing is known of any more."""
         if self.state is State.DEAD:

@@ -1,4 +1,5 @@
-"""The committed offsets of one group, and when they expire. In memory only; `records` knows their bytes."""
+"""The committed offsets of one group, when they expire, and those that wait for their transaction to end. In memory
+only; `records` knows their bytes."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -35,12 +36,14 @@ class CommittedOffset(NamedTuple):
 
 
 class GroupOffsets:
-    """Offsets by topic and partition."""
+    """Offsets by topic and partition. `pending` are those in open transactions, by producer id: nobody sees them until
+    the commit marker is in the log (KIP-98)."""
 
-    __slots__ = ("by_topic",)
+    __slots__ = ("by_topic", "pending")
 
     def __init__(self) -> None:
         self.by_topic: dict[str, dict[int, CommittedOffset]] = {}
+        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.by_topic)
@@ -62,6 +65,10 @@ class GroupOffsets:
 
     def remove(self, topic: str, partition: int, written_at: int) -> None:
         """Forget a partition, unless it was committed anew after the tombstone at `written_at`."""
+        for producer_id, offsets in list(self.pending.items()):
+            waiting = offsets.get(TopicPartition(topic, partition))
+            if waiting is not None and waiting.written_at <= written_at:
+                self.unstage(producer_id, TopicPartition(topic, partition))
         partitions = self.by_topic.get(topic)
         if partitions is None or partition not in partitions:
             return
@@ -69,3 +76,28 @@ class GroupOffsets:
             del partitions[partition]
             if not partitions:
                 del self.by_topic[topic]
+
+    def stage(self, producer_id: int, partition: TopicPartition, committed: CommittedOffset) -> None:
+        """Keep an offset until its transaction ends."""
+        self.pending.setdefault(producer_id, {})[partition] = committed
+
+    def unstage(self, producer_id: int, partition: TopicPartition) -> None:
+        offsets = self.pending.get(producer_id)
+        if offsets is not None:
+            offsets.pop(partition, None)
+            if not offsets:
+                del self.pending[producer_id]
+
+    def end(self, producer_id: int, *, commit: bool, marker_at: int) -> None:
+        """The marker of this producer's transaction is in the log, at this offset."""
+        for (topic, partition), committed in self.pending.pop(producer_id, {}).items():
+            if commit:
+                # An offset whose write has not been reported yet lies before the marker, like every other.
+                known = committed if committed.written_at >= 0 else committed._replace(written_at=marker_at)
+                self.put(topic, partition, known)
+
+    def unstable(self) -> frozenset[TopicPartition]:
+        """The partitions whose offset an open transaction may change."""
+        if not self.pending:
+            return frozenset()
+        return frozenset(each for offsets in self.pending.values() for each in offsets)

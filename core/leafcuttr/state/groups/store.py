@@ -1,42 +1,15 @@
-"""The log of group state: the partitions of `__consumer_offsets`, written and read back.
+"""The log of group state: the topic `__consumer_offsets`. Nobody here knows what a group is."""
 
-A group lives in one partition, chosen by its id as Kafka does. What is written here is acknowledged only
-after the append; if the disk would stall the loop, the append is finished by a worker and `then` is called
-later. Nobody here knows what a group is.
-"""
-
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
-import trio
-from crc32c import crc32c
-
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
-from leafcuttr.log.commit import WriteError
-from leafcuttr.log.files import FileRegion
-from leafcuttr.log.log import Log
+from leafcuttr.errors import ErrorCode
+from leafcuttr.state.internal_log import InternalLog
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
-from leafcuttr.state.topics import Topic, Topics
-from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
+from leafcuttr.state.topics import Topics
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.primitives import ZERO_UUID
-from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import Clock
-
-logger = logging.getLogger(__name__)
-
-Entry = tuple[bytes, bytes | None]
-"""Key and value of a record; None is a tombstone."""
-
-Then = Callable[[ErrorCode, int], None]
-"""Called with the outcome of a write: the error to answer, and the offset of the first record (-1 on error).
-"""
-
-READ_BYTES: Final = 1 << 20
-STEP: Final = 100
-"""Batches that are read between two looks at what else the loop has to do."""
 
 # What a client hears when the log refuses. After NOT_COORDINATOR it asks for the coordinator anew and comes
 # back.
@@ -45,135 +18,25 @@ _ANSWERS: Final = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.INVALID_PRODUCER_EPOCH: ErrorCode.INVALID_PRODUCER_EPOCH,
 }
 
 
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
-    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    value = 0
-    for unit in units:
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
-
-
-class OffsetsLog:
+class OffsetsLog(InternalLog):
     """The topic `__consumer_offsets` as a store of keyed records."""
 
     def __init__(self, *, topics: Topics, settings: Settings, clock: Clock) -> None:
-        self._topics = topics
-        self._settings = settings
-        self._clock = clock
-        self._nursery: trio.Nursery | None = None
-
-    @property
-    def topic(self) -> Topic | None:
-        return self._topics.by_name.get(CONSUMER_OFFSETS)
-
-    def use(self, nursery: trio.Nursery | None) -> None:
-        """Finish writes that would block in this nursery from now on."""
-        self._nursery = nursery
-
-    async def ready(self) -> None:
-        """Create the topic if it is not there. Raises CoordinatorNotAvailable."""
-        if self.topic is not None:
-            return
-        try:
-            await self._topics.ensure(CONSUMER_OFFSETS)
-        except BrokerError as error:
-            logger.warning("%s cannot be created: %s", CONSUMER_OFFSETS, error)
-            raise CoordinatorNotAvailable from error
-
-    def partition_of(self, group_id: str) -> int:
-        topic = self.topic
-        count = len(topic.partitions) if topic else self._settings.int("offsets.topic.num.partitions")
-        return (java_hash(group_id) & 0x7FFFFFFF) % count
+        super().__init__(
+            CONSUMER_OFFSETS,
+            partitions_setting="offsets.topic.num.partitions",
+            answers=_ANSWERS,
+            topics=topics,
+            settings=settings,
+            clock=clock,
+            codec=Codec(settings.int("offsets.topic.compression.codec")),
+        )
 
     def knows(self, name: str, topic_id: bytes) -> bool:
         """Whether what was committed for this topic is about a topic that exists; older commits have no id."""
         topic = self._topics.by_name.get(name)
         return topic is not None and topic_id in (ZERO_UUID, topic.id)
-
-    def write(self, partition: int, entries: Sequence[Entry], then: Then) -> None:
-        """Append the records as one batch, then call `then`: before this returns, unless the disk is slow."""
-        try:
-            log = self._log(partition)
-            staged = log.stage(memoryview(self._batch(entries)), now_ms=self._clock.now_ms())
-            if log.must_wait and self._nursery is not None:
-                self._nursery.start_soon(self._finish, log, log.commit_off_loop(), staged.base_offset, then)
-                return
-            log.commit()
-        except BrokerError as error:
-            then(_answer(partition, error), -1)
-            return
-        then(ErrorCode.NONE, staged.base_offset)
-
-    async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
-        try:
-            await commit
-        except WriteError as error:
-            if base_offset < error.written_to:  # what failed was staged behind it
-                then(ErrorCode.NONE, base_offset)
-                return
-            then(_answer(log.topic_partition.partition, error), -1)
-            return
-        except BrokerError as error:
-            then(_answer(log.topic_partition.partition, error), -1)
-            return
-        then(ErrorCode.NONE, base_offset)
-
-    def _log(self, partition: int) -> Log:
-        topic = self.topic
-        if topic is None or partition >= len(topic.partitions):
-            raise CoordinatorNotAvailable
-        return topic.partitions[partition].log
-
-    def _batch(self, entries: Sequence[Entry]) -> bytearray:
-        now_ms = self._clock.now_ms()
-        records = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(entries)]
-        return encode_batch(records, codec=Codec(self._settings.int("offsets.topic.compression.codec")))
-
-    async def replay(self, partition: int) -> AsyncIterator[Record]:
-        """Every record of a partition in order; lets others run in between. Raises StorageError,
-        WireError.
-        """
-        log = self._log(partition)
-        offset = log.log_start_offset
-        while offset < log.high_watermark:
-            region = await _read(log, offset)
-            if region is None:
-                return
-            data = memoryview(await trio.to_thread.run_sync(region.read))
-            at = batches = 0
-            while at < len(data):
-                header = _intact(data, at)
-                if header.next_offset > offset and not header.is_control:
-                    for record in decode_records(data[at : at + header.size]):
-                        yield record
-                offset = max(offset, header.next_offset)
-                at += header.size
-                batches += 1
-                if batches % STEP == 0:
-                    await trio.lowlevel.checkpoint()
-
-
-async def _read(log: Log, offset: int) -> FileRegion | None:
-    found = await log.off_loop(
-        lambda may_block: log.read(offset, READ_BYTES, at_least_one=True, may_block=may_block)
-    )
-    return found.region
-
-
-def _intact(data: memoryview, at: int) -> BatchHeader:
-    """The header of the batch at `at`, whose bytes are all there and as they were written. Raises CorruptBatch."""
-    header = parse(data, at)
-    if not HEADER_SIZE <= header.size <= len(data) - at:
-        raise CorruptBatch(f"a batch claims {header.size} bytes, {len(data) - at} are left")
-    if crc32c(data[at + ATTRIBUTES_AT : at + header.size]) != header.crc:
-        raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
-    return header
-
-
-def _answer(partition: int, error: BrokerError) -> ErrorCode:
-    logger.warning("writing to %s-%d failed: %s", CONSUMER_OFFSETS, partition, error or error.code.name)
-    return _ANSWERS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -1,0 +1,219 @@
+"""A log of keyed records that a coordinator keeps in an internal topic: written, and read back at start.
+
+A key lives in one partition, chosen by its id as Kafka does. What is written here is acknowledged only after the
+append; if the disk would stall the loop, the append is finished by a worker and `then` is called later. Nobody here
+knows what the records say.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import trio
+from crc32c import crc32c
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
+from leafcuttr.log.commit import WriteError
+from leafcuttr.log.files import FileRegion
+from leafcuttr.log.log import Log
+from leafcuttr.state.topics import Topic, Topics
+from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.records import Record, decode_records, encode_batch
+from leafcuttr_sdk import Clock
+
+logger = logging.getLogger(__name__)
+
+Entry = tuple[bytes, bytes | None]
+"""Key and value of a record; None is a tombstone."""
+
+Then = Callable[[ErrorCode, int], None]
+"""Called with the outcome of a write: the error to answer, and the offset of the first record (-1 on error).
+"""
+
+READ_BYTES: Final = 1 << 20
+STEP: Final = 100
+"""Batches that are read between two looks at what else the loop has to do."""
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
+    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    value = 0
+    for unit in units:
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+class Producer(NamedTuple):
+    """In whose transaction records are written."""
+
+    producer_id: int
+    epoch: int
+
+
+class InternalLog:
+    """One internal topic as a store of keyed records.
+
+    `partitions_setting` says how many partitions it will have; `answers` what a client hears when the log refuses,
+    UNKNOWN_SERVER_ERROR for what is not in it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        partitions_setting: str,
+        answers: Mapping[ErrorCode, ErrorCode],
+        topics: Topics,
+        settings: Settings,
+        clock: Clock,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        self.name = name
+        self._partitions_setting = partitions_setting
+        self._answers = answers
+        self._codec = codec
+        self._topics = topics
+        self._settings = settings
+        self._clock = clock
+        self._nursery: trio.Nursery | None = None
+
+    @property
+    def topic(self) -> Topic | None:
+        return self._topics.by_name.get(self.name)
+
+    def use(self, nursery: trio.Nursery | None) -> None:
+        """Finish writes that would block in this nursery from now on."""
+        self._nursery = nursery
+
+    async def ready(self) -> None:
+        """Create the topic if it is not there. Raises CoordinatorNotAvailable."""
+        if self.topic is not None:
+            return
+        try:
+            await self._topics.ensure(self.name)
+        except BrokerError as error:
+            logger.warning("%s cannot be created: %s", self.name, error)
+            raise CoordinatorNotAvailable from error
+
+    def partition_of(self, id_: str) -> int:
+        topic = self.topic
+        count = len(topic.partitions) if topic else self._settings.int(self._partitions_setting)
+        return (java_hash(id_) & 0x7FFFFFFF) % count
+
+    def partitions_to_load(self) -> set[int]:
+        """The partitions that hold anything."""
+        topic = self.topic
+        if topic is None:
+            return set()
+        return {
+            partition.index
+            for partition in topic.partitions
+            if partition.log.offline is not None
+            or partition.log.high_watermark > partition.log.log_start_offset
+        }
+
+    def write(
+        self, partition: int, entries: Sequence[Entry], then: Then, *, producer: Producer | None = None
+    ) -> None:
+        """Append the records as one batch, then call `then`: before this returns, unless the disk is slow.
+
+        With a `producer` the batch belongs to its transaction.
+        """
+        try:
+            log = self._log(partition)
+            batch = memoryview(self._batch(entries, producer))
+            staged = log.stage(batch, now_ms=self._clock.now_ms(), by_coordinator=producer is not None)
+            if log.must_wait and self._nursery is not None:
+                self._nursery.start_soon(self._finish, log, log.commit_off_loop(), staged.base_offset, then)
+                return
+            log.commit()
+        except BrokerError as error:
+            then(self._answer(partition, error), -1)
+            return
+        then(ErrorCode.NONE, staged.base_offset)
+
+    async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
+        try:
+            await commit
+        except WriteError as error:
+            if base_offset < error.written_to:  # what failed was staged behind it
+                then(ErrorCode.NONE, base_offset)
+                return
+            then(self._answer(log.topic_partition.partition, error), -1)
+            return
+        except BrokerError as error:
+            then(self._answer(log.topic_partition.partition, error), -1)
+            return
+        then(ErrorCode.NONE, base_offset)
+
+    def _log(self, partition: int) -> Log:
+        topic = self.topic
+        if topic is None or partition >= len(topic.partitions):
+            raise CoordinatorNotAvailable
+        return topic.partitions[partition].log
+
+    def _batch(self, entries: Sequence[Entry], producer: Producer | None) -> bytearray:
+        now_ms = self._clock.now_ms()
+        records = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(entries)]
+        if producer is None:
+            return encode_batch(records, codec=self._codec)
+        return encode_batch(
+            records,
+            codec=self._codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transactional=True,
+        )
+
+    def _answer(self, partition: int, error: BrokerError) -> ErrorCode:
+        logger.warning("writing to %s-%d failed: %s", self.name, partition, error or error.code.name)
+        return self._answers.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def replay(self, partition: int) -> AsyncIterator[Record]:
+        """Every record of a partition in order, but control records; lets others run in between. Raises
+        StorageError, WireError.
+        """
+        async for header, batch in self.batches(partition):
+            if not header.is_control:
+                for record in decode_records(batch):
+                    yield record
+
+    async def batches(self, partition: int) -> AsyncIterator[tuple[BatchHeader, memoryview]]:
+        """Every batch of a partition in order; lets others run in between. Raises StorageError, WireError."""
+        log = self._log(partition)
+        offset = log.log_start_offset
+        while offset < log.high_watermark:
+            region = await _read(log, offset)
+            if region is None:
+                return
+            data = memoryview(await trio.to_thread.run_sync(region.read))
+            at = batches = 0
+            while at < len(data):
+                header = _intact(data, at)
+                if header.next_offset > offset:
+                    yield header, data[at : at + header.size]
+                offset = max(offset, header.next_offset)
+                at += header.size
+                batches += 1
+                if batches % STEP == 0:
+                    await trio.lowlevel.checkpoint()
+
+
+async def _read(log: Log, offset: int) -> FileRegion | None:
+    found = await log.off_loop(
+        lambda may_block: log.read(offset, READ_BYTES, at_least_one=True, may_block=may_block)
+    )
+    return found.region
+
+
+def _intact(data: memoryview, at: int) -> BatchHeader:
+    """The header of the batch at `at`, whose bytes are all there and as they were written. Raises CorruptBatch."""
+    header = parse(data, at)
+    if not HEADER_SIZE <= header.size <= len(data) - at:
+        raise CorruptBatch(f"a batch claims {header.size} bytes, {len(data) - at} are left")
+    if crc32c(data[at + ATTRIBUTES_AT : at + header.size]) != header.crc:
+        raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
+    return header

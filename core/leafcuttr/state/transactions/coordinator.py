@@ -1,0 +1,373 @@
+"""The transaction coordinator: hands requests to the transactions' machines, and carries out what they decide.
+
+Every decision is written to `__transaction_state` before it is published or answered; then, if it ends a transaction,
+the markers are written, and then that it is complete. While the disk is not slow all of that happens within the
+request. What waits goes on in `run`'s nursery, whether or not the client still does.
+
+One task keeps the time: it aborts transactions that take too long and forgets ids that nobody uses.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Generator
+from typing import Any, Final, NamedTuple
+
+import trio
+
+from leafcuttr import crashpoints
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.state.features import Features
+from leafcuttr.state.groups.committing import Offsets
+from leafcuttr.state.producer_ids import ProducerIds
+from leafcuttr.state.topic_names import TRANSACTION_STATE
+from leafcuttr.state.topics import Topic, Topics
+from leafcuttr.state.transactions.loader import load
+from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
+from leafcuttr.state.transactions.markers import End, Markers
+from leafcuttr.state.transactions.records import transaction_key, transaction_value
+from leafcuttr.state.transactions.states import PREPARED
+from leafcuttr.state.transactions.store import TransactionLog
+from leafcuttr.state.transactions.table import TransactionTable
+from leafcuttr_sdk import Clock, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# More markers than this are written by a task of their own, which lets others run in between.
+_AT_ONCE: Final = 50
+_RETRY_S: Final = (0.1, 0.5, 1.0, 5.0)
+_STEP: Final = 100
+
+
+class Answer(NamedTuple):
+    """The outcome of a request, with the producer id and epoch to go on with."""
+
+    error: ErrorCode
+    producer_id: int = NO_ID
+    epoch: int = NO_EPOCH
+
+
+class _Outcome:
+    """Of a write that a worker does; nobody has to wait for it."""
+
+    __slots__ = ("_event", "error")
+
+    def __init__(self) -> None:
+        self.error: ErrorCode | None = None
+        self._event: trio.Event | None = None
+
+    def set(self, error: ErrorCode) -> None:
+        self.error = error
+        if self._event is not None:
+            self._event.set()
+
+    def __await__(self) -> Generator[Any, Any, ErrorCode]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> ErrorCode:
+        if self.error is None:
+            if self._event is None:
+                self._event = trio.Event()
+            await self._event.wait()
+        assert self.error is not None
+        return self.error
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker. `markers` may be used by others who end transactions."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        topics: Topics,
+        clock: Clock,
+        producer_ids: ProducerIds,
+        offsets: Offsets,
+        features: Features,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._producer_ids = producer_ids
+        self._features = features
+        self._log = TransactionLog(topics=topics, settings=settings, clock=clock)
+        self._table = TransactionTable(self._log)
+        self._table.loading = self._log.partitions_to_load()
+        self._nursery: trio.Nursery | None = None
+        self.markers = Markers(topics=topics, offsets=offsets, clock=clock)
+        topics.on_deleted.append(self._topic_deleted)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load, complete what was prepared, then keep the time until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._log.use(nursery)
+            self._nursery = nursery
+            try:
+                task_status.started()
+                for transaction in await load(self._table, self._log):
+                    if transaction.now.state in PREPARED:
+                        self._finish(transaction)
+                        await trio.lowlevel.checkpoint()
+                nursery.start_soon(
+                    self._now_and_then,
+                    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+                    self.abort_overdue,
+                )
+                nursery.start_soon(
+                    self._now_and_then,
+                    "transaction.remove.expired.transaction.cleanup.interval.ms",
+                    self.forget_expired,
+                )
+                await trio.sleep_forever()
+            finally:
+                self._log.use(None)
+                self._nursery = None
+
+    async def ready(self) -> None:
+        """Make sure that transactions can be stored. Raises CoordinatorNotAvailable."""
+        await self._log.ready()
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    async def init(self, transactional_id: str, timeout_ms: int, known: tuple[int, int] | None) -> Answer:
+        """InitProducerId. `known` is the producer id and epoch that the client has, if it names them.
+
+        Raises StorageError (no producer id), CoordinatorNotAvailable, CoordinatorLoadInProgress.
+        """
+        if not 0 < timeout_ms <= self._settings.int("transaction.max.timeout.ms"):
+            return Answer(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        await self.ready()
+        transaction = self._table.find(transactional_id)
+        if transaction is None:
+            new = Snapshot(
+                await self._producer_ids.next_id(), timeout_ms=timeout_ms, updated_ms=self._clock.now_ms()
+            )
+            transaction = self._table.find_or_create(transactional_id, new)
+        fresh_id = await self._producer_ids.next_id() if transaction.exhausted else NO_ID
+        decision = transaction.init(
+            timeout_ms, known, fresh_id=fresh_id, now_ms=self._clock.now_ms(), version=self._level
+        )
+        if isinstance(decision, ErrorCode):
+            return Answer(decision)
+        if decision.state in PREPARED:
+            error = await self._end(transaction, decision)
+            return Answer(error or ErrorCode.CONCURRENT_TRANSACTIONS)
+        error = await _outcome(self._write(transaction, decision))
+        return Answer(error) if error else Answer(error, decision.producer_id, decision.epoch)
+
+    def add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Make partitions part of the transaction; an awaitable comes back if the disk is slow.
+
+        `version` is the client's transaction version. Raises CoordinatorNotAvailable, CoordinatorLoadInProgress.
+        """
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        transaction = self._table.find(transactional_id)
+        if transaction is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        decision = transaction.add(producer_id, epoch, partitions, self._clock.now_ms(), version)
+        return decision if isinstance(decision, ErrorCode) else self._write(transaction, decision)
+
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
+    ) -> ErrorCode:
+        """Whether a partition is part of the transaction that goes on. Raises as `add`."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        transaction = self._table.find(transactional_id)
+        if transaction is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return transaction.verify(producer_id, epoch, partition)
+
+    async def end(
+        self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool, version: int
+    ) -> Answer:
+        """EndTxn. Raises as `add`, and StorageError where the epochs are used up and there is no new producer id."""
+        if not transactional_id:
+            return Answer(ErrorCode.INVALID_REQUEST)
+        transaction = self._table.find(transactional_id)
+        if transaction is None:
+            return Answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        raises = version >= BUMPS_EPOCHS
+        fresh_id = await self._producer_ids.next_id() if raises and transaction.exhausted else NO_ID
+        decision = transaction.end(
+            producer_id,
+            epoch,
+            commit=commit,
+            fresh_id=fresh_id,
+            now_ms=self._clock.now_ms(),
+            version=version,
+        )
+        now = transaction.now
+        if isinstance(decision, ErrorCode):
+            return Answer(decision) if decision else Answer(decision, now.producer_id, now.epoch)
+        error = await self._end(transaction, decision)
+        if error:
+            return Answer(error)
+        if decision.next_id != NO_ID:
+            return Answer(error, decision.next_id, 0)
+        return Answer(error, decision.producer_id, decision.epoch)
+
+    def find(self, transactional_id: str) -> Transaction | None:
+        """Raises as `add`."""
+        return self._table.find(transactional_id)
+
+    def all(self) -> list[Transaction]:
+        """Every transactional id that has been loaded, for reading."""
+        return list(self._table)
+
+    @property
+    def loading(self) -> bool:
+        return bool(self._table.loading)
+
+    # --- effects ----------------------------------------------------------------------------------------
+
+    @property
+    def _level(self) -> int:
+        return self._features.transaction_version
+
+    def _write(
+        self, transaction: Transaction, snapshot: Snapshot, then: Callable[[], None] | None = None
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Store what the machine has decided, publish it, call `then`; the error to answer if it was not stored."""
+        outcome = _Outcome()
+
+        def written(error: ErrorCode, _: int) -> None:
+            if error:
+                transaction.failed()
+            else:
+                transaction.written()
+                crashpoints.reach("transaction.written")
+                if then is not None:
+                    then()
+            outcome.set(error)
+
+        partition = self._log.partition_of(transaction.transactional_id)
+        value = transaction_value(snapshot, 1 if self._level else 0)
+        self._log.write(partition, [(transaction_key(transaction.transactional_id), value)], written)
+        return outcome if outcome.error is None else outcome.error
+
+    async def _end(self, transaction: Transaction, prepared: Snapshot) -> ErrorCode:
+        """Write the decision; the markers follow, here or in a task. Returns once nothing can change it any more."""
+        crashpoints.reach("transaction.before-prepare")
+        return await _outcome(self._write(transaction, prepared, lambda: self._finish(transaction)))
+
+    def _finish(self, transaction: Transaction) -> None:
+        """Write the markers of a prepared transaction, and that it is complete."""
+        now = transaction.now
+        crashpoints.reach("transaction.prepared")
+        coming: ErrorCode | Awaitable[ErrorCode] = ErrorCode.NOT_COORDINATOR
+        if len(now.partitions) <= _AT_ONCE and self._mark_at_once(transaction, self._end_of(transaction)):
+            coming = self._write_complete(transaction)
+        if coming is not ErrorCode.NONE and self._nursery is not None:
+            # Without a nursery the broker is stopping: the next start finds the decision and goes on.
+            self._nursery.start_soon(self._finish_in_time, transaction, coming)
+
+    def _end_of(self, transaction: Transaction) -> End:
+        now = transaction.now
+        partition = self._log.partition_of(transaction.transactional_id)
+        return End(
+            now.producer_id, now.epoch, now.commits, self._log.coordinator_epoch(partition), now.version
+        )
+
+    def _mark_at_once(self, transaction: Transaction, end: End) -> bool:
+        """Whether every partition has its marker now."""
+        for partition in sorted(transaction.now.partitions):
+            if self.markers.must_wait(partition):
+                return False
+            try:
+                self.markers.write_or_pass(partition, end)
+            except BrokerError as error:
+                logger.warning("%s has no transaction marker yet: %s", partition, error)
+                return False
+            transaction.marked(partition)
+            crashpoints.reach("transaction.marked")
+        return True
+
+    async def _finish_in_time(
+        self, transaction: Transaction, coming: ErrorCode | Awaitable[ErrorCode]
+    ) -> None:
+        """As `_finish`, with waits where the disk is slow, and again and again where it refuses."""
+        tries = 0
+        while await _outcome(coming) and self._table.holds(transaction):
+            if tries:
+                await trio.sleep(_RETRY_S[min(tries, len(_RETRY_S)) - 1])
+            tries += 1
+            await self._mark_in_time(transaction, self._end_of(transaction))
+            if not transaction.now.partitions:
+                coming = self._write_complete(transaction)
+
+    async def _mark_in_time(self, transaction: Transaction, end: End) -> None:
+        for partition in sorted(transaction.now.partitions):
+            try:
+                waiting = self.markers.write_or_pass(partition, end)
+                if waiting is not None:
+                    await waiting
+                else:
+                    await trio.lowlevel.checkpoint()
+            except BrokerError as error:
+                logger.warning("%s has no transaction marker yet: %s", partition, error)
+            else:
+                transaction.marked(partition)
+                crashpoints.reach("transaction.marked")
+
+    def _write_complete(self, transaction: Transaction) -> ErrorCode | Awaitable[ErrorCode]:
+        crashpoints.reach("transaction.before-complete")
+        return self._write(transaction, transaction.complete(self._clock.now_ms()))
+
+    # --- by itself --------------------------------------------------------------------------------------
+
+    async def _now_and_then(self, setting: str, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await trio.sleep(self._settings.int(setting) / 1000)
+            try:
+                await step()
+            except Exception:
+                logger.exception("looking after transactions failed; it is tried again")
+
+    async def abort_overdue(self) -> None:
+        """Abort the transactions that have taken longer than their producer said, and fence it."""
+        for number, transaction in enumerate(self._table):
+            if number % _STEP == 0:
+                await trio.lowlevel.checkpoint()
+            if transaction.is_overdue(self._clock.now_ms()) and self._table.holds(transaction):
+                logger.info("the transaction of %r takes too long and is aborted", transaction.transactional_id)
+                await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
+
+    async def forget_expired(self) -> None:
+        """Write tombstones for ids that nobody has used for `transactional.id.expiration.ms`."""
+        for number, transaction in enumerate(self._table):
+            if number % _STEP == 0:
+                await trio.lowlevel.checkpoint()
+            expiration_ms = self._settings.int("transactional.id.expiration.ms")
+            if self._table.holds(transaction) and transaction.is_expired(self._clock.now_ms(), expiration_ms):
+                self._bury(transaction)
+
+    def _bury(self, transaction: Transaction) -> None:
+        transaction.expire()
+        self._table.forget(transaction)
+
+        def buried(error: ErrorCode, _: int) -> None:
+            # Without its tombstone it comes back at the next start, and expires then.
+            if error:
+                logger.warning("the tombstone of %r was not written", transaction.transactional_id)
+
+        partition = self._log.partition_of(transaction.transactional_id)
+        self._log.write(partition, [(transaction_key(transaction.transactional_id), None)], buried)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        # Whoever deletes this topic deletes the transactional ids.
+        if topic.name == TRANSACTION_STATE:
+            self._table.loading.clear()
+            self._table.failed.clear()
+            self._table.clear()
+
+
+async def _outcome(coming: ErrorCode | Awaitable[ErrorCode]) -> ErrorCode:
+    return coming if isinstance(coming, ErrorCode) else await coming

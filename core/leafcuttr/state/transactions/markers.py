@@ -1,0 +1,111 @@
+"""Writing transaction markers into partitions, and telling the groups of those in `__consumer_offsets`.
+
+Who decided that a transaction ends is not known here: the coordinator, or a WriteTxnMarkers request.
+"""
+
+import logging
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from leafcuttr.errors import InvalidProducerEpoch, TransactionCoordinatorFenced
+from leafcuttr.log.commit import WriteError
+from leafcuttr.log.log import Log
+from leafcuttr.state.groups.committing import Offsets
+from leafcuttr.state.topic_names import CONSUMER_OFFSETS
+from leafcuttr.state.topics import Topics
+from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
+from leafcuttr_sdk import Clock, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class End(NamedTuple):
+    """What a marker says, the same in every partition. `version` is the transaction version it was ended with."""
+
+    producer_id: int
+    epoch: int
+    commit: bool
+    coordinator_epoch: int
+    version: int
+
+
+class Markers:
+    """Ends transactions in partitions."""
+
+    def __init__(self, *, topics: Topics, offsets: Offsets, clock: Clock) -> None:
+        self._topics = topics
+        self._offsets = offsets
+        self._clock = clock
+
+    def write(self, partition: TopicPartition, end: End) -> Awaitable[None] | None:
+        """Append one marker; an awaitable comes back if the disk is slow.
+
+        A partition that does not exist any more needs none, and one that has had this marker gets no second.
+        Raises (at once, or from the awaitable) InvalidProducerEpoch, TransactionCoordinatorFenced, StorageError.
+        """
+        log = self._log(partition)
+        if log is None or _has_ended(log, end):
+            return None
+        waits = log.must_wait
+        staged = log.stage_marker(
+            end.producer_id,
+            end.epoch,
+            commit=end.commit,
+            coordinator_epoch=end.coordinator_epoch,
+            now_ms=self._clock.now_ms(),
+            transaction_version=end.version,
+        )
+        if waits:
+            return self._wait(log.commit_off_loop(), partition, end, staged.base_offset)
+        log.commit()
+        self._written(partition, end, staged.base_offset)
+        return None
+
+    def must_wait(self, partition: TopicPartition) -> bool:
+        """Whether `write` would give an awaitable."""
+        log = self._log(partition)
+        return log is not None and log.must_wait
+
+    def _log(self, partition: TopicPartition) -> Log | None:
+        topic = self._topics.by_name.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[partition.partition].log
+
+    async def _wait(
+        self, commit: Awaitable[None], partition: TopicPartition, end: End, offset: int
+    ) -> None:
+        try:
+            await commit
+        except WriteError as error:
+            if offset >= error.written_to:
+                raise
+        self._written(partition, end, offset)
+
+    def _written(self, partition: TopicPartition, end: End, offset: int) -> None:
+        if partition.topic == CONSUMER_OFFSETS:
+            self._offsets.transaction_ended(
+                partition.partition, end.producer_id, commit=end.commit, marker_at=offset
+            )
+
+    def write_or_pass(self, partition: TopicPartition, end: End) -> Awaitable[None] | None:
+        """As `write`, but a partition that knows a later epoch is left as it is: the transaction has ended there.
+
+        Raises StorageError.
+        """
+        try:
+            return self.write(partition, end)
+        except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+            logger.warning("%s gets no transaction marker: %s", partition, error)
+            return None
+
+
+def _has_ended(log: Log, end: End) -> bool:
+    """Whether this very marker is in the log: its epoch is used for nothing else (KIP-890)."""
+    known = log.producers.get(end.producer_id)
+    return (
+        end.version >= BUMPS_EPOCHS
+        and known is not None
+        and known.epoch == end.epoch
+        and known.current_txn_first_offset < 0
+    )
