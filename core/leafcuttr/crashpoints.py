@@ -37,6 +37,11 @@ POINTS: Final[frozenset[str]] = frozenset(
         "compaction.checkpoint-written",  # the log's first dirty offset is on the disk
         "delete-records.moved",  # the log start offset has moved, its checkpoint has not
         "group-commit.appended",  # committed offsets are in the log, the answer has not left
+        "transaction.written",  # a change of a transactional id is in the log, the answer has not left
+        "transaction.before-prepare",  # a transaction is about to be decided
+        "transaction.prepared",  # it is decided, no partition has its marker
+        "transaction.marked",  # a partition has its marker, others may not
+        "transaction.before-complete",  # every partition has its marker, the log does not say so
         "shutdown.checkpointed",  # the clean shutdown is recorded, the process still lives
     }
 )

@@ -13,8 +13,15 @@ from typing import Final
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.features import FEATURES
 from leafcuttr.wire.api import APIS
-from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from leafcuttr.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -30,7 +37,18 @@ def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest)
             ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
             for api in APIS.values()
         ],
+        # Before version 4 a feature that begins at 0 must not be named: clients would refuse the answer (KAFKA-17011).
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=known.lowest, max_version=known.highest)
+            for name, known in FEATURES.items()
+            if known.lowest > 0 or context.api_version >= 4
+        ],
         finalized_features_epoch=broker.metadata.changes,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in broker.features.levels.items()
+            if level > 0
+        ],
     )
 
 

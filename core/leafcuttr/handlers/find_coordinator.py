@@ -1,12 +1,11 @@
-"""FindCoordinator, versions 0 to 6: which broker keeps a group. It is always this one.
+"""FindCoordinator, versions 0 to 6: which broker keeps a group or a transactional id. It is always this one.
 
 Version 1 added the key type and a message, 3 is flexible, 4 asks for many keys at once (KIP-699), 5 and 6
-allowed new errors and share groups. The first question for a group creates `__consumer_offsets`; unlike
-Kafka, which answers COORDINATOR_NOT_AVAILABLE meanwhile, it gets its answer when the topic is there.
+allowed new errors and share groups. The first question for a group creates `__consumer_offsets`, the first for a
+transactional id `__transaction_state`; unlike Kafka, which answers COORDINATOR_NOT_AVAILABLE meanwhile, it gets its
+answer when the topic is there.
 
-Left out until there are transactions: key type 1 gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients
-take as final instead of asking again for ever. Share groups (type 2) are an INVALID_REQUEST, as where they
-are disabled.
+Share groups (type 2) are an INVALID_REQUEST, as where they are disabled.
 """
 
 from typing import Final, NamedTuple
@@ -24,7 +23,6 @@ from leafcuttr.wire.messages.find_coordinator import (
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _SHARE: Final = 2
-_NO_TRANSACTIONS: Final = "transactions are not supported yet by this broker"
 _MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message "
     "was sent to an incompatible broker. See the broker logs for more details."
@@ -69,12 +67,13 @@ async def handle(
 
 
 async def _find(broker: Broker, context: RequestContext, key_type: int) -> _Found:
-    if key_type == _TRANSACTION:
-        return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS)
-    if key_type != _GROUP:
+    if key_type not in (_GROUP, _TRANSACTION):
         return _Found(ErrorCode.INVALID_REQUEST, _MALFORMED)
     try:
-        await broker.groups.ready()
+        if key_type == _GROUP:
+            await broker.groups.ready()
+        else:
+            await broker.transactions.ready()
     except BrokerError as error:
         return _Found(error.code, "The coordinator is not available.")
     return _Found(ErrorCode.NONE, None, broker.node_id, *address(context))

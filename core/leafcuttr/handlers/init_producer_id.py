@@ -1,35 +1,51 @@
-"""InitProducerId, versions 0 to 5: an id for an idempotent producer.
+"""InitProducerId, versions 0 to 5: an id and epoch for an idempotent or transactional producer (KIP-98).
 
-Version 3 lets a producer name the id and epoch it has (KIP-360); a producer that is only idempotent gets a
-new id with epoch 0 all the same, as from Kafka. Until this broker has transactions a transactional id gets
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the codes that end a producer instead of making it ask again, it is
-the one that names the transactional id. This API has no message; FindCoordinator, which comes first, says
-why.
+Version 2 is flexible, 3 lets a producer name the id and epoch it has (KIP-360): a transactional one goes on with the
+next epoch, or is fenced; one that is only idempotent gets a new id with epoch 0 all the same, as from Kafka. Version 4
+knows PRODUCER_FENCED (KIP-588), 5 TRANSACTION_ABORTABLE (KIP-890). Version 6 (two-phase commit, KIP-939) is not yet
+stable in Kafka and not served; its fields are refused as where `transaction.two.phase.commit.enable` is false.
 
-Version 4 and 5 changed error codes of transactions only (KIP-588, KIP-890).
+Whoever asks with a transactional id fences all who asked before. If one of those has a transaction going on, it is
+aborted first, and the answer is CONCURRENT_TRANSACTIONS: the client asks again.
 """
 
-from leafcuttr.errors import ErrorCode, StorageError
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode, StorageError
+from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.transactions.coordinator import Answer
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+_FENCED: Final = 4
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    half_named = (request.producer_id == -1) != (request.producer_epoch == -1)
-    if request.transactional_id == "" or half_named:
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
-        producer_id = await broker.producer_ids.next_id()
+        answer = await _init(broker, request)
     except StorageError:
         # A code that clients repeat the request for: the disk may have room again by then.
-        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        answer = Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    except BrokerError as error:
+        answer = Answer(error.code)
+    code = for_old_clients(answer.error) if context.api_version < _FENCED else answer.error
+    return InitProducerIdResponse(
+        error_code=code, producer_id=answer.producer_id, producer_epoch=answer.epoch
+    )
 
 
-def _refused(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+async def _init(broker: Broker, request: InitProducerIdRequest) -> Answer:
+    half_named = (request.producer_id == -1) != (request.producer_epoch == -1)
+    if request.transactional_id == "" or half_named:
+        return Answer(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return Answer(ErrorCode.NONE, await broker.producer_ids.next_id(), 0)
+    if request.enable2_pc:
+        return Answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.keep_prepared_txn:
+        return Answer(ErrorCode.UNSUPPORTED_VERSION)
+    known = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
+    return await broker.transactions.init(request.transactional_id, request.transaction_timeout_ms, known)

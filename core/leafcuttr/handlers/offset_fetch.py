@@ -5,7 +5,8 @@ Version 2 allowed all partitions at once (null) and an error for the whole group
 (KIP-848), 10 topic ids.
 
 Nobody has to be a member to ask, and a group or partition that nothing was committed for is no error: its
-offset is -1. `require_stable` changes nothing as long as there are no transactions.
+offset is -1. With `require_stable` a partition whose offset an open transaction may change gets UNSTABLE_OFFSET_COMMIT:
+the client asks again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ _MANY_GROUPS: Final = 8
 _TOPIC_IDS: Final = 10
 
 _NOTHING: Final = CommittedOffset(-1)
+_UNSTABLE: Final = CommittedOffset(-1)  # stands for itself: this very object
 _Offsets = Mapping[str, Mapping[int, CommittedOffset]]
 
 
@@ -44,10 +46,12 @@ class _Topic(NamedTuple):
 
 def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.api_version >= _MANY_GROUPS:
-        return OffsetFetchResponse(groups=[_group(broker, context, asked) for asked in request.groups])
+        return OffsetFetchResponse(
+            groups=[_group(broker, context, asked, request.require_stable) for asked in request.groups]
+        )
     asked = request.topics
     try:
-        offsets = broker.groups.offsets.fetch(request.group_id)
+        offsets = _offsets(broker, request.group_id, request.require_stable, everything=asked is None)
     except BrokerError as error:
         topics = [
             _Topic(each.name, ZERO_UUID, [(index, _NOTHING) for index in each.partition_indexes], error.code)
@@ -63,12 +67,30 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest)
     )
 
 
+def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything: bool) -> _Offsets:
+    """What was committed, with `_UNSTABLE` where that may change, as the client wants to know. Raises as `fetch`."""
+    offsets = broker.groups.offsets.fetch(group_id)
+    unstable = broker.groups.offsets.unstable(group_id) if require_stable else frozenset()
+    if not unstable:
+        return offsets
+    view = {topic: dict(partitions) for topic, partitions in offsets.items()}
+    for topic, partition in unstable:
+        # Who asks for everything hears, as from Kafka, of partitions that have an offset already.
+        if not everything or partition in view.get(topic, {}):
+            view.setdefault(topic, {})[partition] = _UNSTABLE
+    return view
+
+
+def _error(topic: _Topic, committed: CommittedOffset) -> ErrorCode:
+    return ErrorCode.UNSTABLE_OFFSET_COMMIT if committed is _UNSTABLE else topic.error
+
+
 def _group(
-    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup
+    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     ids = context.api_version >= _TOPIC_IDS
     try:
-        offsets = broker.groups.offsets.fetch(asked.group_id)
+        offsets = _offsets(broker, asked.group_id, require_stable, everything=asked.topics is None)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
     if asked.topics is None:
@@ -91,7 +113,7 @@ def _group(
                         committed_offset=committed.offset,
                         committed_leader_epoch=committed.leader_epoch,
                         metadata=committed.metadata,
-                        error_code=topic.error,
+                        error_code=_error(topic, committed),
                     )
                     for index, committed in topic.offsets
                 ],
@@ -133,7 +155,7 @@ def _old_topics(topics: Iterable[_Topic]) -> list[OffsetFetchResponseTopic]:
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=topic.error,
+                    error_code=_error(topic, committed),
                 )
                 for index, committed in topic.offsets
             ],

@@ -14,6 +14,10 @@ to there; the turn then has a `rest`, which `finish` stages and writes in pieces
 connection does nothing else until then, so that the order of its requests holds.
 
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`).
+
+A transactional batch is written only if its partition belongs to the transaction that goes on: from version 12 on the
+partition is added here, before it, clients of before have to have added it (KIP-890). While the disk holds up that
+addition the answer is CONCURRENT_TRANSACTIONS, and the client comes again.
 """
 
 import logging
@@ -38,7 +42,7 @@ from leafcuttr.log.log import Log, Staged
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
-from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, TRANSACTIONAL
+from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, TRANSACTIONAL, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -52,6 +56,8 @@ from leafcuttr.wire.messages.produce import (
 
 logger = logging.getLogger(__name__)
 
+_KNOWS_ABORTABLE: Final = 11
+_ADDS_PARTITIONS: Final = 12
 _TOPIC_IDS: Final = 13
 _ZSTD: Final = 7  # the first version that may carry it (KIP-110)
 # Partitions of one request that are staged and written before others have their turn: some milliseconds of writes.
@@ -100,13 +106,14 @@ _PAUSE: Final = _Stop(None)
 class Turn:
     """What one connection has staged and not yet answered. False when there is nothing."""
 
-    __slots__ = ("_answers", "_left", "_logs", "_writes", "refused", "rest")
+    __slots__ = ("_answers", "_left", "_logs", "_transactional_id", "_writes", "refused", "rest")
 
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
         self._logs: dict[Log, list[_Place]] = {}
         self._writes: list[tuple[Coroutine[Any, Any, None], list[_Place]]] = []
         self._left = _AT_ONCE
+        self._transactional_id: str | None = None
         self.rest: Rest | None = None
         self.refused: str | None = None
 
@@ -127,6 +134,7 @@ class Turn:
             return
         now_ms = broker.clock.now_ms()
         self._left = _AT_ONCE
+        self._transactional_id = request.transactional_id
         for data in request.topic_data:
             answers: list[PartitionProduceResponse] = []
             topics.append(
@@ -214,15 +222,24 @@ class Turn:
                 continue
             log = partitions[item.index].log
             try:
+                records = _records(item, version)
+                if (
+                    self._transactional_id is not None
+                    and len(records) > HEADER_SIZE
+                    and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
+                    and (code := _admit(broker, version, self._transactional_id, log, records))
+                ):
+                    answers.append(_failure(item.index, code))
+                    continue
                 if prepared is None:
-                    staged = log.stage_at_once(_records(item, version), now_ms=now_ms)
+                    staged = log.stage_at_once(records, now_ms=now_ms)
                 else:
                     done, prepared = prepared, None
                     if isinstance(done, BrokerError):
                         raise done
                     if done.log is not log:
                         raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
-                    staged = log.stage_at_once(_records(item, version), now_ms=now_ms, prepared=done)
+                    staged = log.stage_at_once(records, now_ms=now_ms, prepared=done)
             except LongWork as long:
                 return _Stop(long.do)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
@@ -359,6 +376,29 @@ def _is_transactional(request: ProduceRequest) -> bool:
             if records and len(records) > HEADER_SIZE and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
                 return True
     return False
+
+
+def _admit(
+    broker: Broker, version: int, transactional_id: str, log: Log, records: memoryview
+) -> ErrorCode:
+    """Whether a transactional batch may be written: NONE, or the error of its partition. Raises as the coordinator."""
+    header = parse(records)
+    known = log.producers.get(header.producer_id)
+    if (
+        known is not None
+        and known.epoch == header.producer_epoch
+        and known.current_txn_first_offset >= 0
+    ):
+        return ErrorCode.NONE
+    admitted = broker.transactions.admit(
+        transactional_id,
+        header.producer_id,
+        header.producer_epoch,
+        log.topic_partition,
+        adds=version >= _ADDS_PARTITIONS,
+        knows_abortable=version >= _KNOWS_ABORTABLE,
+    )
+    return admitted if isinstance(admitted, ErrorCode) else ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:

@@ -9,6 +9,7 @@ from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -65,6 +66,13 @@ async def _write(broker: Broker, topic_partition: TopicPartition, marker: Writab
             transaction_version=marker.transaction_version,
         )
         await log.commit_staged(staged)
+        if topic_partition.topic == CONSUMER_OFFSETS:
+            broker.groups.offsets.transaction_ended(
+                topic_partition.partition,
+                marker.producer_id,
+                commit=marker.transaction_result,
+                marker_at=staged.base_offset,
+            )
     except BrokerError as error:
         return error.code
     return ErrorCode.NONE

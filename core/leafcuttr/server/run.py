@@ -1,7 +1,7 @@
 """The broker's life: open, serve, stop. The nursery tree is on this screen, and leaving it in order is the shutdown.
 
 storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
-  services       background loops and the group coordinator's timer
+  services       background loops, the coordinators of groups and of transactions
     connections  one task each; asked to end after the request at hand
       listeners  one task for each bound address; cancelled first
 """
@@ -64,6 +64,7 @@ async def _serve(
     async with trio.open_nursery() as services:
         background.start(broker, connections, services)
         await services.start(broker.groups.run)
+        await services.start(broker.transactions.run)
         async with trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:

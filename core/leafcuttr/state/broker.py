@@ -12,11 +12,13 @@ from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
 from leafcuttr.state.dynamic_settings import DynamicSettings
+from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.producer_ids import ProducerIds
 from leafcuttr.state.topics import Topics
+from leafcuttr.state.transactions.coordinator import TransactionCoordinator
 from leafcuttr_sdk import Clock
 
 
@@ -43,7 +45,9 @@ class Broker:
     metadata: MetadataStore
     topics: Topics
     producer_ids: ProducerIds
+    features: Features
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     listeners: Sequence[Listener] = ()
     long_polls: set[Waiting] = field(default_factory=set)
@@ -66,6 +70,9 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
     dynamic_settings.load()
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)
     topics.load()
+    features = Features(metadata)
+    producer_ids = ProducerIds(metadata)
+    groups = GroupCoordinator(settings=settings, topics=topics, clock=clock)
     return Broker(
         settings=settings,
         dynamic_settings=dynamic_settings,
@@ -75,7 +82,16 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
         logs=logs,
         metadata=metadata,
         topics=topics,
-        producer_ids=ProducerIds(metadata),
-        groups=GroupCoordinator(settings=settings, topics=topics, clock=clock),
+        producer_ids=producer_ids,
+        features=features,
+        groups=groups,
+        transactions=TransactionCoordinator(
+            settings=settings,
+            topics=topics,
+            clock=clock,
+            producer_ids=producer_ids,
+            offsets=groups.offsets,
+            features=features,
+        ),
         fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
     )

@@ -33,7 +33,11 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
     WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     ALTER_REPLICA_LOG_DIRS = 34
@@ -50,6 +54,8 @@ class ApiKey(IntEnum):
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     UNREGISTER_BROKER = 64
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -138,7 +144,11 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DELETE_RECORDS, "DeleteRecords", (0, 2), 2),
         _api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", (0, 5), 2),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", (2, 4), 4),
+        _api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", (0, 5), 3),
+        _api(ApiKey.ADD_OFFSETS_TO_TXN, "AddOffsetsToTxn", (0, 4), 3),
+        _api(ApiKey.END_TXN, "EndTxn", (0, 5), 3),
         _api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", (1, 2), 1),
+        _api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", (0, 5), 3),
         _api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", (1, 4), 4),
         _api(ApiKey.ALTER_CONFIGS, "AlterConfigs", (0, 2), 2),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", (1, 2), 2),
@@ -155,6 +165,8 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", (0, 2), 0),
         _api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", (0, 0), 0),
         _api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", (0, 0), 0),
+        _api(ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", (0, 0), 0),
+        _api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", (0, 2), 0),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", (0, 1), 0),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", (0, 0), 0),
     )

@@ -168,9 +168,7 @@ class Offsets:
             # Before the write: the marker may be reported first where a worker does both.
             self.opened(entry, producer.producer_id)
             for new, committed in accepted:
-                entry.offsets.stage(
-                    producer.producer_id, TopicPartition(new.topic, new.partition), committed
-                )
+                entry.offsets.stage(producer.producer_id, TopicPartition(new.topic, new.partition), committed)
         self._log.write(entry.partition, records, written, producer=producer)
         if outcome is not None:
             return answer()

@@ -31,7 +31,7 @@ from leafcuttr.state.groups.table import Entry, GroupTable
 from leafcuttr.state.groups.timers import Timers
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topic, Topics
-from leafcuttr_sdk import Clock
+from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +105,10 @@ class GroupCoordinator:
     async def ready(self) -> None:
         """Make sure that groups can be stored. Raises CoordinatorNotAvailable."""
         await self._log.ready()
+
+    def partition_of(self, group_id: str) -> TopicPartition:
+        """The partition that keeps this group."""
+        return TopicPartition(CONSUMER_OFFSETS, self._log.partition_of(group_id))
 
     # --- requests ---------------------------------------------------------------------------------------
 

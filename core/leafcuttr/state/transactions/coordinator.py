@@ -185,6 +185,31 @@ class TransactionCoordinator:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return transaction.verify(producer_id, epoch, partition)
 
+    def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partition: TopicPartition,
+        *,
+        adds: bool,
+        knows_abortable: bool,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Whether records, or offsets, may be written to this partition in the transaction (KIP-890).
+
+        `adds`: a client of transaction version 2, for whom the partition becomes part of it. `knows_abortable`: whether
+        the client understands TRANSACTION_ABORTABLE. Raises as `add`.
+        """
+        if adds:
+            added = self.add(transactional_id, producer_id, epoch, (partition,), BUMPS_EPOCHS)
+            return _for_writers(added) if isinstance(added, ErrorCode) else added
+        if not self._settings.bool("transaction.partition.verification.enable"):
+            return ErrorCode.NONE
+        code = self.verify(transactional_id, producer_id, epoch, partition)
+        if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+            return ErrorCode.INVALID_TXN_STATE
+        return _for_writers(code)
+
     async def end(
         self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool, version: int
     ) -> Answer:
@@ -337,7 +362,9 @@ class TransactionCoordinator:
             if number % _STEP == 0:
                 await trio.lowlevel.checkpoint()
             if transaction.is_overdue(self._clock.now_ms()) and self._table.holds(transaction):
-                logger.info("the transaction of %r takes too long and is aborted", transaction.transactional_id)
+                logger.info(
+                    "the transaction of %r takes too long and is aborted", transaction.transactional_id
+                )
                 await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
 
     async def forget_expired(self) -> None:
@@ -371,3 +398,8 @@ class TransactionCoordinator:
 
 async def _outcome(coming: ErrorCode | Awaitable[ErrorCode]) -> ErrorCode:
     return coming if isinstance(coming, ErrorCode) else await coming
+
+
+def _for_writers(code: ErrorCode) -> ErrorCode:
+    """As who writes hears it: a producer that is fenced by a partition hears of its epoch."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code

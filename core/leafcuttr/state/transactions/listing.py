@@ -1,10 +1,15 @@
 """Which transactional ids a ListTransactions request asks for (KIP-664, KIP-994, KIP-1152)."""
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from typing import Final, NamedTuple
 
+import trio
+
+from leafcuttr.state.patterns import Pattern
 from leafcuttr.state.transactions.machine import Transaction
 from leafcuttr.state.transactions.states import State
+
+_STEP: Final = 100
 
 BY_TITLE: Final = {state.title: state for state in State}
 
@@ -15,10 +20,18 @@ class Filter(NamedTuple):
     states: Set[State] | None = None
     producer_ids: Set[int] = frozenset()
     longer_than_ms: int = -1
-    matches: Callable[[str], bool] | None = None
+    pattern: Pattern | None = None
 
-    def select(self, transactions: Iterable[Transaction], now_ms: int) -> list[Transaction]:
-        return [each for each in transactions if self._takes(each, now_ms)]
+    async def select(self, transactions: Iterable[Transaction], now_ms: int) -> list[Transaction]:
+        found = []
+        for number, transaction in enumerate(transactions):
+            if number % _STEP == _STEP - 1:
+                await trio.lowlevel.checkpoint()
+            if self._takes(transaction, now_ms) and (
+                self.pattern is None or await self.pattern.matches(transaction.transactional_id)
+            ):
+                found.append(transaction)
+        return found
 
     def _takes(self, transaction: Transaction, now_ms: int) -> bool:
         now = transaction.now
@@ -28,6 +41,4 @@ class Filter(NamedTuple):
             return False
         if self.states is not None and now.state not in self.states:
             return False
-        if self.longer_than_ms >= 0 and now_ms - now.started_ms <= self.longer_than_ms:
-            return False
-        return self.matches is None or self.matches(transaction.transactional_id)
+        return self.longer_than_ms < 0 or now_ms - now.started_ms > self.longer_than_ms

@@ -53,9 +53,7 @@ class AddPartitionsToTxnTopicResult:
 @struct
 class AddPartitionsToTxnResult:
     transactional_id: str = field(STRING, "4+")
-    topic_results: Sequence[AddPartitionsToTxnTopicResult] = field(
-        array(AddPartitionsToTxnTopicResult), "4+"
-    )
+    topic_results: Sequence[AddPartitionsToTxnTopicResult] = field(array(AddPartitionsToTxnTopicResult), "4+")
 
 
 @message("0-5", flexible="3+")

@@ -1,0 +1,103 @@
+"""AddPartitionsToTxn, versions 0 to 5: partitions become part of a transaction (KIP-98).
+
+Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transactions and may only ask whether partitions
+are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as there is no
+authorizer. Version 5 knows TRANSACTION_ABORTABLE.
+
+One partition that does not exist and none is added; the others hear OPERATION_NOT_ATTEMPTED.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
+from leafcuttr.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from leafcuttr_sdk import TopicPartition
+
+_FENCED: Final = 2
+_MANY: Final = 4
+
+_Codes = Mapping[TopicPartition, ErrorCode]
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    if context.api_version >= _MANY:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id,
+                    topic_results=_results(each.topics, await _transaction(broker, each, BUMPS_EPOCHS)),
+                )
+                for each in request.transactions
+            ]
+        )
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    codes = await _transaction(broker, only, 0)
+    if context.api_version < _FENCED:
+        codes = {each: for_old_clients(code) for each, code in codes.items()}
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(only.topics, codes))
+
+
+def for_old_clients(code: ErrorCode) -> ErrorCode:
+    """The code where PRODUCER_FENCED is not known yet (KIP-588)."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+
+
+async def _transaction(broker: Broker, asked: AddPartitionsToTxnTransaction, version: int) -> _Codes:
+    partitions = [TopicPartition(topic.name, each) for topic in asked.topics for each in topic.partitions]
+    missing = {each for each in partitions if not _exists(broker, each)}
+    if missing:
+        return {
+            each: (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+            )
+            for each in partitions
+        }
+    coordinator = broker.transactions
+    who = asked.transactional_id, asked.producer_id, asked.producer_epoch
+    try:
+        if asked.verify_only:
+            return {each: coordinator.verify(*who, each) for each in partitions}
+        added = coordinator.add(*who, partitions, version)
+        code = added if isinstance(added, ErrorCode) else await added
+    except BrokerError as error:
+        code = error.code
+    return dict.fromkeys(partitions, code)
+
+
+def _exists(broker: Broker, partition: TopicPartition) -> bool:
+    topic = broker.topics.by_name.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+
+def _results(topics: Sequence[AddPartitionsToTxnTopic], codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=each, partition_error_code=codes[TopicPartition(topic.name, each)]
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,48 @@
+"""DescribeTransactions, version 0 (KIP-664): what the coordinator knows of some transactional ids.
+
+Of a transaction that is being ended only those partitions are named that have no marker yet.
+"""
+
+from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(broker, each) for each in request.transactional_ids]
+    )
+
+
+def _describe(broker: Broker, transactional_id: str) -> TransactionState:
+    if not transactional_id:
+        return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
+    try:
+        found = broker.transactions.find(transactional_id)
+    except BrokerError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    if found is None:
+        return TransactionState(
+            transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        )
+    now = found.now
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(now.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=now.state.title,
+        transaction_timeout_ms=now.timeout_ms,
+        transaction_start_time_ms=now.started_ms,
+        producer_id=now.producer_id,
+        producer_epoch=now.epoch,
+        topics=[TopicData(topic=name, partitions=partitions) for name, partitions in topics.items()],
+    )

@@ -1,0 +1,99 @@
+"""TxnOffsetCommit, versions 0 to 5: a group's offsets as part of a transaction (KIP-98).
+
+Nobody sees them before the transaction has committed; until it has ended, OffsetFetch with `require_stable` hears that
+they are unstable. Version 2 has leader epochs (KIP-320), 3 is flexible and names the member, which is checked
+(KIP-447), 4 knows TRANSACTION_ABORTABLE. With version 5 the group's partition of `__consumer_offsets` is added to the
+transaction by itself; before, AddOffsetsToTxn has to have done it (KIP-890).
+"""
+
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidGroupId
+from leafcuttr.handlers.context import RequestContext
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.committing import Committer, NewOffset
+from leafcuttr.state.internal_log import Producer
+from leafcuttr.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+_ABORTABLE: Final = 4
+_ADDS_ITSELF: Final = 5
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
+    offsets = [new for asked in request.topics for new in _existing(broker, asked)]
+    codes: list[ErrorCode] = []
+    if offsets:
+        try:
+            codes = await _commit(broker, context.api_version, request, offsets)
+        except BrokerError as error:
+            codes = [error.code] * len(offsets)
+    outcomes = {(new.topic, new.partition): code for new, code in zip(offsets, codes, strict=True)}
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=asked.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=outcomes.get(
+                            (asked.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                        ),
+                    )
+                    for each in asked.partitions
+                ],
+            )
+            for asked in request.topics
+        ]
+    )
+
+
+async def _commit(
+    broker: Broker, version: int, request: TxnOffsetCommitRequest, offsets: list[NewOffset]
+) -> list[ErrorCode]:
+    if not request.group_id:
+        raise InvalidGroupId
+    await broker.groups.ready()
+    admitted = broker.transactions.admit(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        broker.groups.partition_of(request.group_id),
+        adds=version >= _ADDS_ITSELF,
+        knows_abortable=version >= _ABORTABLE,
+    )
+    code = admitted if isinstance(admitted, ErrorCode) else await admitted
+    if code:
+        return [code] * len(offsets)
+    done = broker.groups.offsets.commit_in_transaction(
+        request.group_id,
+        Committer(request.generation_id, request.member_id, request.group_instance_id),
+        Producer(request.producer_id, request.producer_epoch),
+        offsets,
+    )
+    return done if isinstance(done, list) else await done
+
+
+def _existing(broker: Broker, asked: TxnOffsetCommitRequestTopic) -> list[NewOffset]:
+    topic = broker.topics.by_name.get(asked.name)
+    if topic is None:
+        return []
+    return [
+        NewOffset(
+            topic.name,
+            topic.id,
+            each.partition_index,
+            each.committed_offset,
+            each.committed_leader_epoch,
+            each.committed_metadata or "",
+        )
+        for each in asked.partitions
+        if 0 <= each.partition_index < len(topic.partitions)
+    ]
