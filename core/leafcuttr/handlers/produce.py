@@ -384,11 +384,7 @@ def _admit(
     """Whether a transactional batch may be written: NONE, or the error of its partition. Raises as the coordinator."""
     header = parse(records)
     known = log.producers.get(header.producer_id)
-    if (
-        known is not None
-        and known.epoch == header.producer_epoch
-        and known.current_txn_first_offset >= 0
-    ):
+    if known is not None and known.epoch == header.producer_epoch and known.current_txn_first_offset >= 0:
         return ErrorCode.NONE
     admitted = broker.transactions.admit(
         transactional_id,

@@ -145,7 +145,9 @@ class _Parser:
             if self.pattern.startswith("[:", self.at):
                 raise InvalidPattern("named classes are not supported")
             low, test = self._member()
-            ranges = self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] != "]"
+            ranges = (
+                self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] != "]"
+            )
             if ranges and low:
                 self.at += 1
                 high, _ = self._member()

@@ -61,7 +61,7 @@ async def load(table: GroupTable, log: OffsetsLog, clock: Clock) -> list[Entry]:
 
 
 class _Latest:
-    """The last record of each key: (offset, value), None for a tombstone; and those of open transactions by producer."""
+    """The last record of each key (offset, value; None for a tombstone), and those of open transactions by producer."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, _Value] = {}

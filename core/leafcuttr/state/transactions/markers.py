@@ -72,9 +72,7 @@ class Markers:
             return None
         return topic.partitions[partition.partition].log
 
-    async def _wait(
-        self, commit: Awaitable[None], partition: TopicPartition, end: End, offset: int
-    ) -> None:
+    async def _wait(self, commit: Awaitable[None], partition: TopicPartition, end: End, offset: int) -> None:
         try:
             await commit
         except WriteError as error:
