@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crash.workload import DATA, PARTITIONS, Chores, Committer, Sender, group_consumer
+from crash.workload import (
+    DATA,
+    PARTITIONS,
+    TRANSACTIONAL_GROUP,
+    TRANSACTIONS,
+    Chores,
+    Committer,
+    Sender,
+    Transactor,
+    group_consumer,
+)
 
 
 class Reader:
@@ -90,6 +100,53 @@ def check_commits(bootstrap: str, committer: Committer) -> None:
     )
 
 
+def check_transactions(bootstrap: str, transactor: Transactor) -> None:
+    """A read_committed reader sees every committed transaction, once, in both partitions or in none, and no aborted
+    one; the group is at the last that committed."""
+    from confluent_kafka import TopicPartition
+
+    committed, aborted = set(transactor.committed), set(transactor.aborted)
+    consumer = _consumer(bootstrap, {"isolation.level": "read_committed", "enable.partition.eof": True})
+    try:
+        found = [_numbers(consumer, partition, committed) for partition in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    for partition, numbers in enumerate(found):
+        where = f"{TRANSACTIONS}-{partition}"
+        assert numbers == sorted(set(numbers)), f"{where}: transactions out of order, or twice"
+        assert not aborted & set(numbers), f"{where}: aborted and there: {aborted & set(numbers)}"
+        assert committed <= set(numbers), f"{where}: committed and missing: {committed - set(numbers)}"
+    # What was not acknowledged when the reading began may have been read in one partition only.
+    for number in set(found[0]) ^ set(found[1]):
+        assert number >= max(committed | aborted, default=0), f"transaction {number} is in one partition only"
+    if committed:
+        group = group_consumer(bootstrap, TRANSACTIONAL_GROUP)
+        try:
+            (offset,) = group.committed([TopicPartition(DATA, 0)], timeout=30)
+        finally:
+            group.close()
+        assert max(committed) <= offset.offset, f"the group is at {offset.offset}, not {max(committed)}"
+        assert offset.offset not in aborted, f"the group is at {offset.offset}, which was aborted"
+
+
+def _numbers(consumer: Any, partition: int, due: set[int]) -> list[int]:
+    """The numbers in a partition, up to its last stable offset and all that is due."""
+    from confluent_kafka import KafkaError, TopicPartition
+
+    found: list[int] = []
+    consumer.assign([TopicPartition(TRANSACTIONS, partition, 0)])
+    while True:
+        message = consumer.poll(20)
+        assert message is not None, f"{TRANSACTIONS}-{partition}: missing {sorted(due - set(found))[:5]}"
+        if message.error() is None:
+            found.append(int(message.value()))
+        elif message.error().code() == KafkaError._PARTITION_EOF:
+            if due <= set(found):
+                return found
+        else:
+            raise AssertionError(f"{TRANSACTIONS}-{partition}: {message.error()}")
+
+
 def check_topics(bootstrap: str, chores: Chores) -> None:
     """Topics acknowledged as created are there, those acknowledged as deleted are not."""
     from confluent_kafka.admin import AdminClient
@@ -101,11 +158,12 @@ def check_topics(bootstrap: str, chores: Chores) -> None:
     assert not gone & there, f"deleted and back: {sorted(gone & there)}"
 
 
-def _consumer(bootstrap: str) -> Any:
+def _consumer(bootstrap: str, more: dict[str, Any] | None = None) -> Any:
     from confluent_kafka import Consumer
 
     return Consumer(
         {
+            **(more or {}),
             "bootstrap.servers": bootstrap,
             "group.id": "reader",
             "enable.auto.commit": False,

@@ -1,7 +1,7 @@
 """The broker is killed at random moments and at every named point, under load; nothing acknowledged may be lost.
 
 After each start everything is read back: idempotent senders' records in order without gap or duplicate, the others'
-without gap, commits and topics as they were acknowledged; before each start and after the last stop
+without gap, transactions whole or not at all, commits and topics as they were acknowledged; before each start and after the last stop
 `leafcuttr verify` finds no problem. The gate runs one kill at each point and a few at random; `--kills 200` (the
 `crash` session runs that by default) as many as one likes. A failing run prints its seed; `--crash-seed` repeats it.
 
@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from crash.readback import Reader, check_commits, check_topics
-from crash.workload import DATA, PARTITIONS, Chores, Committer, Sender, Worker
+from crash.readback import Reader, check_commits, check_topics, check_transactions
+from crash.workload import DATA, PARTITIONS, TRANSACTIONS, Chores, Committer, Sender, Transactor, Worker
 from leafcuttr.crashpoints import POINTS
 from support.broker_process import BrokerProcess, start_broker
 from support.waiting import free_port
@@ -35,6 +35,7 @@ SETTINGS = {
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "0",
     "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
 }
 
 # What runs here is not compacted: crash/test_compaction.py kills at these.
@@ -47,6 +48,11 @@ OFTEN = {
     "append.written": 300,
     "append.published": 300,
     "group-commit.appended": 20,
+    "transaction.written": 20,
+    "transaction.before-prepare": 5,
+    "transaction.prepared": 5,
+    "transaction.marked": 20,
+    "transaction.before-complete": 5,
 }
 
 
@@ -146,12 +152,14 @@ def test_nothing_acknowledged_is_lost(
         Sender(run.bootstrap, 2, idempotent=False, codec="none"),
     ]
     committer, chores = Committer(run.bootstrap), Chores(run.bootstrap, seed)
-    workers: list[Worker] = [*senders, committer, chores]
+    transactor = Transactor(run.bootstrap)
+    workers: list[Worker] = [*senders, committer, transactor, chores]
     reader = Reader(senders)
 
     def check(running: BrokerProcess) -> None:
         run.records += reader.read(run.bootstrap)
         check_commits(run.bootstrap, committer)
+        check_transactions(run.bootstrap, transactor)
         check_topics(run.bootstrap, chores)
         for worker in workers:
             assert worker.failure is None, worker.failure
@@ -206,4 +214,5 @@ def create_data_topic(bootstrap: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(DATA, PARTITIONS, 1)])[DATA].result(20)
+    for name in (DATA, TRANSACTIONS):
+        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 DATA = "data"
+TRANSACTIONS = "transactions"
 GROUP = "commits"
+TRANSACTIONAL_GROUP = "transactional-commits"
 PARTITIONS = 2
 VALUE_BYTES = 900
 
@@ -156,6 +158,74 @@ class Committer(Worker):
         self._consumer.close()
 
 
+class Transactor(Worker):
+    """Transactions: each writes its number to both partitions of a topic and commits it as a group's offset; every
+    fourth is aborted. `committed` and `aborted` are those whose end was acknowledged, `tried` all that were begun.
+
+    A producer that an error has ended is replaced by another with its transactional id; how the transaction at hand
+    ended is then not known.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__("transactor")
+        self._bootstrap = bootstrap
+        self._producer: Any = None
+        self._group = group_consumer(bootstrap, TRANSACTIONAL_GROUP)
+        self.tried = 0
+        self.committed: list[int] = []
+        self.aborted: list[int] = []
+
+    def step(self) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            if self._producer is None:
+                self._producer = self._new()
+            self._transaction(self._producer)
+        except KafkaException:
+            self._producer = None
+        self.pause(0.01)
+
+    def _transaction(self, producer: Any) -> None:
+        from confluent_kafka import TopicPartition
+
+        number, self.tried = self.tried, self.tried + 1
+        producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            producer.produce(TRANSACTIONS, str(number).encode(), partition=partition)
+        producer.send_offsets_to_transaction(
+            [TopicPartition(DATA, 0, number)], self._group.consumer_group_metadata(), 20
+        )
+        if number % 4 == 3:
+            producer.flush(20)
+            producer.abort_transaction(20)
+            self.aborted.append(number)
+        else:
+            producer.commit_transaction(20)
+            self.committed.append(number)
+
+    def _new(self) -> Any:
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "transactional.id": "transactor",
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "retry.backoff.ms": 20,
+                "socket.timeout.ms": 5_000,
+                "log_level": 0,
+            }
+        )
+        producer.init_transactions(20)
+        return producer
+
+    def finish(self) -> None:
+        self._producer = None
+        self._group.close()
+
+
 class Chores(Worker):
     """Creates topics, puts a few records into them, deletes them; deletes records of a topic it keeps.
 
@@ -235,14 +305,14 @@ class Chores(Worker):
         self.must_exist.add(name)
 
 
-def group_consumer(bootstrap: str) -> Any:
+def group_consumer(bootstrap: str, group: str = GROUP) -> Any:
     """A consumer of the group, for its commits."""
     from confluent_kafka import Consumer
 
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": GROUP,
+            "group.id": group,
             "enable.auto.commit": False,
             "socket.timeout.ms": 3_000,
             "reconnect.backoff.ms": 20,

@@ -1,4 +1,4 @@
-"""FindCoordinator: this broker, at the address of the client's own listener; no transactions yet."""
+"""FindCoordinator: this broker, at the address of the client's own listener."""
 
 import pytest
 
@@ -24,13 +24,14 @@ async def test_many_keys_at_another_listener(ask, broker: Broker) -> None:
     ]
 
 
-async def test_transactional_ids_get_a_final_error_that_says_why(ask) -> None:
+async def test_a_transactional_id_makes_the_topic_of_transactions(ask, broker: Broker) -> None:
     answer = await ask(FindCoordinatorRequest(key_type=1, key="t"), 3)
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert answer.error_message == "transactions are not supported yet by this broker"
-    assert (answer.node_id, answer.port) == (-1, -1)
-    answer = await ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["t"]), 6)
-    assert answer.coordinators[0].error_message == "transactions are not supported yet by this broker"
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "broker.test", 19092)
+    topic = broker.topics.find("__transaction_state")
+    assert topic is not None and len(topic.partitions) == 50 and topic.internal
+    assert topic.overrides["cleanup.policy"] == "compact"
+    answer = await ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["t", "u"]), 6)
+    assert [each.error_code for each in answer.coordinators] == [ErrorCode.NONE, ErrorCode.NONE]
 
 
 @pytest.mark.parametrize("key_type", [2, 5])

@@ -38,7 +38,11 @@ async def test_a_producer_that_has_an_id_gets_another(ask: Any) -> None:
         (idempotent(producer_id=-2), ErrorCode.INVALID_REQUEST),
         (idempotent(transactional_id=""), ErrorCode.INVALID_REQUEST),
         (idempotent(transactional_id="tx", producer_id=5), ErrorCode.INVALID_REQUEST),
-        (idempotent(transactional_id="tx"), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (idempotent(transactional_id="tx"), ErrorCode.INVALID_TRANSACTION_TIMEOUT),
+        (
+            idempotent(transactional_id="tx", transaction_timeout_ms=900_001),
+            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        ),
     ],
 )
 async def test_refusals(ask: Any, asked: InitProducerIdRequest, code: ErrorCode) -> None:

@@ -6,10 +6,12 @@ from typing import Final
 from leafcuttr.config.setting import BOOLEAN, INT, SHORT, Effect, Setting
 
 NONE: Final = Effect.NONE
-unused: Final = partial(Setting, effect=Effect.NONE, reason="transactions come in a later version")
+no_wait: Final = partial(
+    Setting, effect=Effect.NONE, reason="a partition is added within the request that needs it"
+)
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    unused(
+    no_wait(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
@@ -17,7 +19,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
     ),
-    unused(
+    no_wait(
         "add.partitions.to.txn.retry.backoff.ms",
         INT,
         20,
@@ -34,7 +36,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
     ),
-    unused(
+    Setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10_000,
@@ -42,7 +44,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    unused(
+    Setting(
         "transaction.max.timeout.ms",
         INT,
         900_000,
@@ -50,14 +52,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    unused(
+    Setting(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
         "Check that a partition belongs to the transaction before it takes records of it.",
         dynamic=True,
     ),
-    unused(
+    Setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3_600_000,
@@ -65,21 +67,25 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    unused(
+    Setting(
         "transaction.state.log.load.buffer.size",
         INT,
         5_242_880,
         "How much is read at once when transactions are loaded at start.",
         unit="bytes",
         minimum=1,
+        effect=NONE,
+        reason="as much as suits the machine is read at once",
     ),
-    unused(
+    Setting(
         "transaction.state.log.min.isr",
         INT,
         2,
         "In-sync replicas that a write to __transaction_state needs.",
         unit="replicas",
         minimum=1,
+        effect=NONE,
+        reason="there is no replication",
     ),
     Setting(
         "transaction.state.log.num.partitions",
@@ -107,13 +113,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
     ),
-    unused(
+    Setting(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         "Let a client hold a prepared transaction open without a timeout.",
+        effect=NONE,
+        reason="two-phase commit is not stable in Kafka yet",
     ),
-    unused(
+    Setting(
         "transactional.id.expiration.ms",
         INT,
         604_800_000,

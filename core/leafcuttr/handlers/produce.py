@@ -378,9 +378,7 @@ def _is_transactional(request: ProduceRequest) -> bool:
     return False
 
 
-def _admit(
-    broker: Broker, version: int, transactional_id: str, log: Log, records: memoryview
-) -> ErrorCode:
+def _admit(broker: Broker, version: int, transactional_id: str, log: Log, records: memoryview) -> ErrorCode:
     """Whether a transactional batch may be written: NONE, or the error of its partition. Raises as the coordinator."""
     header = parse(records)
     known = log.producers.get(header.producer_id)
