@@ -37,8 +37,8 @@ CLOCK = "the wall clock of the moment of the append"
 RAFT = "there is no Raft log: the numbers of the metadata store are its own"
 CLUSTER = "each cluster has an id of its own"
 AT_ONCE = "a topic that a request creates is there when it is answered; Kafka lets the client ask again"
-FEATURES = "feature levels speak of KRaft, transactions and new groups; nothing is announced before it works"
-TRANSACTIONS = "transactions come with a later issue; until then one final error that says so"
+FEATURES = "feature levels speak of KRaft and new groups; nothing is announced before it works"
+PATTERNS = "of RE2's syntax flags and named classes are refused"
 SHARE = "share groups come with a later issue"
 ELR = "Kafka with eligible leader replicas keeps min.insync.replicas as a dynamic setting of the cluster"
 OPAQUE = "what is inside a compressed batch is not opened on the way in"
@@ -58,7 +58,8 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(FEATURES, "api_versions", "supported_features[]"),
     Allowed(FEATURES, "api_versions", "finalized_features[]"),
     Allowed(FEATURES, "update_features", "*error_message", "too high"),
-    Allowed(TRANSACTIONS, "find_coordinator", "*", "*transaction"),
+    Allowed(AT_ONCE, "find_coordinator", "*", "*transaction"),
+    Allowed(PATTERNS, "list_transactions", "*", "pattern '(?i)*"),
     Allowed(SHARE, "find_coordinator", "coordinators[].*", "a share group"),
     Allowed(ELR, "create_topics", "*configs[min.insync.replicas].config_source"),
     Allowed(ELR, "describe_configs", "*configs[min.insync.replicas]*"),
