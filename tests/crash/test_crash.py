@@ -2,8 +2,9 @@
 
 After each start everything is read back: idempotent senders' records in order without gap or duplicate, the others'
 without gap, transactions whole or not at all, commits and topics as they were acknowledged; before each start and
-after the last stop `leafcuttr verify` finds no problem. The gate runs one kill at each point and a few at random; `--kills 200` (the
-`crash` session runs that by default) as many as one likes. A failing run prints its seed; `--crash-seed` repeats it.
+after the last stop `leafcuttr verify` finds no problem. The gate runs one kill at each point and a few at random;
+`--kills 200` (the `crash` session runs that by default) as many as one likes. A failing run prints its seed;
+`--crash-seed` repeats it.
 
 What exactly is running at the moment of a kill differs from run to run; the seed repeats the points, their counts,
 the delays and the order.
