@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from leafcuttr.errors import StorageError
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
 
@@ -23,8 +24,6 @@ _PRODUCER_EXPIRY_S: Final = 600.0
 # How often a connection is looked at while it may be idle, and at most how long between two looks.
 _IDLE_CHECKS: Final = 4
 _SWEEP_S: Final = 10.0
-
-Step = Callable[[], Awaitable[object] | None]
 
 
 def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> None:
@@ -57,12 +56,24 @@ async def _every(
     step: Callable[[], Awaitable[object]],
     first_s: float | None = None,
 ) -> None:
+    """Take the step again and again. The disk's refusal is one line, however often it is the same, and one when it
+    is over; what nobody expected comes with its traceback."""
     await trio.sleep(period_s() if first_s is None else min(first_s, period_s()))
+    refused = None
     while True:
         try:
             await step()
+        except (OSError, StorageError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or str(error)
+            if reason != refused:
+                logger.error("%s failed, it is tried again: %s", what, reason)
+            refused = reason
         except Exception:
             logger.exception("%s failed; it is tried again", what)
+        else:
+            if refused is not None:
+                logger.info("%s works again", what)
+            refused = None
         await trio.sleep(period_s())
 
 
