@@ -9,6 +9,7 @@ timeout is not positive.
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -19,10 +20,11 @@ from leafcuttr.wire.messages.alter_partition_reassignments import (
 )
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     late = request.timeout_ms <= 0 and len(request.topics) > 0
+    pace = Pace()
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=ErrorCode.REQUEST_TIMED_OUT if late else ErrorCode.NONE,
@@ -32,7 +34,7 @@ def handle(
                 name=topic.name,
                 partitions=[
                     _late(partition.partition_index) if late else _reassign(broker, topic.name, partition)
-                    for partition in topic.partitions
+                    async for partition in pace.over(topic.partitions)
                 ],
             )
             for topic in request.topics

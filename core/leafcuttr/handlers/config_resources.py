@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 from leafcuttr.config.catalog import BROKER
 from leafcuttr.config.topic import topic_config
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS
@@ -57,7 +58,7 @@ async def change_each(
     """Make the change of each resource by itself; what came of each, in order. One that is named twice fails."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     outcomes: list[tuple[R, BrokerError | None]] = []
-    for resource in resources:
+    async for resource in Pace().over(resources):
         try:
             if times[resource.resource_type, resource.resource_name] > 1:
                 raise InvalidRequest(_TWICE)

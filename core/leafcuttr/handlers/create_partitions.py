@@ -18,6 +18,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -44,7 +45,7 @@ async def handle(
         for name in times
         if times[name] > 1
     ]
-    for topic in request.topics:
+    async for topic in Pace().over(request.topics):
         if times[topic.name] == 1:
             try:
                 await _enlarge(broker, topic, validate_only=request.validate_only)

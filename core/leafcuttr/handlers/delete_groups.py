@@ -6,6 +6,7 @@ group that is named twice is answered once, as in Kafka.
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -14,11 +15,13 @@ from leafcuttr.wire.messages.delete_groups import (
 )
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id=group_id, error_code=_delete(broker, group_id))
-            for group_id in dict.fromkeys(request.groups_names)
+            async for group_id in Pace().over(dict.fromkeys(request.groups_names))
         ]
     )
 

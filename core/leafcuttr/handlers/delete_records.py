@@ -12,6 +12,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, InvalidTopic, OffsetOutOfRange, PolicyViolation, StorageError
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -32,8 +33,9 @@ async def handle(
     for topic in request.topics:
         for partition in topic.partitions:
             asked.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+    pace = Pace()
     results = {
-        name: [_delete(broker, name, index, offset) for index, offset in offsets.items()]
+        name: [_delete(broker, name, index, offset) async for index, offset in pace.over(offsets.items())]
         for name, offsets in asked.items()
     }
     if any(part.low_watermark > 0 for parts in results.values() for part in parts):

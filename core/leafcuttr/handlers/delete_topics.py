@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import ZERO_ID
 from leafcuttr.wire.messages.delete_topics import (
@@ -35,7 +36,8 @@ async def handle(
         return _all(asked, ErrorCode.REQUEST_TIMED_OUT)
     refused, ids, names = _sort(asked)
     responses = list(refused)
-    for topic_id in ids:
+    pace = Pace()
+    async for topic_id in pace.over(ids):
         topic = broker.topics.by_id.get(topic_id)
         if topic is not None and topic.name in names:
             names.remove(topic.name)
@@ -43,7 +45,7 @@ async def handle(
             responses.append(_invalid(topic.name, topic_id, message))
         else:
             responses.append(await _delete_by_id(broker, topic_id))
-    for name in names:
+    async for name in pace.over(names):
         responses.append(await _delete_by_name(broker, name))
     return DeleteTopicsResponse(responses=responses)
 

@@ -10,6 +10,7 @@ from typing import Final
 from leafcuttr.errors import BrokerError, GroupIdNotFound
 from leafcuttr.handlers.answers import NOT_ASKED
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.states import State
@@ -25,10 +26,12 @@ _NOT_FOUND_IS_AN_ERROR: Final = 6
 _OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse:
     operations = _OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = []
-    for group_id in request.groups:
+    async for group_id in Pace().over(request.groups):
         try:
             groups.append(_describe(broker.groups.find(group_id), operations))
         except GroupIdNotFound as error:

@@ -3,6 +3,7 @@
 from leafcuttr.errors import BrokerError, StorageError, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_producers import (
@@ -16,13 +17,14 @@ from leafcuttr.wire.messages.describe_producers import (
 from leafcuttr_sdk import TopicPartition
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    return DescribeProducersResponse(topics=[_topic(broker, topic) for topic in request.topics])
+    pace = Pace()
+    return DescribeProducersResponse(topics=[await _topic(broker, topic, pace) for topic in request.topics])
 
 
-def _topic(broker: Broker, asked: TopicRequest) -> TopicResponse:
+async def _topic(broker: Broker, asked: TopicRequest, pace: Pace) -> TopicResponse:
     try:
         topic_names.check(asked.name)
         if broker.topics.find(asked.name) is None:
@@ -30,10 +32,13 @@ def _topic(broker: Broker, asked: TopicRequest) -> TopicResponse:
     except BrokerError as error:
         partitions = [
             PartitionResponse(partition_index=i, error_code=error.code, error_message=words(error))
-            for i in asked.partition_indexes
+            async for i in pace.over(asked.partition_indexes)
         ]
     else:
-        partitions = [_partition(broker, TopicPartition(asked.name, i)) for i in asked.partition_indexes]
+        partitions = [
+            _partition(broker, TopicPartition(asked.name, i))
+            async for i in pace.over(asked.partition_indexes)
+        ]
     return TopicResponse(name=asked.name, partitions=partitions)
 
 

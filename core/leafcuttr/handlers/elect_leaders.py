@@ -10,6 +10,7 @@ from typing import Final
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -22,7 +23,9 @@ PREFERRED: Final = 0
 UNCLEAN: Final = 1
 
 
-def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: ElectLeadersRequest
+) -> ElectLeadersResponse:
     if request.election_type not in (PREFERRED, UNCLEAN):
         return _all(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.timeout_ms <= 0:
@@ -30,11 +33,13 @@ def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest
     if request.topic_partitions is None:
         results = [ReplicaElectionResult(topic=name) for name in broker.topics.by_name]
     else:
+        pace = Pace()
         results = [
             ReplicaElectionResult(
                 topic=asked.topic,
                 partition_result=[
-                    _elect(broker, asked.topic, index, request.election_type) for index in asked.partitions
+                    _elect(broker, asked.topic, index, request.election_type)
+                    async for index in pace.over(asked.partitions)
                 ],
             )
             for asked in request.topic_partitions

@@ -5,6 +5,7 @@ Version 3 added the replica id, 4 is flexible. An epoch that this log never had 
 
 from leafcuttr.errors import BrokerError, FencedLeaderEpoch, UnknownLeaderEpoch
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -16,13 +17,15 @@ from leafcuttr.wire.messages.offset_for_leader_epoch import (
 from leafcuttr_sdk import TopicPartition
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
+    pace = Pace()
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_end(broker, topic.topic, item) for item in topic.partitions]
+                topic=topic.topic,
+                partitions=[_end(broker, topic.topic, item) async for item in pace.over(topic.partitions)],
             )
             for topic in request.topics
         ]

@@ -1,11 +1,14 @@
 """Long work on the loop in short turns. Nothing else lives here."""
 
 import time
-from typing import Final
+from collections.abc import AsyncIterator, Iterable
+from typing import Final, TypeVar
 
 import trio
 
 TURN_S: Final = 0.002  # how long the loop is held at most, give or take one item
+
+T = TypeVar("T")
 
 
 class Pace:
@@ -20,3 +23,9 @@ class Pace:
         if time.monotonic() >= self._until:
             await trio.lowlevel.checkpoint()
             self._until = time.monotonic() + TURN_S
+
+    async def over(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """The items, with a turn before each: `[f(item) async for item in pace.over(items)]`."""
+        for item in items:
+            await self.turn()
+            yield item

@@ -1,0 +1,163 @@
+"""A request about very many things leaves others their turn, whichever API it is. Turns are counted, not time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+import trio
+
+from leafcuttr.log import pace
+from leafcuttr.state.broker import Broker
+from support.peer import connect
+
+Serve = Callable[..., Awaitable[Broker]]
+MANY = 300
+NAMES = [f"n{number}" for number in range(MANY)]
+INDEXES = list(range(MANY))
+
+
+def _make(api: str, class_name: str, /, **fields: Any) -> Any:
+    return getattr(import_module(f"leafcuttr.wire.messages.{api}"), class_name)(**fields)
+
+
+def _resources(api: str) -> list[Any]:
+    return [_make(api, "AlterConfigsResource", resource_type=2, resource_name=name) for name in NAMES]
+
+
+REQUESTS: dict[str, Callable[[], tuple[Any, int]]] = {
+    "DeleteGroups": lambda: (_make("delete_groups", "DeleteGroupsRequest", groups_names=NAMES), 2),
+    "DescribeGroups": lambda: (_make("describe_groups", "DescribeGroupsRequest", groups=NAMES), 6),
+    "AlterConfigs": lambda: (
+        _make("alter_configs", "AlterConfigsRequest", resources=_resources("alter_configs")),
+        2,
+    ),
+    "IncrementalAlterConfigs": lambda: (
+        _make(
+            "incremental_alter_configs",
+            "IncrementalAlterConfigsRequest",
+            resources=_resources("incremental_alter_configs"),
+        ),
+        1,
+    ),
+    "DeleteTopics": lambda: (
+        _make(
+            "delete_topics",
+            "DeleteTopicsRequest",
+            topics=[_make("delete_topics", "DeleteTopicState", name=name) for name in NAMES],
+            timeout_ms=1000,
+        ),
+        6,
+    ),
+    "CreatePartitions": lambda: (
+        _make(
+            "create_partitions",
+            "CreatePartitionsRequest",
+            topics=[_make("create_partitions", "CreatePartitionsTopic", name=n, count=2) for n in NAMES],
+            timeout_ms=1000,
+        ),
+        3,
+    ),
+    "DeleteRecords": lambda: (
+        _make(
+            "delete_records",
+            "DeleteRecordsRequest",
+            topics=[
+                _make(
+                    "delete_records",
+                    "DeleteRecordsTopic",
+                    name="t",
+                    partitions=[
+                        _make("delete_records", "DeleteRecordsPartition", partition_index=index, offset=0)
+                        for index in INDEXES
+                    ],
+                )
+            ],
+        ),
+        2,
+    ),
+    "DescribeProducers": lambda: (
+        _make(
+            "describe_producers",
+            "DescribeProducersRequest",
+            topics=[_make("describe_producers", "TopicRequest", name="t", partition_indexes=INDEXES)],
+        ),
+        0,
+    ),
+    "OffsetForLeaderEpoch": lambda: (
+        _make(
+            "offset_for_leader_epoch",
+            "OffsetForLeaderEpochRequest",
+            topics=[
+                _make(
+                    "offset_for_leader_epoch",
+                    "OffsetForLeaderTopic",
+                    topic="t",
+                    partitions=[
+                        _make("offset_for_leader_epoch", "OffsetForLeaderPartition", partition=index)
+                        for index in INDEXES
+                    ],
+                )
+            ],
+        ),
+        4,
+    ),
+    "ElectLeaders": lambda: (
+        _make(
+            "elect_leaders",
+            "ElectLeadersRequest",
+            topic_partitions=[_make("elect_leaders", "TopicPartitions", topic="t", partitions=INDEXES)],
+            timeout_ms=1000,
+        ),
+        2,
+    ),
+    "AlterPartitionReassignments": lambda: (
+        _make(
+            "alter_partition_reassignments",
+            "AlterPartitionReassignmentsRequest",
+            topics=[
+                _make(
+                    "alter_partition_reassignments",
+                    "ReassignableTopic",
+                    name="t",
+                    partitions=[
+                        _make(
+                            "alter_partition_reassignments",
+                            "ReassignablePartition",
+                            partition_index=index,
+                            replicas=None,
+                        )
+                        for index in INDEXES
+                    ],
+                )
+            ],
+            timeout_ms=1000,
+        ),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_others_have_their_turn_between_the_elements(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    broker = await serve()
+    await broker.topics.create("t", 2, {})
+    request, version = REQUESTS[name]()
+    monkeypatch.setattr(pace, "TURN_S", 0.0)  # every turn is over at once, however fast the machine is
+    turns, answered = 0, trio.Event()
+    async with await connect(broker) as peer:
+
+        async def ask() -> None:
+            await peer.ask(request, version)
+            answered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            while not answered.is_set():
+                await trio.lowlevel.checkpoint()
+                turns += 1
+    assert turns > MANY / 2
