@@ -72,6 +72,8 @@ def _verify(directory: Path, deep: bool, online: bool) -> "Verified":
 
 def _json(checked: "Verified") -> dict[str, Any]:
     fields = dataclasses.asdict(checked)
+    for name in ("sure_below", "leader_epochs", "wrong_epochs"):  # repair works from these
+        del fields[name]
     fields["directory"] = str(checked.directory)
     fields["clean"] = not checked.problems
     fields["findings"] = [
