@@ -104,9 +104,10 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
         if found is not None:
             return segment, found[0]
         number += 1
+    last = log.segments[-1]
     if log.config.compact:
-        return segment, segment.size  # Kafka's compaction may leave no batch at the end
-    raise DamagedSegmentError(segment.path(".log"), segment.size, f"offset {offset} is not there")
+        return last, last.size  # Kafka's compaction may leave no batch at the end
+    raise DamagedSegmentError(last.path(".log"), last.size, f"offset {offset} is not there")
 
 
 def _behind_empty(log: "Log", segment: Segment, position: int, may_block: bool) -> tuple[Segment, int]:
