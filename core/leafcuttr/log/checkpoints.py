@@ -10,6 +10,7 @@ Formats: `storage/.../checkpoint/` and `PartitionMetadataFile` of Apache Kafka 4
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -23,12 +24,16 @@ HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 
+_COUNT: Final = re.compile(r"[0-9]{1,10}")
+_LAST_EPOCH: Final = 2**31 - 1
+_SHOWN: Final = 200  # characters of what was found
+
 
 class DamagedCheckpointError(ValueError):
     """A checkpoint that cannot be read as what it should be."""
 
     def __init__(self, path: Path, fault: str) -> None:
-        super().__init__(f"{path}: {fault}")
+        super().__init__(f"{path}: {fault[:_SHOWN]}")
 
 
 def uuid_text(uuid: bytes) -> str:
@@ -60,7 +65,7 @@ def _read_rows(path: Path, fields: int) -> list[list[str]]:
         return []
     if lines[0].strip() != "0":
         raise DamagedCheckpointError(path, f"line 1 says version {lines[0][:40]!r}, 0 is known")
-    if len(lines) < 2 or not lines[1].strip().isdecimal():
+    if len(lines) < 2 or not _COUNT.fullmatch(lines[1].strip()):
         raise DamagedCheckpointError(path, "line 2 is not a count of entries")
     rows = [line.split() for line in lines[2:] if line.strip()]
     if len(rows) != int(lines[1]):
@@ -112,6 +117,8 @@ def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
             or (epochs and (entry[0] <= epochs[-1][0] or entry[1] < epochs[-1][1]))
         ):
             raise DamagedCheckpointError(path, f"{epoch} {start} goes back")
+        if entry[0] > _LAST_EPOCH:
+            raise DamagedCheckpointError(path, f"{epoch} {start}: no epoch is above {_LAST_EPOCH}")
         epochs.append(entry)
     return epochs
 

@@ -8,13 +8,14 @@ others serve on. It reads a few kilobytes a segment and no record: CRCs are comp
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import trio
 
 from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id, uuid_text
+from leafcuttr.log.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.log import Log
@@ -71,7 +72,8 @@ class Inspection:
     async def _look(self, name: TopicPartition, log: Log, topic_id: bytes) -> None:
         last = log.segments[-1]
         trusted = [_Trusted(s, s.base_offset, s.size, s is last) for s in log.segments]
-        fault = await trio.to_thread.run_sync(_fault_of, log.directory, trusted, topic_id)
+        end, epoch = log.log_end_offset, log.leader_epoch
+        fault = await trio.to_thread.run_sync(_look_at, log.directory, trusted, topic_id, end, epoch)
         if fault is None or _has_moved_on(log, fault[0]):
             return
         log.take_offline(fault[1])
@@ -80,6 +82,26 @@ class Inspection:
 def _has_moved_on(log: Log, segment: Segment | None) -> bool:
     """Whether the log has gone, or has let go of the segment, while it was looked at: then nothing is wrong."""
     return log.offline is not None or (segment is not None and segment not in log.segments)
+
+
+def _look_at(
+    folder: Path, trusted: Sequence[_Trusted], topic_id: bytes, end: int, leader_epoch: int
+) -> tuple[Segment | None, str] | None:
+    """`_fault_of`; a sound partition's leader epochs are put right on the way: no damage there costs it."""
+    fault = _fault_of(folder, trusted, topic_id)
+    if fault is None:
+        pool = FilePool(8)
+        segments = [Segment(str(folder), each.base_offset, pool=pool, size=each.size) for each in trusted]
+        try:
+            EpochCheckpoint(folder).settle(segments, end, current=leader_epoch)
+        except FileNotFoundError:
+            pass  # the topic or a segment has gone meanwhile
+        except (OSError, DamagedSegmentError) as error:
+            _log.warning("the leader epochs in %s cannot be put right: %s", folder, error)
+        finally:
+            for segment in segments:
+                segment.close()
+    return fault
 
 
 def _fault_of(

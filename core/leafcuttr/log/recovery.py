@@ -21,16 +21,14 @@ for that.
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from leafcuttr.log.checkpoints import (
-    LEADER_EPOCHS,
     PARTITION_METADATA,
     DamagedCheckpointError,
-    read_leader_epochs,
     read_topic_id,
     uuid_text,
     write_topic_id,
@@ -38,6 +36,7 @@ from leafcuttr.log.checkpoints import (
 from leafcuttr.log.cleaner.swap import finish_exchanges
 from leafcuttr.log.displaced import is_displaced, put_right
 from leafcuttr.log.doubt import forget_cached, is_marked, unmark
+from leafcuttr.log.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.log import Log
@@ -48,6 +47,7 @@ from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.retention import Doomed
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
+from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader
 from leafcuttr_sdk import Clock
 
@@ -112,6 +112,7 @@ class _Restore:
         self.known = known
         self.pool = pool
         self.clock = clock
+        self.epochs: EpochCheckpoint | None = None  # where the scan has to tell it of batches
 
     def log(self, exists: bool) -> Log:
         state = self.known.state
@@ -271,11 +272,12 @@ class _Restore:
         segments = [self._synced_segment(base) for base in bases[:first]]
         segments.append(self._unread_segment(bases[first]))
         producers = producers_at(self.folder, segments[:-1], bases[first])
+        self.epochs = EpochCheckpoint(self.folder)
         end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
         if end < point:
             raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
         self._forget_snapshots_behind(end)
-        epochs = read_leader_epochs(self.folder / LEADER_EPOCHS)
+        epochs = self.epochs.settle(segments, end)
         return self._build(
             segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
             producers, doomed,
@@ -336,7 +338,7 @@ class _Restore:
                 # What is read again must not be taken up twice: transactions would end before they begin.
                 producers.replace(producers_at(self.folder, segments, offset))
             rebuilt = segment.rebuild_indexes(
-                interval, from_position=position, next_offset=offset, observe=partial(replay, producers),
+                interval, from_position=position, next_offset=offset, observe=partial(self._take_up, producers),
                 restore=partial(self._restore_place, segment, todo[0].base_offset if todo else None),
             )  # fmt: skip
             segments.append(segment)
@@ -354,6 +356,13 @@ class _Restore:
             took = time.monotonic() - began
             _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
         return offset
+
+    def _take_up(
+        self, producers: ProducerStateTable, header: BatchHeader, batch: Callable[[], bytes]
+    ) -> AbortedTransaction | None:
+        if self.epochs is not None:
+            self.epochs.batch(header)
+        return replay(producers, header, batch)
 
     def _restore_place(
         self, segment: Segment, following: int | None, position: int, header: BatchHeader, due: int

@@ -29,13 +29,13 @@ from leafcuttr.log.checkpoints import (
 )
 from leafcuttr.log.displaced import put_right
 from leafcuttr.log.doubt import is_marked, sync_directory, sync_file
+from leafcuttr.log.epochs import epoch_due
 from leafcuttr.log.files import FilePool, OpenFile
 from leafcuttr.log.folders import make_folder
 from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.log.segment import Segment
-from leafcuttr.offline.epochs import epoch_due
 from leafcuttr.offline.placing import Placed, Placing, placed
 from leafcuttr.offline.verify import (
     KnownTopic,

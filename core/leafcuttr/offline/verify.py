@@ -27,9 +27,9 @@ from leafcuttr.log.checkpoints import (
 )
 from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
 from leafcuttr.log.doubt import MARK, is_marked
+from leafcuttr.log.epochs import EpochsWalk
 from leafcuttr.log.partition_state import STATE_FILE, PartitionState, StateFile, read_state
 from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.offline.epochs import EpochsWalk
 from leafcuttr.offline.findings import Finding, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placing
 from leafcuttr.offline.verify_segment import SegmentChecked, SegmentRules, check_segment
