@@ -15,35 +15,15 @@ from typing import Any
 import pytest
 
 from support import jars
-from support.broker_process import BrokerProcess, start_broker
 from support.librdkafka import create, read, watermarks
-from support.waiting import free_port, until
+from support.restarting import Restarting
+from support.waiting import until
 
 pytestmark = pytest.mark.long
 SECONDS = 60.0
 HOWS = [signal.SIGTERM, signal.SIGKILL]
 RETRY = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}
 how = pytest.mark.parametrize("how", HOWS, ids=lambda one: one.name)
-
-
-class Restarting:
-    """A broker that comes back at the same address with the same data."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.address = f"127.0.0.1:{free_port()}"
-        self._process = self._start()
-
-    def _start(self) -> BrokerProcess:
-        return start_broker(self._folder, {"listeners": f"PLAINTEXT://{self.address}"})
-
-    def restart(self, how: signal.Signals) -> None:
-        status = self._process.stop(how)
-        assert status == (0 if how == signal.SIGTERM else -signal.SIGKILL), self._process.log[-3000:]
-        self._process = self._start()
-
-    def end(self) -> None:
-        self._process.stop(signal.SIGKILL)
 
 
 @pytest.fixture

@@ -32,31 +32,53 @@ def missing() -> str | None:
     return None
 
 
-def home(version: str) -> Path:
-    """The folder with `libs/` of that version, fetched first if need be. Raises RuntimeError with Maven's words."""
-    folder = Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / f"kafka-peer-{version}"
-    if any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
-        return folder
+def _cache(name: str) -> Path:
+    return Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / name
+
+
+def _fetch(folder: Path, wanted: list[tuple[str, str, str]]) -> None:
+    """Fetch these (group, artifact, version) and what they need into `libs/`. Raises RuntimeError with Maven's words.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [
-        ("org.apache.kafka", "kafka_2.13", version),
-        ("org.apache.kafka", "kafka-tools", version),
-        ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-    ]
     (folder / "pom.xml").write_text(
         POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
     )
-    (folder / "log4j2.yaml").write_text(LOG4J2)
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stdout, done.stderr, file=sys.stderr)
-        raise RuntimeError(f"Maven could not fetch Apache Kafka {version}: {done.stdout[-500:]}")
+        raise RuntimeError(f"Maven could not fetch {wanted[0]}: {done.stdout[-500:]}")
+
+
+def home(version: str) -> Path:
+    """The folder with `libs/` of that version, fetched first if need be. Raises RuntimeError with Maven's words."""
+    folder = _cache(f"kafka-peer-{version}")
+    if not any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log4j2.yaml").write_text(LOG4J2)
+        wanted = [
+            ("org.apache.kafka", "kafka_2.13", version),
+            ("org.apache.kafka", "kafka-tools", version),
+            ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+        ]
+        _fetch(folder, wanted)
     return folder
 
 
-def java(version: str, *arguments: str, heap: str = "256m") -> list[str]:
-    """The command line that runs a class of that version: `java("4.3.1", "kafka.Kafka", "server.properties")`."""
+def streams(version: str) -> Path:
+    """The folder with `libs/` of Kafka Streams, as `home`."""
+    folder = _cache(f"kafka-streams-{version}")
+    if not any((folder / "libs").glob(f"kafka-streams-{version}.jar")):
+        _fetch(folder, [("org.apache.kafka", "kafka-streams", version)])
+    return folder
+
+
+def java(version: str, *arguments: str, heap: str = "256m", more: Path | None = None) -> list[str]:
+    """The command line that runs a class of that version: `java("4.3.1", "kafka.Kafka", "server.properties")`.
+
+    The first argument may be a source file. `more` is a further folder of jars.
+    """
     folder = home(version)
     options = [f"-Xmx{heap}", f"-Dlog4j2.configurationFile={folder}/log4j2.yaml", "-XX:+UseSerialGC"]
-    return ["java", *options, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/libs/*", *arguments]
+    path = f"{folder}/libs/*" if more is None else f"{folder}/libs/*:{more}/*"
+    return ["java", *options, "-XX:TieredStopAtLevel=1", "-cp", path, *arguments]

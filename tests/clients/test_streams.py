@@ -1,0 +1,169 @@
+"""Kafka Streams counts words with `exactly_once_v2` while it and the broker are killed: every count is exact."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import jars
+from support.librdkafka import create
+from support.restarting import Restarting
+from support.waiting import until
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.client("Kafka Streams", version="4.3.1"),
+    pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
+]
+VERSION = "4.3.1"
+PROGRAM = Path(__file__).parent / "programs" / "kafka_streams" / "WordCount.java"
+SECONDS = 180.0
+PARTITIONS = 3
+WORDS = [f"word{number}" for number in range(40)]
+LINES = 6000
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+
+
+class WordCount:
+    """The program in a process of its own, again and again with the same state on its disk."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._folder = folder
+        self._address = address
+        self._out = folder / "streams.out"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it has its partitions."""
+        before = self._told().count("RUNNING")
+        more = jars.streams(VERSION) / "libs"
+        command = jars.java(VERSION, str(PROGRAM), self._address, "lines", "counts", "word-count", more=more)
+        with self._out.open("ab") as out:
+            self._process = subprocess.Popen(
+                [*command, str(self._folder / "state")], stdout=out, stderr=subprocess.STDOUT
+            )
+
+        def running() -> bool:
+            self._alive()
+            return self._told().count("RUNNING") > before
+
+        until(running, "a running Streams application", seconds=SECONDS)
+
+    def stop(self, how: signal.Signals) -> int:
+        assert self._process is not None
+        self._alive()
+        self._process.send_signal(how)
+        return self._process.wait(SECONDS)
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self) -> str:
+        return self._out.read_text()[-3000:]
+
+    def _told(self) -> list[str]:
+        return self._out.read_text().splitlines() if self._out.exists() else []
+
+    def _alive(self) -> None:
+        assert self._process is not None
+        assert self._process.poll() is None, self.tail()
+
+
+class Counts:
+    """What a read_committed consumer sees of the output: for each word its counts in order."""
+
+    def __init__(self, address: str) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self.seen: dict[str, list[int]] = defaultdict(list)
+        self.total = 0
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "reader",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "reconnect.backoff.max.ms": 200,
+            }
+        )
+        self._consumer.assign([TopicPartition("counts", number, 0) for number in range(PARTITIONS)])
+
+    def wait_for(self, total: int) -> None:
+        """Read until so many counts have come."""
+
+        def come() -> bool:
+            for message in self._consumer.consume(1000, 0.2):
+                if message.error() is None:
+                    self.seen[message.key().decode()].append(int(message.value()))
+                    self.total += 1
+            return self.total >= total
+
+        try:
+            until(come, f"{total} counts", seconds=SECONDS, pause=0.0)
+        except TimeoutError as error:
+            raise AssertionError(f"{self.total} of {total} counts came") from error
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Restarting]:
+    one = Restarting(tmp_path / "broker", SETTINGS)
+    yield one
+    one.end()
+
+
+@contextmanager
+def word_count(folder: Path, address: str) -> Iterator[WordCount]:
+    one = WordCount(folder, address)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+def send(address: str, lines: list[str]) -> None:
+    from confluent_kafka import Producer
+
+    failed: list[Any] = []
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 5})
+    for number, line in enumerate(lines):
+        producer.produce("lines", line, partition=number % PARTITIONS,
+                         on_delivery=lambda error, _: error and failed.append(error))  # fmt: skip
+    assert producer.flush(SECONDS) == 0
+    assert not failed
+
+
+def test_word_count_through_kills(broker: Restarting, tmp_path: Path) -> None:
+    """Streams is killed once and the broker is killed once, each with transactions under way."""
+    chance = random.Random(4)
+    lines = [" ".join(chance.choices(WORDS, k=5)) for _ in range(LINES)]
+    expected = Counter(word for line in lines for word in line.split())
+    for topic in ("lines", "counts"):
+        create(broker.address, topic, PARTITIONS)
+    send(broker.address, lines)
+    total = expected.total()
+    counts = Counts(broker.address)
+    with word_count(tmp_path, broker.address) as program:
+        program.start()
+        counts.wait_for(total // 10)
+        program.stop(signal.SIGKILL)
+        program.start()
+        counts.wait_for(total // 2)
+        broker.restart(signal.SIGKILL)
+        counts.wait_for(total)
+        assert program.stop(signal.SIGTERM) == 143, program.tail()
+    counts.close()
+    assert counts.total == total
+    assert counts.seen == {word: list(range(1, many + 1)) for word, many in expected.items()}
