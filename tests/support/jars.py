@@ -37,8 +37,7 @@ def _cache(name: str) -> Path:
 
 
 def _fetch(folder: Path, wanted: list[tuple[str, str, str]]) -> None:
-    """Fetch these (group, artifact, version) and what they need into `libs/`. Raises RuntimeError with Maven's words.
-    """
+    """Fetch these (group, artifact, version) and what they need into `libs/`. Raises RuntimeError."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pom.xml").write_text(
         POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
