@@ -190,10 +190,6 @@ class CorruptMessage(BrokerError):
     code = ErrorCode.CORRUPT_MESSAGE
 
 
-class UnreadableBatch(CorruptMessage):
-    """What a Produce request carries cannot be told apart into batches: refused before the partition is looked at."""
-
-
 class UnknownTopicOrPartition(BrokerError):
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -226,6 +226,13 @@ class Side:
             raise RuntimeError(f"setup: nothing appended to {topic}: {result}")
         return int(result["base_offset"])
 
+    def verify(self, wanted: bool) -> None:
+        """Setup: whether the broker asks the coordinator about partitions that transactions write to."""
+        name = "transaction.partition.verification.enable"
+        change = {"name": name, "config_operation": 0, "value": str(wanted).lower()}
+        resource = {"resource_type": 4, "resource_name": "", "configs": [change]}
+        self.quiet("incremental_alter_configs", 1, {"resources": [resource], "validate_only": False})
+
     def producer(self) -> Answer:
         """Setup: a new producer id, with its epoch (Kafka's first one waits for a block of ids)."""
         body = {"transactional_id": None, "transaction_timeout": 60_000}

@@ -32,17 +32,26 @@ from leafcuttr.errors import (
     ErrorCode,
     InvalidRecordSet,
     UnknownTopicOrPartition,
-    UnreadableBatch,
     UnsupportedCompressionType,
 )
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.append import LongWork, Prepared
+from leafcuttr.log.append import LongWork, Prepared, one_batch
 from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
-from leafcuttr.wire.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, TRANSACTIONAL, parse
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    HEADER_SIZE,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL,
+    CorruptBatch,
+    batch_size,
+    parse,
+)
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -64,6 +73,16 @@ _ZSTD: Final = 7  # the first version that may carry it (KIP-110)
 _AT_ONCE: Final = 100
 # The client id with which Kafka's own tools may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
+_NOT_ADDED: Final = "Partition was not added to the transaction"
+_UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction."
+# The coordinator cannot say at the moment.
+_UNASKED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 # Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
 _WITHOUT_LOG_START: Final = frozenset(
     {
@@ -125,12 +144,12 @@ class Turn:
         partition. Not while there is a `rest`."""
         topics: list[TopicProduceResponse] = []
         self._answers.append((context.correlation_id, route, request.acks, topics))
+        refusal = _refusal(request)
+        if refusal is not None:
+            topics += _all_refused(request, *refusal)
+            return
         if request.acks not in (-1, 0, 1):
             topics += [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
-            return
-        if request.transactional_id is None and _is_transactional(request):
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            topics += [_refused(topic, code) for topic in request.topic_data]
             return
         now_ms = broker.clock.now_ms()
         self._left = _AT_ONCE
@@ -227,10 +246,11 @@ class Turn:
                     self._transactional_id is not None
                     and len(records) > HEADER_SIZE
                     and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
-                    and (code := _admit(broker, version, self._transactional_id, log, records))
                 ):
-                    answers.append(_failure(item.index, code))
-                    continue
+                    code = _admit(broker, version, self._transactional_id, log, one_batch(records))
+                    if code:
+                        answers.append(_not_admitted(item.index, version, code))
+                        continue
                 if prepared is None:
                     staged = log.stage_at_once(records, now_ms=now_ms)
                 else:
@@ -368,31 +388,50 @@ def _records(item: PartitionProduceData, version: int) -> memoryview:
     return records
 
 
-def _is_transactional(request: ProduceRequest) -> bool:
-    """Whether any batch says so: then Kafka takes nothing of a request without a transactional id."""
+def _refusal(request: ProduceRequest) -> tuple[ErrorCode, str | None] | None:
+    """Why nothing of the request is taken, whatever the partitions: a transactional batch without a transactional id,
+    or, before such a batch is found, bytes that cannot begin a batch. A batch that is cut off counts as none."""
     for topic in request.topic_data:
         for item in topic.partition_data:
             records = item.records
-            if records and len(records) > HEADER_SIZE and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
-                return True
-    return False
+            if not records:
+                continue
+            try:
+                size = batch_size(records)
+            except CorruptBatch as error:
+                return ErrorCode.CORRUPT_MESSAGE, str(error)
+            if size is not None and records[MAGIC_AT] == MAGIC and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
+                if request.transactional_id is None:
+                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
+                return None
+    return None
 
 
-def _admit(broker: Broker, version: int, transactional_id: str, log: Log, records: memoryview) -> ErrorCode:
-    """Whether a transactional batch may be written: NONE, or the error of its partition. Raises as the coordinator."""
-    header = parse(records)
+def _admit(broker: Broker, version: int, transactional_id: str, log: Log, batch: memoryview) -> ErrorCode:
+    """Whether a transactional batch may be written: NONE, or the error of its partition."""
+    header = parse(batch)
     known = log.producers.get(header.producer_id)
     if known is not None and known.epoch == header.producer_epoch and known.current_txn_first_offset >= 0:
         return ErrorCode.NONE
-    admitted = broker.transactions.admit(
-        transactional_id,
-        header.producer_id,
-        header.producer_epoch,
-        log.topic_partition,
-        adds=version >= _ADDS_PARTITIONS,
-        knows_abortable=version >= _KNOWS_ABORTABLE,
-    )
+    try:
+        admitted = broker.transactions.admit(
+            transactional_id,
+            header.producer_id,
+            header.producer_epoch,
+            log.topic_partition,
+            adds=version >= _ADDS_PARTITIONS,
+            knows_abortable=version >= _KNOWS_ABORTABLE,
+        )
+    except BrokerError as error:
+        return error.code
     return admitted if isinstance(admitted, ErrorCode) else ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def _not_admitted(index: int, version: int, code: ErrorCode) -> PartitionProduceResponse:
+    """As Kafka tells it: what passes has a code that producers of every age come again after."""
+    if code in _UNASKED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_PARTITIONS):
+        return _failure(index, ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED} Underlying error: {code.name}")
+    return _failure(index, code, _NOT_ADDED if code is ErrorCode.INVALID_TXN_STATE else None)
 
 
 def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
@@ -420,12 +459,27 @@ def _refused(data: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
 
 
-def _failure(index: int, code: ErrorCode) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_start_offset=-1)
+def _all_refused(request: ProduceRequest, code: ErrorCode, message: str | None) -> list[TopicProduceResponse]:
+    """The same answer for every partition; as in Kafka, one for each, however often the request names it."""
+    named: dict[tuple[str, bytes], dict[int, PartitionProduceResponse]] = {}
+    for data in request.topic_data:
+        for item in data.partition_data:
+            answers = named.setdefault((data.name, data.topic_id), {})
+            answers[item.index] = _failure(item.index, code, message)
+    return [
+        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=list(answers.values()))
+        for (name, topic_id), answers in named.items()
+    ]
+
+
+def _failure(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
+    )
 
 
 def _from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """A message goes out only where Kafka's does: of records, and of bytes that are no batch."""
+    """A message goes out only where Kafka's does: of records."""
     refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
     return PartitionProduceResponse(
         index=index,
@@ -438,5 +492,5 @@ def _from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> P
             )
             for record in error.record_errors
         ],
-        error_message=error.message if error.record_errors or isinstance(error, UnreadableBatch) else None,
+        error_message=error.message if error.record_errors else None,
     )

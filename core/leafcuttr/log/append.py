@@ -22,7 +22,6 @@ from leafcuttr.errors import (
     MessageTooLarge,
     RecordListTooLarge,
     StorageError,
-    UnreadableBatch,
 )
 from leafcuttr.log.rules import AppendRules
 from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
@@ -140,11 +139,11 @@ def stage(
         raise StorageError(log.offline)
     rules = log.rules
     if len(batch) < HEADER_SIZE:
-        batch = _one_batch(batch)
+        batch = one_batch(batch)
     fields = unpack(batch)
     size = len(batch)
     if fields[1] != size - LOG_OVERHEAD or fields[3] != MAGIC:
-        batch = _one_batch(batch)
+        batch = one_batch(batch)
         size = len(batch)
         fields = unpack(batch)
     (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
@@ -274,15 +273,16 @@ def _group_for(
     return groups[-1]
 
 
-def _one_batch(records: memoryview | bytearray) -> memoryview:
+def one_batch(records: memoryview | bytearray) -> memoryview:
+    """The batch that a partition's record set consists of. Raises InvalidRecordSet, CorruptMessage."""
     try:
         batch = single_batch(memoryview(records))
     except CorruptBatch as error:
-        raise UnreadableBatch(str(error)) from None
+        raise CorruptMessage(str(error)) from None
     except InvalidBatch as error:
         raise InvalidRecordSet(str(error)) from None
     if len(batch) < HEADER_SIZE:
-        raise UnreadableBatch(f"Record batch size {len(batch)} is less than its header")
+        raise CorruptMessage(f"Record batch size {len(batch)} is less than its header")
     return batch
 
 

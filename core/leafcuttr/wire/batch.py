@@ -48,7 +48,7 @@ NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 MAX_SEQUENCE: Final = 0x7FFFFFFF
 
-_FRAME = struct.Struct(">qiib")
+_LENGTH = struct.Struct(">i")
 _STAMP = struct.Struct(">qii")
 _LEGACY_FRAME = 17  # up to and with the magic byte; a record set shorter than this holds no batch at all
 _LEGACY_MIN_LENGTH = 14
@@ -136,15 +136,18 @@ def batch_size(records: bytes | bytearray | memoryview, at: int = 0) -> int | No
     Raises CorruptBatch when no batch can begin like this, whatever follows.
     """
     left = len(records) - at
-    if left < _LEGACY_FRAME:
+    if left < LOG_OVERHEAD:
         return None
-    _, length, _, magic = _FRAME.unpack_from(records, at)
+    (length,) = _LENGTH.unpack_from(records, at + LENGTH_AT)
     if length < _LEGACY_MIN_LENGTH:
         raise CorruptBatch(
             f"Record size {length} is less than the minimum record overhead ({_LEGACY_MIN_LENGTH})"
         )
-    if not 0 <= magic <= MAGIC:
-        raise CorruptBatch(f"Invalid magic found in record: {magic}")
+    if left < _LEGACY_FRAME:
+        return None
+    magic = records[at + MAGIC_AT]
+    if magic > MAGIC:
+        raise CorruptBatch(f"Invalid magic found in record: {magic - 256 if magic > 127 else magic}")
     return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= left else None
 
 

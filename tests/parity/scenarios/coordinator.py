@@ -11,7 +11,6 @@ from parity.side import Answer, Side
 
 TRANSACTIONAL = 0x10
 CONCURRENT = 51
-_VERIFICATION = "transaction.partition.verification.enable"
 
 
 class Id:
@@ -196,9 +195,7 @@ def adding(side: Side, version: int) -> None:
 
 @scenario("produce", versions=(3, 8, 10, 11, 12, 13))
 def in_transactions(side: Side, version: int) -> None:
-    change = {"name": _VERIFICATION, "config_operation": 0, "value": "true"}
-    resource = {"resource_type": 4, "resource_name": "", "configs": [change]}
-    side.quiet("incremental_alter_configs", 1, {"resources": [resource], "validate_only": False})
+    side.verify(True)
     topic = side.create("topic", 3)
     one = Id(side)
 

@@ -76,6 +76,7 @@ def refuse(side: Side, version: int) -> None:
         "header only": good[:40],
         "length too large": batch(length_error=10),
         "length too small": batch(length_error=-3),
+        "shorter than a header": batch(length_error=-20)[:-20],
         "no bytes": b"",
         "garbage": b"\xff" * 80,
         "too large": batch([b"x" * 1_100_000]),
@@ -109,6 +110,93 @@ def refuse(side: Side, version: int) -> None:
         side.ask("produce", version, zero, "topic id of zeros")
     lost = produce(side, side.name("unknown"), good, acks=0)
     side.ask("produce", version, lost, "acks 0 that fails closes the connection")
+
+
+@scenario("produce")
+def refuse_all(side: Side, version: int) -> None:
+    """What is found while Kafka looks for transactional batches, before it looks at any partition: that answers for
+    every partition of the request."""
+    side.verify(True)
+    topic = side.create("topic", 3)
+    good, garbage, transactional = batch(["good"]), b"\xff" * 80, batch(attributes=0x10)
+    unknown = batch(attributes=0x10, producer_id=123_456, producer_epoch=0, sequence=0)
+
+    def several(*records: bytes, **more: Any) -> dict[str, Any]:
+        body = produce(side, topic, records[0], **more)
+        parts = [{"index": at, "records": one} for at, one in enumerate(records)]
+        body["topic_data"][0]["partition_data"] = parts
+        return body
+
+    asks = {
+        "garbage first": several(garbage, good),
+        "garbage last": several(good, good, garbage),
+        "magic 3 last": several(good, batch(magic=3)),
+        "magic -1 last": several(good, batch(magic=-1)),
+        "two kinds of garbage": several(batch(magic=3), garbage),
+        "no bytes last": several(good, b""),
+        "cut short last": several(good, good[:-3]),
+        "transactional, cut short": several(good, transactional[:-3]),
+        "transactional, length too large": several(good, batch(attributes=0x10, length_error=10)),
+        "transactional behind another": several(good, good + transactional),
+        "garbage behind another": several(good, good + garbage),
+        "transactional last": several(good, transactional),
+        "transactional before garbage": several(transactional, garbage),
+        "garbage before transactional": several(garbage, transactional),
+        "transactional of magic 1": several(good, batch(attributes=0x10, magic=1)),
+        "negative length, too short for a magic": several(good, b"\xff" * 14),
+        "length 0, too short for a magic": several(good, bytes(14)),
+        "too short for a length": several(good, b"\xff" * 11),
+        "garbage, acks 1": several(good, garbage, acks=1),
+        "garbage, acks 2": several(good, garbage, acks=2),
+        "transactional, acks 2": several(good, transactional, acks=2),
+        "garbage in a transaction": several(good, garbage, transactional_id=side.name("id")),
+        "garbage after what is transactional": several(unknown, garbage, transactional_id=side.name("id")),
+        "magic 1 after what is transactional": several(
+            unknown, batch(attributes=0x10, magic=1), transactional_id=side.name("id")
+        ),
+        "two after what is transactional": several(
+            unknown, unknown + unknown, transactional_id=side.name("id")
+        ),
+        "garbage for an unknown topic": produce(side, side.name("unknown"), garbage),
+        "garbage for no such partition": produce(side, topic, garbage, 9),
+        "one partition twice": several(good, garbage),
+        "one transactional partition twice": several(good, transactional),
+    }
+    for case in ("one partition twice", "one transactional partition twice"):
+        asks[case]["topic_data"][0]["partition_data"][1]["index"] = 0
+    for case, body in asks.items():
+        side.ask("produce", version, body, case)
+    other = side.create("other")
+    body = several(good, garbage)
+    body["topic_data"].append(produce(side, other, good)["topic_data"][0])
+    side.ask("produce", version, body, "garbage for another topic")
+    body["topic_data"].append(
+        {**produce(side, side.name("third"), good)["topic_data"][0], "partition_data": []}
+    )
+    side.ask("produce", version, body, "a topic without partitions")
+    for name in (topic, other):
+        side.ask("list_offsets", 7, latest(name), f"end of {name.rpartition('.')[2]}")
+    side.ask("produce", version, several(good, garbage, acks=0), "garbage, acks 0")
+
+
+def latest(topic: str) -> dict[str, Any]:
+    parts = [{"partition_index": 0, "timestamp": -1}]
+    return {"replica_id": -1, "topics": [{"name": topic, "partitions": parts}]}
+
+
+@scenario("produce")
+def internal(side: Side, version: int) -> None:
+    """Topics that are the broker's own: nobody but Kafka's own tools may write to them."""
+    side.coordinator(side.name("group"))
+    topic = side.known("__consumer_offsets")
+    for client_id in ("parity", "__admin_client", None, ""):
+        for case, records in {"good": batch([(b"k", b"v")]), "garbage": b"\xff" * 80}.items():
+            side.main.post("produce", version, produce(side, topic, records), client_id=client_id)
+            answer = side.main.take("produce", version)["responses"][0]["partition_responses"][0]
+            answer["base_offset"] = (
+                answer["base_offset"] >= 0
+            )  # what else is in there is not of this scenario
+            side.note("produce", version, f"{case}, client id {client_id!r}", answer)
 
 
 @scenario("produce")

@@ -20,14 +20,6 @@ CONTROL = 0x20
 MAX_TIMESTAMP = -3
 ENDS = (-1, -2)
 TIMES = (*ENDS, MAX_TIMESTAMP, NOW, NOW + 1, NOW + 2)
-_VERIFICATION = "transaction.partition.verification.enable"
-
-
-def unverified(side: Side) -> None:
-    """Let records of transactions in that no coordinator knows."""
-    change = {"name": _VERIFICATION, "config_operation": 0, "value": "false"}
-    resource = {"resource_type": 4, "resource_name": "", "configs": [change]}
-    side.quiet("incremental_alter_configs", 1, {"resources": [resource], "validate_only": False})
 
 
 def records(producer: int, sequence: int, count: int = 1, **more: Any) -> bytes:
@@ -103,7 +95,7 @@ def producers(side: Side, topic: str, case: str) -> None:
 
 @scenario("fetch", versions=(4, 12, 16))
 def transactions(side: Side, version: int) -> None:
-    unverified(side)
+    side.verify(False)  # let records of transactions in that no coordinator knows
     topic = side.create("topic")
     send(side, topic, records(1, 0, attributes=0))
     send(side, topic, records(2, 0, 2, time=NOW + 1))
@@ -125,7 +117,7 @@ def transactions(side: Side, version: int) -> None:
 
 @scenario("write_txn_markers", versions=(1, 2))
 def markers(side: Side, version: int) -> None:
-    unverified(side)
+    side.verify(False)  # let records of transactions in that no coordinator knows
     topic = side.create("topic", 2)
 
     def write(case: str, producer: int, **more: Any) -> None:
@@ -162,7 +154,7 @@ def markers(side: Side, version: int) -> None:
 # From version 12 on the request itself adds the partition to the transaction, so there has to be one (KIP-890).
 @scenario("produce", versions=(3, 9, 11))
 def transactional(side: Side, version: int) -> None:
-    unverified(side)
+    side.verify(False)  # let records of transactions in that no coordinator knows
     topic = side.create("topic", 2)
 
     def put(case: str, data: bytes, **more: Any) -> None:
