@@ -19,6 +19,7 @@ from crc32c import crc32c
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, parse
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from support import librdkafka
 from support.broker_process import BrokerProcess, start_broker
 from support.logs import batch
@@ -163,6 +164,29 @@ def test_a_full_disk_refuses_writes_serves_reads_and_goes_on_by_itself(
         assert broker.stop() == 0
     checked = disk.verify()
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_first_consumer_on_a_full_disk_is_told_to_come_back(disk: SmallDisk, tmp_path: Path) -> None:
+    """There is no room for `__consumer_offsets`: one line, and it is made once there is."""
+    coordinator = FindCoordinatorRequest(key="group", key_type=0)
+    with ended(disk.broker(tmp_path / "home", lc_log_min_free_bytes="0")) as broker:
+        librdkafka.create(broker.address, "t")
+        with WireClient(broker.address) as client:
+            assert produced(client, "t", 1000) == 0
+            disk.fill()
+            for _ in range(5):
+                answer = client.ask(coordinator, 2)
+                assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            consumer = librdkafka.Group(broker.address, "group", ["t"])
+            try:
+                assert broker.log.count("__consumer_offsets cannot be created") == 1
+                (disk.seen / "filler").unlink()
+                assert len(consumer.take(1)) == 1
+                consumer.commit()
+            finally:
+                consumer.close()
+            assert broker.log.count("__consumer_offsets cannot be created") == 1
+        assert broker.stop() == 0
 
 
 def test_producers_are_refused_before_the_disk_is_full(disk: SmallDisk, tmp_path: Path) -> None:

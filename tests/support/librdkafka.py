@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -115,3 +116,36 @@ def watermarks(address: str, topic: str, partition: int = 0) -> tuple[int, int]:
         return int(low), int(high)
     finally:
         consumer.close()
+
+
+class Group:
+    """A consumer of a group that has subscribed; it reads from the beginning where nothing is committed.
+
+    `settings` are librdkafka's with `_` for `.`.
+    """
+
+    def __init__(self, address: str, group: str, topics: list[str], **settings: Any) -> None:
+        from confluent_kafka import Consumer
+
+        conf = {name.replace("_", "."): value for name, value in settings.items()}
+        given = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
+        self._consumer = Consumer(given | {"enable.auto.commit": False} | conf)
+        self._consumer.subscribe(topics)
+
+    def take(self, count: int, *, seconds: float = PATIENCE_S) -> list[Any]:
+        """The next `count` messages; errors that the client gets over by itself are passed over."""
+        got: list[Any] = []
+        deadline = time.monotonic() + seconds
+        while len(got) < count:
+            assert time.monotonic() < deadline, f"{len(got)} of {count} messages came"
+            message = self._consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                got.append(message)
+        return got
+
+    def commit(self) -> None:
+        """Commit what has been taken, and wait for the broker's word. Raises KafkaException."""
+        self._consumer.commit(asynchronous=False)
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -11,7 +11,6 @@ Off the loop one worker writes at a time for a log; what is staged meanwhile is 
 """
 
 import errno
-import logging
 import os
 from itertools import pairwise
 from time import monotonic
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 IOV_MAX: Final = 1024
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
-
-_log = logging.getLogger(__name__)
 
 
 class WriteError(StorageError):
@@ -244,7 +241,7 @@ def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
     if isinstance(error, SyncFailedError):
         log.distrust(error)
     else:
-        _log.error("%s", reason)
+        log.pool.complaints(_cause(error), "%s", reason)
     for undone in (ticket, log.ticket):
         if undone is not None:
             undone.error, undone.written_to = reason, log.log_end_offset
@@ -269,5 +266,8 @@ def _refuse_if_suspect(log: "Log") -> None:
 
 
 def _reason(log: "Log", error: BaseException) -> str:
-    cause = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {cause}"
+    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {_cause(error)}"
+
+
+def _cause(error: BaseException) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__

@@ -9,10 +9,15 @@ What is in the files is not known here.
 """
 
 import errno
+import logging
 import os
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
+
+from leafcuttr.log.complaints import Complaints
+
+_log = logging.getLogger(__name__)
 
 PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: a page every so often tells of its neighbours
 WARM_STEP: Final = 1024 * 1024
@@ -79,11 +84,12 @@ class FilePool:
     Recency is one flag a file (second chance), so that using an open file costs an assignment. Thread-safe.
     """
 
-    __slots__ = ("_files", "_lock", "limit", "refuses")
+    __slots__ = ("_files", "_lock", "complaints", "limit", "refuses")
 
     def __init__(self, limit: int = 512) -> None:
         self.limit = limit
         self.refuses: str | None = None  # why clients may write nothing more: see `leafcuttr.log.room`
+        self.complaints = Complaints(_log)  # about the directory as a whole
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
 

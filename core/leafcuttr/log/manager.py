@@ -307,7 +307,7 @@ class LogManager:
             await trio.to_thread.run_sync(self._upkeep.write_starts, self.logs, dict(self.logs))
         except OSError as error:
             reason = f"The log start offsets in {self.directory} cannot be written: {error.strerror or error}"
-            _log.error("%s", reason)
+            self.pool.complaints("log start offsets", "%s", reason)
             raise StorageError(reason) from error
 
     async def watch_room(self) -> None:
@@ -328,7 +328,7 @@ class LogManager:
             try:
                 freed += log.apply_retention(self._clock.now_ms())
             except BrokerError as error:
-                _log.error("%s", error)
+                self.pool.complaints("retention", "%s", error)
             if log.doomed:
                 self._upkeep.doomed.add(log)
             await pace.turn()

@@ -21,6 +21,7 @@ from leafcuttr.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment import Segment
@@ -42,6 +43,7 @@ class Upkeep:
         self._points: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
+        self._complain = Complaints(_log)
         self._starts_written_ms: int | None = (
             None  # None until the loop first asks: before it runs, no clock ticks
         )
@@ -70,7 +72,8 @@ class Upkeep:
             except SyncFailedError as error:
                 log.distrust(error)
             except OSError as error:
-                _log.error("syncing %s failed: %s", log.topic_partition, error.strerror or error)
+                reason = error.strerror or str(error)
+                self._complain(f"sync: {reason}", "syncing %s failed: %s", log.topic_partition, reason)
             if log.offline is not None or log.log_end_offset <= log.recovery_point:
                 del self._unsynced[log]
 
@@ -174,7 +177,10 @@ class Upkeep:
                 while log.doomed and log.doomed[0].at_ms <= now_ms:
                     gone += await trio.to_thread.run_sync(log.delete_scheduled_files, now_ms)
             except OSError as error:
-                _log.warning("removing files of %s failed: %s", log.topic_partition, error.strerror or error)
+                reason = error.strerror or str(error)
+                self._complain(
+                    f"removal: {reason}", "removing files of %s failed: %s", log.topic_partition, reason
+                )
             if not log.doomed:
                 self.doomed.discard(log)
         return gone

@@ -17,6 +17,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.complaints import Complaints
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.reactor import Reactor
@@ -43,6 +44,7 @@ class Connections:
         self._descriptors = _descriptors_for_connections(broker.logs.pool.limit)
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
+        self._complain = Complaints(logger)
         self.reactor = Reactor(broker.clock)
         self.all: set[Connection] = set()
         self.stopping = False
@@ -58,10 +60,12 @@ class Connections:
             # A name has to be looked up, which may take long.
             self._overrides_text, self._overrides = text, await trio.to_thread.run_sync(_overrides, text)
         if self.full:
-            logger.warning(
+            self._complain(
+                "full",
                 "accepting no more than the %d connections that are open (max.connections, or the process's limit "
                 "of open files)",
                 len(self.all),
+                level=logging.WARNING,
             )
         while self.full:
             await self._ended.wait()
@@ -111,7 +115,7 @@ async def accept_loop(
     sock: socket.socket, listener: Listener, connections: Connections, nursery: trio.Nursery
 ) -> None:
     """Accept on one bound socket until cancelled; connections run in `nursery`."""
-    complained = False
+    complain = Complaints(logger)
     while True:
         await connections.room()
         await trio.lowlevel.wait_readable(sock)
@@ -119,7 +123,6 @@ async def accept_loop(
             # All that knock at once: the queue of the kernel is short, and whom it turns away waits a second.
             while not connections.full:
                 accepted, address = sock.accept()
-                complained = False
                 connection = connections.add(accepted, listener, str(address[0]), address[1])
                 if connection is None:
                     accepted.close()
@@ -134,9 +137,7 @@ async def accept_loop(
             if error.errno not in _NO_DESCRIPTORS:
                 logger.debug("a connection ended before it was accepted: %s", error)
                 continue
-            if not complained:
-                logger.warning("listener %s pauses: %s", listener.name, error.strerror)
-                complained = True
+            complain("pause", "listener %s pauses: %s", listener.name, error.strerror, level=logging.WARNING)
             await trio.sleep(_PAUSE_S)
 
 

@@ -15,6 +15,7 @@ from crc32c import crc32c
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
 from leafcuttr.log.commit import WriteError
+from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.files import FileRegion
 from leafcuttr.log.log import Log
 from leafcuttr.state.topics import Topic, Topics
@@ -79,6 +80,7 @@ class InternalLog:
         self._settings = settings
         self._clock = clock
         self._nursery: trio.Nursery | None = None
+        self._complain = Complaints(logger)
 
     @property
     def topic(self) -> Topic | None:
@@ -95,7 +97,7 @@ class InternalLog:
         try:
             await self._topics.ensure(self.name)
         except BrokerError as error:
-            logger.warning("%s cannot be created: %s", self.name, error)
+            self._complain("creation", "%s cannot be created: %s", self.name, error, level=logging.WARNING)
             raise CoordinatorNotAvailable from error
 
     def partition_of(self, id_: str) -> int:
@@ -169,7 +171,12 @@ class InternalLog:
         )
 
     def _answer(self, partition: int, error: BrokerError) -> ErrorCode:
-        logger.warning("writing to %s-%d failed: %s", self.name, partition, error or error.code.name)
+        text = "writing to %s-%d failed: %s"
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            reason = error or error.code.name
+            self._complain("storage", text, self.name, partition, reason, level=logging.WARNING)
+        else:
+            logger.warning(text, self.name, partition, error or error.code.name)
         return self._answers.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def replay(self, partition: int) -> AsyncIterator[Record]:
