@@ -1,7 +1,7 @@
 """Long work on the loop in short turns. Nothing else lives here."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable
 from typing import Final, TypeVar
 
 import trio
@@ -29,3 +29,13 @@ class Pace:
         for item in items:
             await self.turn()
             yield item
+
+    async def through(self, steps: Generator[None, None, T]) -> T:
+        """What the generator returns; between its steps others have their turn when it is time."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            await self.turn()

@@ -3,6 +3,9 @@
 A connection is served by the reactor as long as nothing in it has to wait; see there for the rounds. What has to wait
 is an *errand*: the connection leaves the reactor, its own task runs the errand and whatever requests have arrived
 behind it, and then goes back. Either way one request is handled at a time and answers leave in order, as in Kafka.
+Reading a request of very many elements is such an errand, and so is writing an answer of so many.
+
+Longer than other modules because the order of requests and answers is one thing: every way through it is here.
 
 What a peer can do wrong ends here: a frame that is too large, a request that cannot be read or that this broker
 does not speak closes the connection with one line in the log, after the answers to what came before it. Nothing
@@ -12,7 +15,7 @@ else notices.
 import inspect
 import logging
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -25,10 +28,10 @@ from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
-from leafcuttr.server.routes import REFUSED, Route, route
+from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
-from leafcuttr.wire.errors import EncodeError, WireError
+from leafcuttr.wire.errors import EncodeError, ManyElements, WireError
 from leafcuttr.wire.frame import read_client_id
 
 logger = logging.getLogger(__name__)
@@ -76,6 +79,7 @@ class Connection:
         self._client_id_bytes: bytes | None = None
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._begin = self._at = self._end = 0
+        self._long_produce: Any = None  # the request at hand, if it was too long to be read at once
         self._errand: Awaitable[Any] | None = None
         self._reply_to: tuple[Route, int] | None = None  # what the errand's result answers, if anything
         self._handed_over = trio.Event()
@@ -173,12 +177,14 @@ class Connection:
             errand, self._errand = self._errand, None
             if errand is not None:
                 self._answer_errand(await self._wait_for(errand))
+            if self._errand is not None:  # the answer was a long one
+                continue
             if self._ended:
                 if self.produce_turn:
                     self._answer_produce()
             elif self._more_to_do():
                 continue
-            if not self._outbox.size:
+            if not self._outbox.size and self._errand is None:
                 return
 
     def _more_to_do(self) -> bool:
@@ -271,9 +277,16 @@ class Connection:
     def _stage(self) -> None:
         """Stage the Produce requests that come next."""
         while self._errand is None and (found := self._peek()) is not None and found.api.key == _PRODUCE:
-            self._next = None
             view = self.buffer.view
-            request, _ = found.read(view, self._at, self._end)
+            if self._long_produce is None:
+                try:
+                    request, _ = found.read(view, self._at, self._end, FEW_ELEMENTS)
+                except ManyElements:
+                    self._errand = self._read_produce(found)
+                    return
+            else:
+                request, self._long_produce = self._long_produce, None
+            self._next = None
             self.produce_turn.stage(self._broker, self._context, request, found)
             if self.produce_turn.rest is not None:
                 self._errand = self.produce_turn.finish(self._broker)
@@ -309,25 +322,49 @@ class Connection:
                 self._refuse()
                 continue
             # Bytes left over are ignored, as Kafka does: librdkafka sends some behind a Metadata for all topics.
-            request, _ = found.read(self.buffer.view, self._at, self._end)
+            try:
+                request, _ = found.read(self.buffer.view, self._at, self._end, FEW_ELEMENTS)
+            except ManyElements:
+                self._errand, self._reply_to = self._handle_long(found), (found, context.correlation_id)
+                return False
             response = found.handle(self._broker, context, request)
             if inspect.isawaitable(response):
                 self._errand, self._reply_to = response, (found, context.correlation_id)
             elif response is not None:
-                self._outbox.add(*found.frame(context.correlation_id, response))
+                self._add_answers(((context.correlation_id, found, response),))
         return False
+
+    async def _read_produce(self, found: Route) -> None:
+        self._long_produce = await found.read_in_turns(self.buffer.view, self._at, self._end)
+
+    async def _handle_long(self, found: Route) -> Any:
+        request = await found.read_in_turns(self.buffer.view, self._at, self._end)
+        response = found.handle(self._broker, self._context, request)
+        return await response if inspect.isawaitable(response) else response
 
     def _answer_errand(self, response: Any) -> None:
         reply_to, self._reply_to = self._reply_to, None
         if reply_to is not None and response is not None:
             found, correlation_id = reply_to
-            self._outbox.add(*found.frame(correlation_id, response))
+            self._add_answers(((correlation_id, found, response),))
+
+    def _add_answers(self, answers: Sequence[produce.Answer]) -> None:
+        """Queue these answers; from a long one on that becomes an errand."""
+        for at, (correlation_id, found, response) in enumerate(answers):
+            try:
+                self._outbox.add(*found.frame(correlation_id, response))
+            except ManyElements:
+                self._errand = self._add_in_turns(answers[at:])
+                return
+
+    async def _add_in_turns(self, answers: Sequence[produce.Answer]) -> None:
+        for correlation_id, found, response in answers:
+            self._outbox.add(*await found.frame_in_turns(correlation_id, response))
 
     def _answer_produce(self) -> None:
         """A request with acks=0 has no answer; if it failed, the connection closes."""
         turn = self.produce_turn
-        for correlation_id, found, response in turn.take():
-            self._outbox.add(*found.frame(correlation_id, response))
+        self._add_answers(turn.take())
         if turn.refused:
             raise CloseConnection(f"a Produce request with acks=0 failed: {turn.refused}")
 

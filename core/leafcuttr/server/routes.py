@@ -9,9 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from leafcuttr.log.pace import Pace
 from leafcuttr.wire.api import APIS, Api
-from leafcuttr.wire.codec import Reader, Region, Writer, reader, writer
+from leafcuttr.wire.codec import (
+    Reader,
+    Region,
+    Writer,
+    reader,
+    reader_in_steps,
+    writer,
+    writer_in_steps,
+)
 from leafcuttr.wire.frame import begin_response, end_response
+
+FEW_ELEMENTS: Final = 500
+"""What is read or written at once, some 0.5 ms at most; a message with more array elements goes in turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +39,30 @@ class Route:
     response_header: int
 
     def frame(self, correlation_id: int, response: Any) -> tuple[bytearray, list[Region]]:
-        """The complete answer, size included; `regions` are the file ranges that belong into it."""
+        """The complete answer, size included; `regions` are the file ranges that belong into it.
+
+        Raises ManyElements.
+        """
         out = bytearray()
         regions: list[Region] = []
         begin_response(out, correlation_id, self.response_header)
-        self.write(response, out, regions)
+        self.write(response, out, regions, FEW_ELEMENTS)
         end_response(out, 0, regions)
         return out, regions
+
+    async def frame_in_turns(self, correlation_id: int, response: Any) -> tuple[bytearray, list[Region]]:
+        """`frame` for an answer of any length, with others in between."""
+        out = bytearray()
+        regions: list[Region] = []
+        begin_response(out, correlation_id, self.response_header)
+        await Pace().through(writer_in_steps(self.api.response, self.version)(response, out, regions))
+        end_response(out, 0, regions)
+        return out, regions
+
+    async def read_in_turns(self, buffer: memoryview, at: int, end: int) -> Any:
+        """`read` for a request of any length, with others in between."""
+        request, _ = await Pace().through(reader_in_steps(self.api.request, self.version)(buffer, at, end))
+        return request
 
 
 _routes: Final[dict[int, Route]] = {}
@@ -41,9 +70,9 @@ _routes: Final[dict[int, Route]] = {}
 REFUSED: Final = Route(
     api=Api(-1, "", 0, -1, 0, "", 0),  # type: ignore[arg-type]
     version=-1,
-    read=lambda buffer, at, end: (None, at),
+    read=lambda buffer, at, end, allowed=0: (None, at),
     handle=lambda *_: None,
-    write=lambda message, out, regions: None,
+    write=lambda message, out, regions, allowed=0: None,
     flexible_request=False,
     response_header=0,
 )

@@ -6,9 +6,13 @@
 Readers raise MalformedMessage and nothing else, whatever the bytes; they copy strings and bytes, while
 records stay slices of the buffer. Writers raise EncodeError and leave `out` and `regions` as they were. The
 generated source is the business of `reading` and `writing`.
+
+Who must not be held up passes how many array elements it wants to go through at once, and gets ManyElements for a
+message of more; `reader_in_steps` and `writer_in_steps` are for those. They are generators: the caller decides what
+happens between two steps of some 0.1 ms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar, cast
 
 from leafcuttr.wire.errors import MalformedMessage, UnsupportedVersion
@@ -18,6 +22,8 @@ from leafcuttr.wire.schema import declaration
 from leafcuttr.wire.writing import compile_writer
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class HasLength(Protocol):
@@ -33,14 +39,28 @@ Records = bytes | bytearray | memoryview | HasLength | None
 Region = tuple[int, Any]
 """(position in the output, the HasLength object whose bytes belong there)."""
 
-Reader = Callable[[Buffer, int, int], tuple[T, int]]
-"""(buffer, at, end) -> (message, position after it). Bytes from `end` on are never looked at."""
 
-Writer = Callable[[T, bytearray, list[Region]], None]
-"""(message, out, regions): appends to `out`, and to `regions` for records that have no bytes of their own."""
+class Reader(Protocol[T_co]):
+    def __call__(self, buffer: Buffer, at: int, end: int, allowed: int = ...) -> tuple[T_co, int]:
+        """The message and the position after it. Bytes from `end` on are never looked at. `allowed` elements are read
+        at most; ManyElements."""
+        ...
+
+
+class Writer(Protocol[T_contra]):
+    def __call__(self, message: T_contra, out: bytearray, regions: list[Region], allowed: int = ...) -> None:
+        """Append to `out`, and to `regions` for records that have no bytes of their own. `allowed` elements are
+        written at most; ManyElements."""
+        ...
+
+
+ReaderInSteps = Callable[[Buffer, int, int], Generator[None, None, tuple[T, int]]]
+WriterInSteps = Callable[[T, bytearray, list[Region]], Generator[None, None, None]]
 
 _readers: dict[tuple[type[Any], int], Any] = {}
 _writers: dict[tuple[type[Any], int], Any] = {}
+_readers_in_steps: dict[tuple[type[Any], int], Any] = {}
+_writers_in_steps: dict[tuple[type[Any], int], Any] = {}
 
 
 def reader(cls: type[T], version: int) -> Reader[T]:
@@ -59,6 +79,24 @@ def writer(cls: type[T], version: int) -> Writer[T]:
         _check(cls, version)
         found = _writers[cls, version] = compile_writer(cls, version)
     return cast(Writer[T], found)
+
+
+def reader_in_steps(cls: type[T], version: int) -> ReaderInSteps[T]:
+    """`reader` for messages of very many elements. Raises UnsupportedVersion."""
+    found = _readers_in_steps.get((cls, version))
+    if found is None:
+        _check(cls, version)
+        found = _readers_in_steps[cls, version] = compile_reader(cls, version, in_steps=True)
+    return cast(ReaderInSteps[T], found)
+
+
+def writer_in_steps(cls: type[T], version: int) -> WriterInSteps[T]:
+    """`writer` for messages of very many elements. Raises UnsupportedVersion."""
+    found = _writers_in_steps.get((cls, version))
+    if found is None:
+        _check(cls, version)
+        found = _writers_in_steps[cls, version] = compile_writer(cls, version, in_steps=True)
+    return cast(WriterInSteps[T], found)
 
 
 def decode(cls: type[T], version: int, data: Buffer) -> T:

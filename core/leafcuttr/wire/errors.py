@@ -14,6 +14,10 @@ class MalformedMessage(WireError):
     UTF-8."""
 
 
+class ManyElements(WireError):
+    """The message has more array elements than the caller wanted to go through at once; nothing is wrong with it."""
+
+
 class UnsupportedVersion(WireError):
     """The message has no such version."""
 

@@ -5,6 +5,9 @@ first varint byte that follows them, are one `unpack_from` straight into the slo
 is cut at the end of the frame first, so that fixed-size reads and indexing fail by themselves; every other
 length is compared with `end`.
 
+A message of very many elements is read by a second function, a generator that stops every so often: the plain one
+raises ManyElements as soon as it meets an array that exceeds what the caller allows. So the plain one pays nothing.
+
 Where a length is short of what the type allows, Kafka's own rules hold: any negative length is null, strings
 have at most 32767 bytes. A tagged field known here must fill exactly the size it claims.
 """
@@ -13,8 +16,15 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from leafcuttr.wire.emit import Emitter, least_size, literal, locate_reading, present_fields
-from leafcuttr.wire.errors import MalformedMessage
+from leafcuttr.wire.emit import (
+    PER_STEP,
+    Emitter,
+    least_size,
+    literal,
+    locate_reading,
+    present_fields,
+)
+from leafcuttr.wire.errors import MalformedMessage, ManyElements
 from leafcuttr.wire.primitives import more_of_unsigned_varint
 from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
 
@@ -30,14 +40,18 @@ _SHORT = 'Malformed("the length exceeds what is left of the frame")'
 _MANY = f'Malformed("more than {MAX_ELEMENTS} array elements and tagged fields")'
 
 
-def compile_reader(cls: type[Any], version: int) -> Callable[..., Any]:
-    """Compile `read(buffer, at, end) -> (object, position after it)` for one version of a message."""
-    return _Reader(cls, version).build()
+def compile_reader(cls: type[Any], version: int, *, in_steps: bool = False) -> Callable[..., Any]:
+    """Compile `read(buffer, at, end, allowed=...) -> (object, position after it)` for one version of a message.
+
+    In steps it is a generator `read(buffer, at, end)` that returns the same.
+    """
+    return _Reader(cls, version, in_steps).build()
 
 
 class _Reader(Emitter):
-    def __init__(self, cls: type[Any], version: int) -> None:
+    def __init__(self, cls: type[Any], version: int, in_steps: bool) -> None:
         super().__init__(declaration(cls).name)
+        self._in_steps = in_steps
         self._cls = cls
         self._version = version
         self._flexible = version in declaration(cls).flexible
@@ -48,16 +62,21 @@ class _Reader(Emitter):
             "more": more_of_unsigned_varint,
             "unpack_array": struct.unpack_from,
             "Malformed": MalformedMessage,
+            "Many": ManyElements,
             "CAUGHT": (MalformedMessage, struct.error, IndexError, UnicodeDecodeError),
             "locate": locate_reading,
         }
 
     def build(self) -> Callable[..., Any]:
-        with self.block("def read(buffer, at, end):"):
-            self.line(f"buffer = memoryview(buffer)[:end]; left = {MAX_ELEMENTS}")
+        head = "" if self._in_steps else f", allowed={MAX_ELEMENTS}"
+        with self.block(f"def read(buffer, at, end{head}):"):
+            left = f"left = {MAX_ELEMENTS}; step = 0" if self._in_steps else "left = allowed"
+            self.line(f"buffer = memoryview(buffer)[:end]; {left}")
             with self.block("try:"):
                 made = self._struct(self._cls)
                 self.line(f"return {made}, at")
+                if self._in_steps:
+                    self.line("yield")  # a generator, even if there is no array to stop in
             with self.block("except CAUGHT as error:"):
                 self.line("raise locate(error, at, LABELS) from None")
         return self.compile("read")
@@ -170,6 +189,7 @@ class _Reader(Emitter):
         items = self._fresh("items")
         self.line(f"{items} = []")
         with self.block("for _ in range(n):"):
+            self._pause()
             if isinstance(element, Kind):
                 self._value(element, "item", nullable=False)
                 self.line(f"{items}.append(item)")
@@ -185,6 +205,7 @@ class _Reader(Emitter):
             self._rest(count)
             self._spend(count)
             with self.block(f"for _ in range({count}):"):
+                self._pause()
                 self.line("tag = buffer[at]; at += 1")
                 self._rest("tag")
                 self.line("n = buffer[at]; at += 1")
@@ -209,7 +230,16 @@ class _Reader(Emitter):
     def _spend(self, count: str) -> None:
         self.line(f"left -= {count}")
         with self.block("if left < 0:"):
+            if not self._in_steps:
+                with self.block(f"if allowed < {MAX_ELEMENTS}:"):
+                    self.line("raise Many")
             self.line(f"raise {_MANY}")
+
+    def _pause(self) -> None:
+        if self._in_steps:
+            self.line("step += 1")
+            with self.block(f"if step == {PER_STEP}:"):
+                self.line("step = 0; yield")
 
     def _rest(self, name: str) -> None:
         with self.block(f"if {name} > 127:"):

@@ -3,21 +3,28 @@
 The mirror of `reading`: one function for the whole tree, fixed-size neighbours in one `pack`. Records that
 are not bytes but a file region (anything with a `length`) get their length prefix only; where their bytes
 belong is noted in `regions`, and the transport sends them from the file.
+
+As in `reading` there is a second function for messages of very many elements, a generator.
 """
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from leafcuttr.wire.emit import Emitter, literal, locate_writing, present_fields
-from leafcuttr.wire.errors import EncodeError
+from leafcuttr.wire.emit import PER_STEP, Emitter, literal, locate_writing, present_fields
+from leafcuttr.wire.errors import EncodeError, ManyElements
 from leafcuttr.wire.primitives import write_unsigned_varint
 from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
 
+_ANY: Final = 1 << 62  # elements: no limit
 
-def compile_writer(cls: type[Any], version: int) -> Callable[..., None]:
-    """Compile `write(message, out, regions)` for one version of a message."""
-    return _Writer(cls, version).build()
+
+def compile_writer(cls: type[Any], version: int, *, in_steps: bool = False) -> Callable[..., Any]:
+    """Compile `write(message, out, regions, allowed=...)` for one version of a message.
+
+    In steps it is a generator `write(message, out, regions)`.
+    """
+    return _Writer(cls, version, in_steps).build()
 
 
 def undo(out: bytearray, regions: list[Any], start: int) -> None:
@@ -31,8 +38,9 @@ def undo(out: bytearray, regions: list[Any], start: int) -> None:
 
 
 class _Writer(Emitter):
-    def __init__(self, cls: type[Any], version: int) -> None:
+    def __init__(self, cls: type[Any], version: int, in_steps: bool) -> None:
         super().__init__(declaration(cls).name)
+        self._in_steps = in_steps
         self._cls = cls
         self._version = version
         self._flexible = version in declaration(cls).flexible
@@ -44,17 +52,26 @@ class _Writer(Emitter):
             "pack_array": struct.pack,
             "BYTES": frozenset((bytes, bytearray, memoryview)),
             "Unencodable": EncodeError,
+            "Many": ManyElements,
             "CAUGHT": (EncodeError, struct.error, AttributeError, TypeError, ValueError, OverflowError),
             "locate": locate_writing,
             "undo": undo,
         }
 
-    def build(self) -> Callable[..., None]:
-        with self.block("def write(message, out, regions):"):
+    def build(self) -> Callable[..., Any]:
+        head = "" if self._in_steps else f", allowed={_ANY}"
+        with self.block(f"def write(message, out, regions{head}):"):
             self.line("start = len(out)")
+            if self._in_steps:
+                self.line("step = 0")
             with self.block("try:"):
                 self._struct(self._cls, "message")
                 self._flush()
+                if self._in_steps:
+                    self.line("yield")  # a generator, even if there is no array to stop in
+            with self.block("except Many:"):
+                self.line("undo(out, regions, start)")
+                self.line("raise")
             with self.block("except CAUGHT as error:"):
                 self.line("undo(out, regions, start)")
                 self.line("raise locate(error, LABELS) from error")
@@ -165,8 +182,16 @@ class _Writer(Emitter):
         if isinstance(element, Kind) and element.code and element is not UUID:
             self.line(f'{self._out} += pack_array(f">{{len(v)}}{element.code}", *v)')
             return
+        if not self._in_steps:
+            self.line("allowed -= len(v)")
+            with self.block("if allowed < 0:"):
+                self.line("raise Many")
         item = self._fresh("m")
         with self.block(f"for {item} in v:"):
+            if self._in_steps:
+                self.line("step += 1")
+                with self.block(f"if step == {PER_STEP}:"):
+                    self.line("step = 0; yield")
             if isinstance(element, Kind):
                 self._value(element, item, nullable=False)
             else:
