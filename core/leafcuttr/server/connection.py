@@ -175,9 +175,7 @@ class Connection:
             if self._outbox.size:
                 await self._outbox.flush()
             errand, self._errand = self._errand, None
-            if errand is not None:
-                self._answer_errand(await self._wait_for(errand))
-            if self._errand is not None:  # the answer was a long one
+            if errand is not None and not self._answer_errand(await self._wait_for(errand)):
                 continue
             if self._ended:
                 if self.produce_turn:
@@ -342,20 +340,22 @@ class Connection:
         response = found.handle(self._broker, self._context, request)
         return await response if inspect.isawaitable(response) else response
 
-    def _answer_errand(self, response: Any) -> None:
+    def _answer_errand(self, response: Any) -> bool:
         reply_to, self._reply_to = self._reply_to, None
-        if reply_to is not None and response is not None:
-            found, correlation_id = reply_to
-            self._add_answers(((correlation_id, found, response),))
+        if reply_to is None or response is None:
+            return True
+        found, correlation_id = reply_to
+        return self._add_answers(((correlation_id, found, response),))
 
-    def _add_answers(self, answers: Sequence[produce.Answer]) -> None:
-        """Queue these answers; from a long one on that becomes an errand."""
+    def _add_answers(self, answers: Sequence[produce.Answer]) -> bool:
+        """Queue these answers; from a long one on that is an errand. Whether all of them are queued."""
         for at, (correlation_id, found, response) in enumerate(answers):
             try:
                 self._outbox.add(*found.frame(correlation_id, response))
             except ManyElements:
                 self._errand = self._add_in_turns(answers[at:])
-                return
+                return False
+        return True
 
     async def _add_in_turns(self, answers: Sequence[produce.Answer]) -> None:
         for correlation_id, found, response in answers:
