@@ -139,6 +139,164 @@ REQUESTS: dict[str, Callable[[], tuple[Any, int]]] = {
     ),
 }
 
+REQUESTS |= {
+    "OffsetFetch": lambda: (
+        _make(
+            "offset_fetch",
+            "OffsetFetchRequest",
+            groups=[
+                _make(
+                    "offset_fetch",
+                    "OffsetFetchRequestGroup",
+                    group_id="g",
+                    topics=[
+                        _make("offset_fetch", "OffsetFetchRequestTopics", name="t", partition_indexes=INDEXES)
+                    ],
+                )
+            ],
+        ),
+        9,
+    ),
+    "OffsetFetch of many groups": lambda: (
+        _make(
+            "offset_fetch",
+            "OffsetFetchRequest",
+            groups=[
+                _make("offset_fetch", "OffsetFetchRequestGroup", group_id=name, topics=None) for name in NAMES
+            ],
+        ),
+        9,
+    ),
+    "OffsetFetch of old": lambda: (
+        _make(
+            "offset_fetch",
+            "OffsetFetchRequest",
+            group_id="g",
+            topics=[_make("offset_fetch", "OffsetFetchRequestTopic", name="t", partition_indexes=INDEXES)],
+        ),
+        5,
+    ),
+    "LeaveGroup": lambda: (
+        _make(
+            "leave_group",
+            "LeaveGroupRequest",
+            group_id="g",
+            members=[_make("leave_group", "MemberIdentity", member_id=name) for name in NAMES],
+        ),
+        5,
+    ),
+    "DescribeTopicPartitions": lambda: (
+        _make(
+            "describe_topic_partitions",
+            "DescribeTopicPartitionsRequest",
+            topics=[_make("describe_topic_partitions", "TopicRequest", name=name) for name in NAMES],
+        ),
+        0,
+    ),
+    "AlterReplicaLogDirs": lambda: (
+        _make(
+            "alter_replica_log_dirs",
+            "AlterReplicaLogDirsRequest",
+            dirs=[
+                _make(
+                    "alter_replica_log_dirs",
+                    "AlterReplicaLogDir",
+                    path="/somewhere",
+                    topics=[
+                        _make(
+                            "alter_replica_log_dirs",
+                            "AlterReplicaLogDirTopic",
+                            name="t",
+                            partitions=INDEXES,
+                        )
+                    ],
+                )
+            ],
+        ),
+        2,
+    ),
+    "FindCoordinator": lambda: (
+        _make("find_coordinator", "FindCoordinatorRequest", key_type=0, coordinator_keys=NAMES),
+        6,
+    ),
+    "ListOffsets": lambda: (
+        _make(
+            "list_offsets",
+            "ListOffsetsRequest",
+            topics=[
+                _make(
+                    "list_offsets",
+                    "ListOffsetsTopic",
+                    name="t",
+                    partitions=[
+                        _make("list_offsets", "ListOffsetsPartition", partition_index=index, timestamp=-1)
+                        for index in INDEXES
+                    ],
+                )
+            ],
+        ),
+        7,
+    ),
+    "WriteTxnMarkers": lambda: (
+        _make(
+            "write_txn_markers",
+            "WriteTxnMarkersRequest",
+            markers=[
+                _make(
+                    "write_txn_markers",
+                    "WritableTxnMarker",
+                    producer_id=5,
+                    topics=[
+                        _make(
+                            "write_txn_markers",
+                            "WritableTxnMarkerTopic",
+                            name="unknown",
+                            partition_indexes=INDEXES,
+                        )
+                    ],
+                )
+            ],
+        ),
+        1,
+    ),
+    "AddPartitionsToTxn": lambda: (
+        _make(
+            "add_partitions_to_txn",
+            "AddPartitionsToTxnRequest",
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=1,
+            v3_and_below_topics=[
+                _make("add_partitions_to_txn", "AddPartitionsToTxnTopic", name="t", partitions=INDEXES)
+            ],
+        ),
+        3,
+    ),
+    "CreateTopics": lambda: (
+        _make(
+            "create_topics",
+            "CreateTopicsRequest",
+            topics=[
+                _make("create_topics", "CreatableTopic", name=name, num_partitions=1, replication_factor=1)
+                for name in NAMES * 2
+            ],
+            timeout_ms=1000,
+            validate_only=True,
+        ),
+        7,
+    ),
+    "DescribeConfigs": lambda: (
+        _make(
+            "describe_configs",
+            "DescribeConfigsRequest",
+            resources=[
+                _make("describe_configs", "DescribeConfigsResource", resource_type=99, resource_name=name)
+                for name in NAMES
+            ],
+        ),
+        4,
+    ),
+}
+
 
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_others_have_their_turn_between_the_elements(

@@ -12,6 +12,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr.wire.messages.add_partitions_to_txn import (
@@ -34,14 +35,17 @@ _Codes = Mapping[TopicPartition, ErrorCode]
 async def handle(
     broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
+    pace = Pace()
     if context.api_version >= _MANY:
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
                     transactional_id=each.transactional_id,
-                    topic_results=_results(each.topics, await _transaction(broker, each, BUMPS_EPOCHS)),
+                    topic_results=await _results(
+                        each.topics, await _transaction(broker, each, BUMPS_EPOCHS, pace), pace
+                    ),
                 )
-                for each in request.transactions
+                async for each in pace.over(request.transactions)
             ]
         )
     only = AddPartitionsToTxnTransaction(
@@ -50,10 +54,10 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    codes = await _transaction(broker, only, 0)
+    codes = await _transaction(broker, only, 0, pace)
     if context.api_version < _FENCED:
         codes = {each: for_old_clients(code) for each, code in codes.items()}
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(only.topics, codes))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _results(only.topics, codes, pace))
 
 
 def for_old_clients(code: ErrorCode) -> ErrorCode:
@@ -61,21 +65,27 @@ def for_old_clients(code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
 
 
-async def _transaction(broker: Broker, asked: AddPartitionsToTxnTransaction, version: int) -> _Codes:
-    partitions = [TopicPartition(topic.name, each) for topic in asked.topics for each in topic.partitions]
-    missing = {each for each in partitions if not _exists(broker, each)}
+async def _transaction(
+    broker: Broker, asked: AddPartitionsToTxnTransaction, version: int, pace: Pace
+) -> _Codes:
+    partitions = [
+        TopicPartition(topic.name, each)
+        for topic in asked.topics
+        async for each in pace.over(topic.partitions)
+    ]
+    missing = {each async for each in pace.over(partitions) if not _exists(broker, each)}
     if missing:
         return {
             each: (
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
             )
-            for each in partitions
+            async for each in pace.over(partitions)
         }
     coordinator = broker.transactions
     who = asked.transactional_id, asked.producer_id, asked.producer_epoch
     try:
         if asked.verify_only:
-            return {each: coordinator.verify(*who, each) for each in partitions}
+            return {each: coordinator.verify(*who, each) async for each in pace.over(partitions)}
         added = coordinator.add(*who, partitions, version)
         code = added if isinstance(added, ErrorCode) else await added
     except BrokerError as error:
@@ -88,7 +98,9 @@ def _exists(broker: Broker, partition: TopicPartition) -> bool:
     return topic is not None and 0 <= partition.partition < len(topic.partitions)
 
 
-def _results(topics: Sequence[AddPartitionsToTxnTopic], codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
+async def _results(
+    topics: Sequence[AddPartitionsToTxnTopic], codes: _Codes, pace: Pace
+) -> list[AddPartitionsToTxnTopicResult]:
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -96,8 +108,8 @@ def _results(topics: Sequence[AddPartitionsToTxnTopic], codes: _Codes) -> list[A
                 AddPartitionsToTxnPartitionResult(
                     partition_index=each, partition_error_code=codes[TopicPartition(topic.name, each)]
                 )
-                for each in topic.partitions
+                async for each in pace.over(topic.partitions)
             ],
         )
-        for topic in topics
+        async for topic in pace.over(topics)
     ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from leafcuttr.handlers.config_resources import alter, change_each, check_names
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -32,7 +33,7 @@ async def handle(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-            for resource, error in outcomes
+            async for resource, error in Pace().over(outcomes)
         ]
     )
 

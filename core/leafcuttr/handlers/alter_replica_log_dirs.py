@@ -6,6 +6,7 @@ done. Versions differ in encoding only.
 
 from leafcuttr.errors import ErrorCode, UnknownTopicOrPartition
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -16,14 +17,15 @@ from leafcuttr.wire.messages.alter_replica_log_dirs import (
 from leafcuttr_sdk import TopicPartition
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     own = str(broker.logs.directory)
+    pace = Pace()
     codes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
-            for index in topic.partitions:
+            async for index in pace.over(topic.partitions):
                 code = _move(broker, TopicPartition(topic.name, index), directory.path == own)
                 codes.setdefault(topic.name, {})[index] = code
     return AlterReplicaLogDirsResponse(
@@ -32,10 +34,10 @@ def handle(
                 topic_name=name,
                 partitions=[
                     AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
-                    for index, code in of_topic.items()
+                    async for index, code in pace.over(of_topic.items())
                 ],
             )
-            for name, of_topic in codes.items()
+            async for name, of_topic in pace.over(codes.items())
         ]
     )
 

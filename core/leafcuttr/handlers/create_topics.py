@@ -30,6 +30,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import new_topic_id
 from leafcuttr.wire.messages.create_topics import (
@@ -47,12 +48,19 @@ MAX_PARTITIONS: Final = 10_000
 async def handle(
     broker: Broker, context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
+    pace = Pace()
     if request.timeout_ms <= 0:
-        late = [_refused(topic.name, ErrorCode.REQUEST_TIMED_OUT) for topic in request.topics]
+        late = [
+            _refused(topic.name, ErrorCode.REQUEST_TIMED_OUT) async for topic in pace.over(request.topics)
+        ]
         return CreateTopicsResponse(topics=late)
     times = Counter(topic.name for topic in request.topics)
-    once = [topic for topic in request.topics if times[topic.name] == 1]
-    too_many = sum(_count(broker, topic) for topic in once) > MAX_PARTITIONS
+    once, partitions = [], 0
+    async for topic in pace.over(request.topics):
+        if times[topic.name] == 1:
+            once.append(topic)
+            partitions += _count(broker, topic)
+    too_many = partitions > MAX_PARTITIONS
     results: list[CreatableTopicResult] = []
     for topic in once:
         await trio.lowlevel.checkpoint()  # to check and describe one takes a third of a millisecond
@@ -66,7 +74,7 @@ async def handle(
             )
     twice = [
         _refused(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        for name in times
+        async for name in pace.over(times)
         if times[name] > 1
     ]
     return CreateTopicsResponse(topics=results + twice)

@@ -25,6 +25,7 @@ from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopi
 from leafcuttr.handlers.broker_loggers import describe_loggers
 from leafcuttr.handlers.config_resources import Resource, is_known
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_configs import (
@@ -58,7 +59,9 @@ async def handle(
     made: dict[tuple[int, str, frozenset[str] | None], DescribeConfigsResult] = {}
     results: list[DescribeConfigsResult] = []
     repeated = 0
+    pace = Pace()
     for resource in request.resources:
+        await pace.turn()
         if malformed:
             results.append(_failed(resource, InvalidRequest(MALFORMED)))
             continue

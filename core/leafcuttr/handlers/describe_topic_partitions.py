@@ -12,6 +12,7 @@ from typing import NamedTuple
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.answers import TOPIC_OPERATIONS
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic
@@ -29,7 +30,7 @@ class _Start(NamedTuple):
     partition: int
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     names = {topic.name for topic in request.topics}
@@ -44,14 +45,18 @@ def handle(
     start = _Start(cursor.topic_name, cursor.partition_index) if cursor else _Start("", 0)
     wanted = sorted(name for name in names or broker.topics.by_name if name >= start.topic)
     limit = min(request.response_partition_limit, broker.settings.int("max.request.partition.size.limit"))
-    return _page(broker, wanted, start, max(limit, 1))
+    return await _page(broker, wanted, start, max(limit, 1))
 
 
-def _page(broker: Broker, names: list[str], start: _Start, limit: int) -> DescribeTopicPartitionsResponse:
+async def _page(
+    broker: Broker, names: list[str], start: _Start, limit: int
+) -> DescribeTopicPartitionsResponse:
+    pace = Pace()
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     left = limit
     following: Cursor | None = None
     for name in names:
+        await pace.turn()
         if not left:
             following = Cursor(topic_name=name, partition_index=0)
             break
@@ -61,7 +66,7 @@ def _page(broker: Broker, names: list[str], start: _Start, limit: int) -> Descri
             continue
         first = start.partition if name == start.topic else 0
         end = min(first + left, len(topic.partitions))
-        topics.append(_found(broker.node_id, topic, first, end))
+        topics.append(await _found(broker.node_id, topic, first, end, pace))
         left -= max(end - first, 0)
         if end < len(topic.partitions):
             following = Cursor(topic_name=name, partition_index=end)
@@ -79,12 +84,14 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _found(node_id: int, topic: Topic, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+async def _found(
+    node_id: int, topic: Topic, first: int, end: int, pace: Pace
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=list(_partitions(node_id, topic, first, end)),
+        partitions=[each async for each in pace.over(_partitions(node_id, topic, first, end))],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.answers import address
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.find_coordinator import (
     Coordinator,
@@ -54,7 +55,7 @@ async def handle(
                     error_code=found.error,
                     error_message=message,
                 )
-                for key in request.coordinator_keys
+                async for key in Pace().over(request.coordinator_keys)
             ]
         )
     return FindCoordinatorResponse(

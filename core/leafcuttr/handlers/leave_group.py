@@ -7,24 +7,35 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Leaver
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 _BATCH: Final = 3
+# Members that leave together; more are several steps, and the group may go on in between.
+_AT_ONCE: Final = 500
 
 
-def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    pace = Pace()
     many = context.api_version >= _BATCH
     leavers = (
-        [Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+        [
+            Leaver(each.member_id, each.group_instance_id, each.reason)
+            async for each in pace.over(request.members)
+        ]
         if many
         else [Leaver(request.member_id)]
     )
+    errors: list[ErrorCode] = []
     try:
-        errors = broker.groups.leave(request.group_id, leavers)
+        # Whoever leaves with nobody still hears whether the group is there.
+        for at in range(0, len(leavers) or 1, _AT_ONCE):
+            await pace.turn()
+            errors += broker.groups.leave(request.group_id, leavers[at : at + _AT_ONCE])
     except BrokerError as error:
         return LeaveGroupResponse(error_code=error.code)
     if not many:
@@ -32,6 +43,6 @@ def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) 
     return LeaveGroupResponse(
         members=[
             MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error)
-            for leaver, error in zip(leavers, errors, strict=True)
+            async for leaver, error in pace.over(zip(leavers, errors, strict=True))
         ]
     )

@@ -44,8 +44,8 @@ _READ_COMMITTED: Final = 1
 
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     committed = request.isolation_level == _READ_COMMITTED
-    asked_twice = _asked_twice(request)
     pace = Pace()
+    asked_twice = await _asked_twice(request, pace)
     topics: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
         answers: list[ListOffsetsPartitionResponse] = []
@@ -102,11 +102,11 @@ async def _offset(
     )
 
 
-def _asked_twice(request: ListOffsetsRequest) -> set[TopicPartition]:
+async def _asked_twice(request: ListOffsetsRequest, pace: Pace) -> set[TopicPartition]:
     seen: set[TopicPartition] = set()
     twice: set[TopicPartition] = set()
     for topic in request.topics:
-        for item in topic.partitions:
+        async for item in pace.over(topic.partitions):
             tp = TopicPartition(topic.name, item.partition_index)
             (twice if tp in seen else seen).add(tp)
     return twice

@@ -9,18 +9,20 @@ no members; so is, for old clients, the empty group id. Nothing is checked of th
 that do not exist come first in the answer, as in Kafka's.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.wire.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -44,14 +46,11 @@ def handle(
     codes: _Codes = []
     places: list[_OfTopic] = []
     offsets: list[NewOffset] = []
-    for asked in request.topics:
-        of_topic: _OfTopic = []
-        codes.append((asked, of_topic))
-        for new in _existing(broker, context, asked, of_topic):
+
+    def sort(of_topic: _OfTopic, asked: OffsetCommitRequestTopic, begin: int, end: int) -> None:
+        for new in _existing(broker, context, asked, asked.partitions[begin:end], of_topic):
             offsets.append(new)
             places.append(of_topic)
-    if not offsets:
-        return _response(codes)
 
     def commit(some: list[NewOffset]) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         try:
@@ -73,30 +72,55 @@ def handle(
         return _response(codes)
 
     async def commit_in_steps() -> OffsetCommitResponse:
-        try:
-            await broker.groups.ready()
-        except BrokerError as error:
-            return answer([error.code] * len(offsets))
+        pace = Pace()
+        for asked in request.topics:
+            of_topic: _OfTopic = []
+            codes.append((asked, of_topic))
+            for at in range(0, len(asked.partitions) or 1, _AT_ONCE):
+                await pace.turn()
+                sort(of_topic, asked, at, at + _AT_ONCE)
         errors: list[ErrorCode] = []
-        for at in range(0, len(offsets), _AT_ONCE):
+        try:
+            if offsets:
+                await broker.groups.ready()
+        except BrokerError as error:
+            errors = [error.code] * len(offsets)
+        while len(errors) < len(offsets):
             await trio.lowlevel.checkpoint()
-            some = commit(offsets[at : at + _AT_ONCE])
+            some = commit(offsets[len(errors) : len(errors) + _AT_ONCE])
             errors += some if isinstance(some, list) else await some
-        return answer(errors)
+        async for place, new, code in pace.over(zip(places, offsets, errors, strict=True)):
+            place.append((new.partition, code))
+        return await _long_response(codes, pace)
 
     async def wait(coming: Awaitable[list[ErrorCode]]) -> OffsetCommitResponse:
         return answer(await coming)
 
-    if len(offsets) > _AT_ONCE or broker.topics.find(CONSUMER_OFFSETS) is None:
+    if _count(request) > _AT_ONCE or broker.topics.find(CONSUMER_OFFSETS) is None:
         return commit_in_steps()
+    for asked in request.topics:
+        of_topic: _OfTopic = []
+        codes.append((asked, of_topic))
+        sort(of_topic, asked, 0, _AT_ONCE)
+    if not offsets:
+        return _response(codes)
     errors = commit(offsets)
     return answer(errors) if isinstance(errors, list) else wait(errors)
 
 
+def _count(request: OffsetCommitRequest) -> int:
+    """Topics and partitions together."""
+    return len(request.topics) + sum(len(asked.partitions) for asked in request.topics)
+
+
 def _existing(
-    broker: Broker, context: RequestContext, asked: OffsetCommitRequestTopic, codes: _OfTopic
+    broker: Broker,
+    context: RequestContext,
+    asked: OffsetCommitRequestTopic,
+    partitions: Sequence[OffsetCommitRequestPartition],
+    codes: _OfTopic,
 ) -> list[NewOffset]:
-    """The partitions that exist; those that do not get their code at once."""
+    """Those of these partitions that exist; the others get their code at once."""
     if context.api_version >= _TOPIC_IDS:
         topic = broker.topics.by_id.get(asked.topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
@@ -104,10 +128,10 @@ def _existing(
         topic = broker.topics.by_name.get(asked.name)
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        codes.extend((each.partition_index, unknown) for each in asked.partitions)
+        codes.extend((each.partition_index, unknown) for each in partitions)
         return []
     found = []
-    for each in asked.partitions:
+    for each in partitions:
         if 0 <= each.partition_index < len(topic.partitions):
             found.append(
                 NewOffset(
@@ -136,6 +160,23 @@ def _response(codes: _Codes) -> OffsetCommitResponse:
                 ],
             )
             for asked, of_topic in codes
+            if of_topic
+        ]
+    )
+
+
+async def _long_response(codes: _Codes, pace: Pace) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition, error_code=code)
+                    async for partition, code in pace.over(of_topic)
+                ],
+            )
+            async for asked, of_topic in pace.over(codes)
             if of_topic
         ]
     )

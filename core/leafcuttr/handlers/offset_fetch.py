@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.offsets import CommittedOffset
 from leafcuttr.wire.messages.offset_fetch import (
@@ -44,10 +45,14 @@ class _Topic(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    pace = Pace()
     if context.api_version >= _MANY_GROUPS:
         return OffsetFetchResponse(
-            groups=[_group(broker, context, asked, request.require_stable) for asked in request.groups]
+            groups=[
+                await _group(broker, context, asked, request.require_stable, pace)
+                async for asked in pace.over(request.groups)
+            ]
         )
     asked = request.topics
     try:
@@ -58,13 +63,13 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest)
             for each in asked or ()
         ]
         return OffsetFetchResponse(
-            error_code=error.code, topics=_old_topics(topics) if context.api_version < _GROUP_ERROR else ()
+            error_code=error.code,
+            topics=await _old_topics(topics, pace) if context.api_version < _GROUP_ERROR else (),
         )
     if asked is None:
-        return OffsetFetchResponse(topics=_old_topics(_all(broker, offsets, ids=False)))
-    return OffsetFetchResponse(
-        topics=_old_topics(_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked)
-    )
+        return OffsetFetchResponse(topics=await _old_topics(_all(broker, offsets, ids=False), pace))
+    named = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked)
+    return OffsetFetchResponse(topics=await _old_topics(named, pace))
 
 
 def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything: bool) -> _Offsets:
@@ -85,22 +90,23 @@ def _error(topic: _Topic, committed: CommittedOffset) -> ErrorCode:
     return ErrorCode.UNSTABLE_OFFSET_COMMIT if committed is _UNSTABLE else topic.error
 
 
-def _group(
-    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+async def _group(
+    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool, pace: Pace
 ) -> OffsetFetchResponseGroup:
     ids = context.api_version >= _TOPIC_IDS
     try:
         offsets = _offsets(broker, asked.group_id, require_stable, everything=asked.topics is None)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+    topics: Iterable[_Topic]
     if asked.topics is None:
         topics = _all(broker, offsets, ids=ids)
     elif ids:
-        topics = [
+        topics = (
             _identified(broker, offsets, each.topic_id, each.partition_indexes) for each in asked.topics
-        ]
+        )
     else:
-        topics = [_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked.topics]
+        topics = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked.topics)
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
         topics=[
@@ -115,10 +121,10 @@ def _group(
                         metadata=committed.metadata,
                         error_code=_error(topic, committed),
                     )
-                    for index, committed in topic.offsets
+                    async for index, committed in pace.over(topic.offsets)
                 ],
             )
-            for topic in topics
+            async for topic in pace.over(topics)
         ],
     )
 
@@ -136,6 +142,7 @@ def _identified(broker: Broker, offsets: _Offsets, topic_id: bytes, indexes: Ite
 
 
 def _all(broker: Broker, offsets: _Offsets, *, ids: bool) -> list[_Topic]:
+    """As it is now: others commit while the answer is made."""
     topics = []
     for name, committed in offsets.items():
         topic = broker.topics.by_name.get(name)
@@ -145,7 +152,7 @@ def _all(broker: Broker, offsets: _Offsets, *, ids: bool) -> list[_Topic]:
     return topics
 
 
-def _old_topics(topics: Iterable[_Topic]) -> list[OffsetFetchResponseTopic]:
+async def _old_topics(topics: Iterable[_Topic], pace: Pace) -> list[OffsetFetchResponseTopic]:
     return [
         OffsetFetchResponseTopic(
             name=topic.name,
@@ -157,8 +164,8 @@ def _old_topics(topics: Iterable[_Topic]) -> list[OffsetFetchResponseTopic]:
                     metadata=committed.metadata,
                     error_code=_error(topic, committed),
                 )
-                for index, committed in topic.offsets
+                async for index, committed in pace.over(topic.offsets)
             ],
         )
-        for topic in topics
+        async for topic in pace.over(topics)
     ]

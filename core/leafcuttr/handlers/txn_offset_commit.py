@@ -8,8 +8,11 @@ transaction by itself; before, AddOffsetsToTxn has to have done it (KIP-890).
 
 from typing import Final
 
+import trio
+
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidGroupId
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer
@@ -23,19 +26,23 @@ from leafcuttr.wire.messages.txn_offset_commit import (
 
 _ABORTABLE: Final = 4
 _ADDS_ITSELF: Final = 5
+_AT_ONCE: Final = 500  # offsets in one batch; a longer request is stored in several
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
-    offsets = [new for asked in request.topics for new in _existing(broker, asked)]
+    pace = Pace()
+    offsets = [new async for asked in pace.over(request.topics) for new in _existing(broker, asked)]
     codes: list[ErrorCode] = []
     if offsets:
         try:
             codes = await _commit(broker, context.api_version, request, offsets)
         except BrokerError as error:
             codes = [error.code] * len(offsets)
-    outcomes = {(new.topic, new.partition): code for new, code in zip(offsets, codes, strict=True)}
+    outcomes = {
+        (new.topic, new.partition): code async for new, code in pace.over(zip(offsets, codes, strict=True))
+    }
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -47,10 +54,10 @@ async def handle(
                             (asked.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                         ),
                     )
-                    for each in asked.partitions
+                    async for each in pace.over(asked.partitions)
                 ],
             )
-            for asked in request.topics
+            async for asked in pace.over(request.topics)
         ]
     )
 
@@ -72,13 +79,18 @@ async def _commit(
     code = admitted if isinstance(admitted, ErrorCode) else await admitted
     if code:
         return [code] * len(offsets)
-    done = broker.groups.offsets.commit_in_transaction(
-        request.group_id,
-        Committer(request.generation_id, request.member_id, request.group_instance_id),
-        Producer(request.producer_id, request.producer_epoch),
-        offsets,
-    )
-    return done if isinstance(done, list) else await done
+    codes: list[ErrorCode] = []
+    while len(codes) < len(offsets):
+        done = broker.groups.offsets.commit_in_transaction(
+            request.group_id,
+            Committer(request.generation_id, request.member_id, request.group_instance_id),
+            Producer(request.producer_id, request.producer_epoch),
+            offsets[len(codes) : len(codes) + _AT_ONCE],
+        )
+        codes += done if isinstance(done, list) else await done
+        if len(codes) < len(offsets):
+            await trio.lowlevel.checkpoint()
+    return codes
 
 
 def _existing(broker: Broker, asked: TxnOffsetCommitRequestTopic) -> list[NewOffset]:

@@ -27,7 +27,7 @@ async def handle(
     # A producer is in the answer once, as in Kafka, whose last word on a partition counts.
     results: dict[int, dict[str, dict[int, int]]] = {}
     pace = Pace()
-    for marker in request.markers:
+    async for marker in pace.over(request.markers):
         topics = results.setdefault(marker.producer_id, {})
         for topic in marker.topics:
             partitions = topics.setdefault(topic.name, {})
@@ -43,13 +43,13 @@ async def handle(
                         name=name,
                         partitions=[
                             WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
-                            for index, code in partitions.items()
+                            async for index, code in pace.over(partitions.items())
                         ],
                     )
-                    for name, partitions in topics.items()
+                    async for name, partitions in pace.over(topics.items())
                 ],
             )
-            for producer_id, topics in results.items()
+            async for producer_id, topics in pace.over(results.items())
         ]
     )
 

@@ -40,8 +40,20 @@ class Members:
 
     by_id: dict[str, Member] = field(default_factory=dict)
     by_instance: dict[str, str] = field(default_factory=dict)
-    leader_id: str | None = None
+    _leader_id: str | None = None
     _supporters: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def leader_id(self) -> str | None:
+        """None only if there are no members. Once the leader is gone, the longest-standing of the others leads."""
+        # Found when it is asked for: thousands that leave together would each go past those gone before.
+        if self._leader_id not in self.by_id:
+            self._leader_id = next(iter(self.by_id), None)
+        return self._leader_id
+
+    @leader_id.setter
+    def leader_id(self, member_id: str | None) -> None:
+        self._leader_id = member_id
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -57,17 +69,13 @@ class Members:
         self._supporters.update({name for name, _ in member.protocols})
         if member.instance_id is not None:
             self.by_instance[member.instance_id] = member.member_id
-        if self.leader_id is None:
-            self.leader_id = member.member_id
 
     def remove(self, member_id: str) -> Member:
-        """Forget a member. If it was the leader, the longest-standing of the others leads."""
+        """Forget a member."""
         member = self.by_id.pop(member_id)
         self._supporters -= Counter({name for name, _ in member.protocols})
         if member.instance_id is not None:
             self.by_instance.pop(member.instance_id, None)
-        if self.leader_id == member_id:
-            self.leader_id = next(iter(self.by_id), None)
         return member
 
     def replace(self, old_id: str, new: Member) -> Member:
@@ -76,7 +84,7 @@ class Members:
         old = self.remove(old_id)
         self.add(new)
         if led:
-            self.leader_id = new.member_id
+            self._leader_id = new.member_id
         return old
 
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
@@ -103,7 +111,7 @@ class Members:
         present = next((member for member in self if member.joining is not None), None)
         if present is None:
             return False
-        self.leader_id = present.member_id
+        self._leader_id = present.member_id
         return True
 
     def all_waiting_to_join(self) -> bool:
