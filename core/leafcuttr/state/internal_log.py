@@ -6,7 +6,7 @@ knows what the records say.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import trio
@@ -21,7 +21,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
 from leafcuttr.wire.compression import Codec
-from leafcuttr.wire.records import Record, decode_records, encode_batch
+from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
@@ -33,9 +33,8 @@ Then = Callable[[ErrorCode, int], None]
 """Called with the outcome of a write: the error to answer, and the offset of the first record (-1 on error).
 """
 
-READ_BYTES: Final = 1 << 20
-STEP: Final = 100
-"""Batches that are read between two looks at what else the loop has to do."""
+_READ_BYTES: Final = 128 << 10
+"""So much of a log is read between two looks at what else the loop has to do: some milliseconds."""
 
 
 def java_hash(text: str) -> int:
@@ -179,39 +178,41 @@ class InternalLog:
             logger.warning(text, self.name, partition, error or error.code.name)
         return self._answers.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    async def replay(self, partition: int) -> AsyncIterator[Record]:
-        """Every record of a partition in order, but control records; lets others run in between. Raises
-        StorageError, WireError.
-        """
-        async for header, batch in self.batches(partition):
-            if not header.is_control:
-                for record in decode_records(batch):
-                    yield record
-
-    async def batches(self, partition: int) -> AsyncIterator[tuple[BatchHeader, memoryview]]:
-        """Every batch of a partition in order; lets others run in between. Raises StorageError, WireError."""
+    async def batches(self, partition: int) -> AsyncIterator[Iterator[tuple[BatchHeader, memoryview]]]:
+        """Every batch of a partition in order, some at a time; lets others run in between. Raises StorageError, and
+        WireError from the iterators, each of which has to be used up."""
         log = self._log(partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
             region = await _read(log, offset)
             if region is None:
                 return
-            data = memoryview(await trio.to_thread.run_sync(region.read))
-            at = batches = 0
-            while at < len(data):
-                header = _intact(data, at)
-                if header.next_offset > offset:
-                    yield header, data[at : at + header.size]
-                offset = max(offset, header.next_offset)
-                at += header.size
-                batches += 1
-                if batches % STEP == 0:
-                    await trio.lowlevel.checkpoint()
+            reading = _Reading(memoryview(await trio.to_thread.run_sync(region.read)), offset)
+            yield iter(reading)
+            offset = reading.offset
+
+
+class _Reading:
+    """The batches of a piece of a log from `offset` on; in the end `offset` is that after them."""
+
+    def __init__(self, data: memoryview, offset: int) -> None:
+        self.offset = offset
+        self._data = data
+
+    def __iter__(self) -> Iterator[tuple[BatchHeader, memoryview]]:
+        data, at = self._data, 0
+        while at < len(data):
+            header = _intact(data, at)
+            end = at + header.size
+            if header.next_offset > self.offset:
+                self.offset = header.next_offset
+                yield header, data[at:end]
+            at = end
 
 
 async def _read(log: Log, offset: int) -> FileRegion | None:
     found = await log.off_loop(
-        lambda may_block: log.read(offset, READ_BYTES, at_least_one=True, may_block=may_block)
+        lambda may_block: log.read(offset, _READ_BYTES, at_least_one=True, may_block=may_block)
     )
     return found.region
 

@@ -13,7 +13,7 @@ happens between two steps of some 0.1 ms.
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from leafcuttr.wire.errors import MalformedMessage, UnsupportedVersion
 from leafcuttr.wire.primitives import Buffer
@@ -65,38 +65,39 @@ _writers_in_steps: dict[tuple[type[Any], int], Any] = {}
 
 def reader(cls: type[T], version: int) -> Reader[T]:
     """The reader of one version of a message. Raises UnsupportedVersion."""
-    found = _readers.get((cls, version))
+    # Annotated, not cast: a cast would build its type anew at every call.
+    found: Reader[T] | None = _readers.get((cls, version))
     if found is None:
         _check(cls, version)
         found = _readers[cls, version] = compile_reader(cls, version)
-    return cast(Reader[T], found)
+    return found
 
 
 def writer(cls: type[T], version: int) -> Writer[T]:
     """The writer of one version of a message. Raises UnsupportedVersion."""
-    found = _writers.get((cls, version))
+    found: Writer[T] | None = _writers.get((cls, version))
     if found is None:
         _check(cls, version)
         found = _writers[cls, version] = compile_writer(cls, version)
-    return cast(Writer[T], found)
+    return found
 
 
 def reader_in_steps(cls: type[T], version: int) -> ReaderInSteps[T]:
     """`reader` for messages of very many elements. Raises UnsupportedVersion."""
-    found = _readers_in_steps.get((cls, version))
+    found: ReaderInSteps[T] | None = _readers_in_steps.get((cls, version))
     if found is None:
         _check(cls, version)
         found = _readers_in_steps[cls, version] = compile_reader(cls, version, in_steps=True)
-    return cast(ReaderInSteps[T], found)
+    return found
 
 
 def writer_in_steps(cls: type[T], version: int) -> WriterInSteps[T]:
     """`writer` for messages of very many elements. Raises UnsupportedVersion."""
-    found = _writers_in_steps.get((cls, version))
+    found: WriterInSteps[T] | None = _writers_in_steps.get((cls, version))
     if found is None:
         _check(cls, version)
         found = _writers_in_steps[cls, version] = compile_writer(cls, version, in_steps=True)
-    return cast(WriterInSteps[T], found)
+    return found
 
 
 def decode(cls: type[T], version: int, data: Buffer) -> T:

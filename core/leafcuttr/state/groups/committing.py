@@ -55,6 +55,10 @@ class Offsets:
         self._clock = clock
         # The groups with offsets in open transactions, by partition of `__consumer_offsets` and producer id.
         self._open: dict[tuple[int, int], set[Entry]] = {}
+        # Ends of transactions (producer id, commit, offset of the marker) in partitions that are being read.
+        self._late: dict[int, list[tuple[int, bool, int]]] = {}
+        # Topics that were deleted while partitions were being read.
+        self._gone: set[str] = set()
 
     def commit(
         self,
@@ -103,10 +107,25 @@ class Offsets:
 
     def transaction_ended(self, partition: int, producer_id: int, *, commit: bool, marker_at: int) -> None:
         """A marker of this producer is in this partition of `__consumer_offsets`, at this offset."""
+        if partition in self._table.loading:
+            self._late.setdefault(partition, []).append((producer_id, commit, marker_at))
+            return
         for entry in self._open.pop((partition, producer_id), ()):
             entry.offsets.end(producer_id, commit=commit, marker_at=marker_at)
 
-    def opened(self, entry: Entry, producer_id: int) -> None:
+    def loaded(self, partition: int, entries: Iterable[Entry]) -> None:
+        """The groups of a partition are known. What has happened since it was begun to read happens to them now."""
+        for entry in entries:
+            for name in self._gone:
+                _forget(entry, name)
+            for producer_id in entry.offsets.pending:
+                self._opened(entry, producer_id)
+        for producer_id, commit, marker_at in self._late.pop(partition, ()):
+            self.transaction_ended(partition, producer_id, commit=commit, marker_at=marker_at)
+        if not self._table.loading:
+            self._gone.clear()
+
+    def _opened(self, entry: Entry, producer_id: int) -> None:
         """This group has offsets in a transaction of this producer."""
         self._open.setdefault((entry.partition, producer_id), set()).add(entry)
 
@@ -166,7 +185,7 @@ class Offsets:
         entry.writing += 1
         if producer is not None:
             # Before the write: the marker may be reported first where a worker does both.
-            self.opened(entry, producer.producer_id)
+            self._opened(entry, producer.producer_id)
             for new, committed in accepted:
                 entry.offsets.stage(producer.producer_id, TopicPartition(new.topic, new.partition), committed)
         self._log.write(entry.partition, records, written, producer=producer)
@@ -241,13 +260,11 @@ class Offsets:
 
     def forget_topic(self, name: str) -> list[tuple[Entry, list[int]]]:
         """A topic is gone: so is what was committed for it. Returns what is left for `bury_topic`."""
+        if self._table.loading:
+            self._gone.add(name)
         found = []
         for entry in self._table:
-            partitions = set(entry.offsets.by_topic.pop(name, ()))
-            for producer_id, offsets in list(entry.offsets.pending.items()):
-                for each in [each for each in offsets if each.topic == name]:
-                    entry.offsets.unstage(producer_id, each)
-                    partitions.add(each.partition)
+            partitions = _forget(entry, name)
             if partitions:
                 found.append((entry, sorted(partitions)))
         return found
@@ -292,6 +309,16 @@ class Offsets:
         ]
         if expired:
             self.bury(entry, expired)
+
+
+def _forget(entry: Entry, topic: str) -> set[int]:
+    """Forget what was committed for a topic; the partitions there were."""
+    partitions = set(entry.offsets.by_topic.pop(topic, ()))
+    for producer_id, offsets in list(entry.offsets.pending.items()):
+        for each in [each for each in offsets if each.topic == topic]:
+            entry.offsets.unstage(producer_id, each)
+            partitions.add(each.partition)
+    return partitions
 
 
 def _staged(

@@ -89,10 +89,7 @@ class GroupCoordinator:
             self._nursery = nursery
             try:
                 task_status.started()
-                for entry in await load(self._table, self._log, self._clock):
-                    for producer_id in entry.offsets.pending:
-                        self.offsets.opened(entry, producer_id)
-                    self._settle(entry)
+                await load(self._table, self._log, self._clock, self._loaded)
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
                     for entry in self._timers.due():
@@ -178,6 +175,11 @@ class GroupCoordinator:
         return self._delete(entry) if entry.group.is_empty else ErrorCode.NON_EMPTY_GROUP
 
     # --- effects ----------------------------------------------------------------------------------------
+
+    def _loaded(self, partition: int, entries: list[Entry]) -> None:
+        self.offsets.loaded(partition, entries)
+        for entry in entries:
+            self._settle(entry)
 
     def _settle(self, entry: Entry) -> None:
         """Carry out what the machine asks for, until it asks for nothing more."""

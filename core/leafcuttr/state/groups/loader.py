@@ -2,18 +2,21 @@
 
 Only the last record of each key counts, so the values are parsed when all keys of a partition have been seen. Offsets
 that were committed in a transaction count if its commit marker follows, by their place and not by the marker's; those
-whose transaction has not ended are handed to their groups as pending.
+whose transaction has not ended are handed to their groups as pending. A marker may be written while a partition is
+read, too late to be seen here: `published` is called with the groups before anything else can happen.
 A record that cannot be read is skipped with a warning; a log that cannot be read makes its groups
 unavailable.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from leafcuttr.errors import BrokerError
 from leafcuttr.state.groups.machine import Group
+from leafcuttr.state.groups.offsets import CommittedOffset
 from leafcuttr.state.groups.records import (
     GroupKey,
     OffsetKey,
@@ -25,8 +28,10 @@ from leafcuttr.state.groups.records import (
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
 from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.entries import decode_entries
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.markers import COMMIT
+from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataValue
 from leafcuttr.wire.records import control_record, decode_records
 from leafcuttr_sdk import Clock, TopicPartition
 
@@ -40,9 +45,10 @@ NO_PRODUCER: Final = -1
 _Value = tuple[int, bytes | None]
 
 
-async def load(table: GroupTable, log: OffsetsLog, clock: Clock) -> list[Entry]:
-    """Load every partition in `table.loading`, publishing each as it is done. Returns the groups."""
-    loaded: list[Entry] = []
+async def load(
+    table: GroupTable, log: OffsetsLog, clock: Clock, published: Callable[[int, list[Entry]], None]
+) -> None:
+    """Load every partition in `table.loading`, publishing each as it is done."""
     for partition in sorted(table.loading):
         try:
             entries = await _load_partition(table, log, partition)
@@ -51,13 +57,14 @@ async def load(table: GroupTable, log: OffsetsLog, clock: Clock) -> list[Entry]:
                 "__consumer_offsets-%d cannot be read, its groups are not available: %s", partition, error
             )
             table.failed.add(partition)
-        else:
-            for entry in entries:
-                entry.group.resume(clock.monotonic())
-                table.adopt(entry)
-            loaded += entries
+            entries = []
+        if partition not in table.loading:
+            continue  # the topic has been deleted meanwhile
         table.loading.discard(partition)
-    return loaded
+        for entry in entries:
+            entry.group.resume(clock.monotonic())
+            table.adopt(entry)
+        published(partition, entries)
 
 
 class _Latest:
@@ -75,13 +82,13 @@ class _Latest:
         into = self.records
         if header.is_transactional:
             into = self.open.setdefault(header.producer_id, {})
-        for record in decode_records(batch):
-            if record.key is not None:
-                into[record.key] = record.offset, record.value
-                if record.value is None:
+        for offset, key, value in decode_entries(header, batch):
+            if key is not None:
+                into[key] = offset, value
+                if value is None:
                     # Whoever deletes an offset also means the one that is not decided yet.
                     for pending in self.open.values():
-                        pending.pop(record.key, None)
+                        pending.pop(key, None)
 
     def _end(self, producer_id: int, batch: memoryview) -> None:
         record = next(decode_records(batch), None)
@@ -94,9 +101,10 @@ class _Latest:
 
 async def _load_partition(table: GroupTable, log: OffsetsLog, partition: int) -> list[Entry]:
     latest = _Latest()
-    async for header, batch in log.batches(partition):
-        latest.take(header, batch)
-    entries: dict[str, Entry] = {}
+    async for batches in log.batches(partition):
+        for header, batch in batches:
+            latest.take(header, batch)
+    found = _Found(table, partition)
     number = 0
     for producer_id, records in (NO_PRODUCER, latest.records), *latest.open.items():
         for key, (offset, value) in records.items():
@@ -105,44 +113,64 @@ async def _load_partition(table: GroupTable, log: OffsetsLog, partition: int) ->
                 await trio.lowlevel.checkpoint()
             try:
                 if value is not None:
-                    _apply(table, entries, partition, key, value, offset, producer_id)
+                    found.apply(key, value, offset, producer_id)
             except WireError as error:
                 logger.warning("record %d of __consumer_offsets-%d is skipped: %s", offset, partition, error)
-    return list(entries.values())
+    return list(found.entries.values())
 
 
-def _apply(
-    table: GroupTable,
-    entries: dict[str, Entry],
-    partition: int,
-    key: bytes,
-    value: bytes,
-    offset: int,
-    producer_id: int,
-) -> None:
-    parsed = parse_key(key)
-    if parsed is None:
-        return
-    entry = entries.get(parsed.group)
-    if entry is None:
-        entry = entries[parsed.group] = Entry(Group(parsed.group, table.limits), partition)
-    if isinstance(parsed, OffsetKey):
-        committed = parse_offset(value)._replace(written_at=offset)
+class _Found:
+    """The groups of a partition, made of its latest records."""
+
+    def __init__(self, table: GroupTable, partition: int) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._table = table
+        self._partition = partition
+        # By the key without its number of a partition: a group's offsets of one topic, and the ids it may have had.
+        self._places: dict[bytes, tuple[dict[int, CommittedOffset], tuple[bytes, ...]]] = {}
+
+    def apply(self, key: bytes, value: bytes, offset: int, producer_id: int) -> None:
+        """Raises WireError."""
+        if producer_id == NO_PRODUCER:
+            known = self._places.get(key[:-4])
+            if known is not None:
+                partitions, ids = known
+                committed = parse_offset(value, offset)
+                number = int.from_bytes(key[-4:], "big", signed=True)
+                if committed.topic_id in ids:
+                    partitions[number] = committed
+                return
+        parsed = parse_key(key)
+        if isinstance(parsed, OffsetKey):
+            self._offset(parsed, key, parse_offset(value, offset), producer_id)
+        elif isinstance(parsed, GroupKey):
+            _restore(self._entry(parsed.group), parse_group(value))
+
+    def _entry(self, group_id: str) -> Entry:
+        entry = self.entries.get(group_id)
+        if entry is None:
+            entry = self.entries[group_id] = Entry(Group(group_id, self._table.limits), self._partition)
+        return entry
+
+    def _offset(self, parsed: OffsetKey, key: bytes, committed: CommittedOffset, producer_id: int) -> None:
+        entry = self._entry(parsed.group)
         # A topic may have been deleted, and made anew, without time for its tombstones.
-        if not table.log.knows(parsed.topic, committed.topic_id):
+        if not self._table.log.knows(parsed.topic, committed.topic_id):
             return
         if producer_id != NO_PRODUCER:
             entry.offsets.stage(producer_id, TopicPartition(parsed.topic, parsed.partition), committed)
-        else:
-            entry.offsets.put(parsed.topic, parsed.partition, committed)
-    elif isinstance(parsed, GroupKey):
-        found = parse_group(value)
-        entry.group.restore(
-            generation=found.generation,
-            protocol_type=found.protocol_type or None,
-            protocol_name=found.protocol,
-            leader=found.leader,
-            members=members_of(found),
-        )
-        since = found.current_state_timestamp
-        entry.state_since_ms = None if since < 0 else since
+            return
+        entry.offsets.put(parsed.topic, parsed.partition, committed)
+        self._places[key[:-4]] = entry.offsets.by_topic[parsed.topic], self._table.log.ids(parsed.topic)
+
+
+def _restore(entry: Entry, found: GroupMetadataValue) -> None:
+    entry.group.restore(
+        generation=found.generation,
+        protocol_type=found.protocol_type or None,
+        protocol_name=found.protocol,
+        leader=found.leader,
+        members=members_of(found),
+    )
+    since = found.current_state_timestamp
+    entry.state_since_ms = None if since < 0 else since

@@ -27,6 +27,11 @@ _GROUP_KEY: Final = 2
 _OFFSET_VALUE: Final = 4
 _OFFSET_VALUE_WITH_EXPIRY: Final = 1
 _GROUP_VALUE: Final = 3
+# An offset's value of version 4 with a topic id: up to the length of the metadata, and from behind them on.
+_USUAL_HEAD: Final = struct.Struct(">hqiB")
+_USUAL_TAIL: Final = struct.Struct(">q3s16s")
+_USUAL_SIZE: Final = _USUAL_HEAD.size + _USUAL_TAIL.size
+_ONE_TOPIC_ID: Final = b"\x01\x00\x10"  # one tagged field, of tag 0, of 16 bytes
 
 
 class OffsetKey(NamedTuple):
@@ -105,8 +110,19 @@ def parse_key(key: bytes) -> OffsetKey | GroupKey | None:
     return None
 
 
-def parse_offset(value: bytes) -> CommittedOffset:
-    """Raises WireError."""
+def parse_offset(value: bytes, written_at: int = -1) -> CommittedOffset:
+    """The value of a record at offset `written_at` of the log. Raises WireError."""
+    if len(value) >= _USUAL_SIZE and value[1] == _OFFSET_VALUE and 0 < value[14] < 128:
+        # What is written here, without the general way, which takes ten times as long: a start reads it for each.
+        at = 14 + value[14]
+        if len(value) - at == _USUAL_TAIL.size and value[at + 8 : at + 11] == _ONE_TOPIC_ID:
+            _, offset, epoch, _ = _USUAL_HEAD.unpack_from(value)
+            timestamp, _, topic_id = _USUAL_TAIL.unpack_from(value, at)
+            try:
+                metadata = value[15:at].decode() if at > 15 else ""
+                return CommittedOffset(offset, epoch, metadata, timestamp, NO_EXPIRY, topic_id, written_at)
+            except UnicodeDecodeError:
+                pass
     found = _message(OffsetCommitValue, _version(value), value)
     return CommittedOffset(
         found.offset,
@@ -115,6 +131,7 @@ def parse_offset(value: bytes) -> CommittedOffset:
         found.commit_timestamp,
         found.expire_timestamp,
         found.topic_id,
+        written_at,
     )
 
 

@@ -37,6 +37,10 @@ class OffsetsLog(InternalLog):
         )
 
     def knows(self, name: str, topic_id: bytes) -> bool:
-        """Whether what was committed for this topic is about a topic that exists; older commits have no id."""
+        """Whether what was committed for this topic is about a topic that exists."""
+        return topic_id in self.ids(name)
+
+    def ids(self, name: str) -> tuple[bytes, ...]:
+        """The ids that a commit for this topic may carry; older commits have none."""
         topic = self._topics.by_name.get(name)
-        return topic is not None and topic_id in (ZERO_UUID, topic.id)
+        return () if topic is None else (ZERO_UUID, topic.id)

@@ -14,6 +14,7 @@ from leafcuttr.state.transactions.machine import Transaction
 from leafcuttr.state.transactions.records import parse_key, parse_value
 from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr.state.transactions.table import TransactionTable
+from leafcuttr.wire.entries import decode_entries
 from leafcuttr.wire.errors import WireError
 
 logger = logging.getLogger(__name__)
@@ -45,13 +46,17 @@ async def load(table: TransactionTable, log: TransactionLog) -> list[Transaction
 
 async def _load_partition(log: TransactionLog, partition: int) -> list[Transaction]:
     latest: dict[bytes, tuple[int, bytes]] = {}
-    async for record in log.replay(partition):
-        if record.key is None:
-            continue
-        if record.value is None:
-            latest.pop(record.key, None)
-        else:
-            latest[record.key] = (record.offset, record.value)
+    async for batches in log.batches(partition):
+        for header, batch in batches:
+            if header.is_control:
+                continue
+            for offset, key, value in decode_entries(header, batch):
+                if key is None:
+                    continue
+                if value is None:
+                    latest.pop(key, None)
+                else:
+                    latest[key] = offset, value
     found = []
     for number, (key, (offset, value)) in enumerate(latest.items()):
         if number % _STEP == 0:
