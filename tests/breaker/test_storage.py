@@ -1,5 +1,7 @@
 """Faults under a log: descriptors that run out or change hands, rolls that fail, and what recovery makes of it."""
 
+import errno
+import gc
 import os
 import resource
 from collections.abc import Iterator
@@ -19,14 +21,31 @@ from support.managers import abandon, opened, spec
 @contextmanager
 def no_descriptor_left(but: int = 0) -> Iterator[None]:
     """No file (or so many) can be opened: the process has all the descriptors it may have."""
+    gc.collect()  # what another test has left behind may hold some
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.open("/dev/null", os.O_RDONLY)
-    os.close(lowest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + but, hard))
+    free = [os.open("/dev/null", os.O_RDONLY) for _ in range(but + 1)]
+    for descriptor in free:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free), hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def no_room_for(suffix: str) -> Iterator[None]:
+    """No file with this suffix can be made: as on a disk that has room for one more, and not for two."""
+    real = os.open
+
+    def refuse(path: Any, flags: int, *arguments: Any) -> int:
+        if flags & os.O_CREAT and str(path).endswith(suffix):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return real(path, flags, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        yield
 
 
 def let_go(log: Log) -> None:
@@ -97,8 +116,8 @@ def test_a_roll_that_fails_leaves_no_file_that_a_recovery_trips_over(tmp_path: P
     log = manager.create(spec())
     log.append(batch(3), NOW)
     log.segments[-1].seal()
-    with no_descriptor_left(but=1), pytest.raises(OSError):
-        log.roll()  # makes the .log, then has no descriptor for the .index
+    with no_room_for(".timeindex"), pytest.raises(OSError):
+        log.roll()  # makes the .index
     log.append(batch(3), NOW)
     log.flush()
     manager._upkeep.write_offsets(manager.logs, dict(manager.logs))
@@ -115,9 +134,26 @@ def test_files_of_a_segment_that_could_not_be_made_are_let_go(tmp_path: Path) ->
     log.append(batch(), NOW)
     log.segments[-1].seal()
     held = len(pool)
-    with no_descriptor_left(but=1), pytest.raises(OSError):
+    with no_room_for(".log"), pytest.raises(OSError):
         log.roll()
     assert len(pool) == held
+
+
+def test_with_three_descriptors_left_a_log_rolls_reads_and_recovers_its_place(tmp_path: Path) -> None:
+    """The pool gives up what is not needed now: of the logs' own files there are always some."""
+    pool = FilePool()
+    log = make_log(tmp_path, pool=pool, segment_bytes=2000, index_interval_bytes=100)
+    for number in range(20):
+        log.append(batch(size=500), NOW + number)
+    assert len(pool) > 10
+    with no_descriptor_left(but=3):
+        for number in range(20, 40):
+            log.append(batch(size=500), NOW + number)
+        assert len(read_all(log)) == log.size
+        log.flush()
+        log.close()
+    assert (log.offline, log.log_end_offset, len(log.segments)) == (None, 40, 14)
+    assert len(read_all(log)) == log.size
 
 
 def test_two_threads_that_open_one_file_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,3 +244,19 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     log = manager.logs[log.topic_partition]
     assert log.append(batch(base_sequence=3, **fields), NOW) == 13
     abandon(manager)
+
+
+async def test_a_look_at_what_a_start_has_trusted_waits_for_a_descriptor(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    manager.create(spec()).append(batch(), NOW)
+    manager.close()
+    again = opened(tmp_path, spec())
+    log = next(iter(again.logs.values()))
+    await again.soft_checkpoint()  # its threads and imports are there
+    again._inspection.add(again.logs)
+    with no_descriptor_left():
+        await again._inspection.go_on(again.logs, again._ids)
+    assert (log.offline, len(again._inspection)) == (None, 1)
+    await again.inspect()
+    assert (log.offline, len(again._inspection)) == (None, 0)
+    again.close()

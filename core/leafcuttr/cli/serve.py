@@ -1,7 +1,8 @@
 """`leafcuttr serve`: run the broker until a signal ends it.
 
 Exit status: 0 after a clean stop, 1 when the start fails (busy port, directory in use or unreadable, damaged
-metadata), 2 for a bad setting or wrong usage. Every failure is one line on standard error.
+metadata), 2 for a bad setting or wrong usage, 3 after a stop that could not close the data directory (a full or
+read-only disk). Every failure is one line on standard error.
 """
 
 import gc
@@ -9,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -62,7 +63,8 @@ def command(
       leafcuttr serve -o listeners=PLAINTEXT://0.0.0.0:9092 -o advertised.listeners=PLAINTEXT://edge1:9092
 
     Exit status: 0 after a clean stop, 1 when it cannot start (busy port, directory in use or unreadable), 2 for a bad
-    setting or wrong usage.
+    setting or wrong usage, 3 when it stopped but could not close its data directory (a full or read-only disk): then
+    the next start recovers it.
     """
     from leafcuttr.config.load import load_settings
     from leafcuttr.errors import ConfigError, StartError
@@ -79,9 +81,11 @@ def command(
     import trio
 
     try:
-        trio.run(_serve, settings, ready_file)
+        clean = trio.run(_serve, settings, ready_file)
     except* StartError as group:
         _end(1, str(_first(group)), log_format)
+    if not clean:
+        _end(3, "stopped, but the data directory could not be closed; the next start recovers it", log_format)
 
 
 def _end(status: int, message: str, log_format: str) -> NoReturn:
@@ -93,6 +97,11 @@ def _end(status: int, message: str, log_format: str) -> NoReturn:
     sys.exit(status)
 
 
+def _remove(ready_file: Path) -> None:
+    with suppress(OSError):  # it may lie on a disk that has become read-only; the stop goes on
+        ready_file.unlink(missing_ok=True)
+
+
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
@@ -100,7 +109,8 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _serve(settings: "Settings", ready_file: Path | None) -> None:
+async def _serve(settings: "Settings", ready_file: Path | None) -> bool:
+    """Whether the stop was clean."""
     import trio
 
     from leafcuttr.config.listeners import parse_listeners
@@ -110,11 +120,12 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> None:
     from leafcuttr.server.run import run_broker
     from leafcuttr.state.broker import Broker
 
-    stop = trio.Event()
+    stop, clean = trio.Event(), False
     directory = data_directory(settings)
 
     async def serve(task_status: trio.TaskStatus[Broker]) -> None:
-        await run_broker(settings, parse_listeners(settings), stop=stop, task_status=task_status)
+        nonlocal clean
+        clean = await run_broker(settings, parse_listeners(settings), stop=stop, task_status=task_status)
         nursery.cancel_scope.cancel()
 
     async def stop_on_signal() -> None:
@@ -130,7 +141,7 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> None:
                     write_ready_file(ready_file, broker, str(directory))
                 except OSError as error:
                     raise StartError(f"ready file {ready_file}: {error.strerror}") from error
-                at_end.callback(ready_file.unlink, missing_ok=True)
+                at_end.callback(_remove, ready_file)
             click.echo(ready_line(broker, str(directory) if directory.is_absolute() else f"./{directory}"))
             # What start-up has allocated stays; the collector need not look at it again.
             gc.collect()
@@ -138,3 +149,4 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> None:
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)
             nursery.start_soon(stop_on_signal)
+    return clean

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 IOV_MAX: Final = 1024
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
+_TRACE: Final = 16
+"""Bytes of a batch of which one at least is not 0: offset, length, leader epoch."""
 
 
 class WriteError(StorageError):
@@ -170,7 +172,7 @@ def _write(
     try:
         write_all(file.fd, views, position, size)
     except OSError as error:
-        if file.synced and error.errno not in _NO_ROOM:
+        if file.synced and error.errno not in _NO_ROOM and not _refused(error, file, position):
             mark(os.path.dirname(file.path))  # noqa: PTH120 - of a str
             raise SyncFailedError(error.errno, error.strerror, file.path) from error
         raise
@@ -249,14 +251,29 @@ def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
     log.forget_staged()
     segment = log.segments[-1]
     try:
-        file = segment.file
+        _cut_back(segment)
+        discard(log, log.log_end_offset)
+    except OSError as undo_error:
+        log.take_offline(f"{reason}; and what was written of it could not be undone: {undo_error.strerror}")
+
+
+def _cut_back(segment: "Segment") -> None:
+    """Take what was written behind the published end out of the file. Raises OSError."""
+    file = segment.file
+    try:
         if file is not None:
             os.ftruncate(file.fd, segment.size)
         else:
             os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with
-        discard(log, log.log_end_offset)
-    except OSError as undo_error:
-        log.take_offline(f"{reason}; and what was written of it could not be undone: {undo_error.strerror}")
+    except OSError as error:
+        if not _refused(error, file or segment.open_file(), segment.size):
+            raise
+
+
+def _refused(error: OSError, file: OpenFile, position: int) -> bool:
+    """Whether the file system, which is read-only now, has taken nothing of a write at this position. Raises
+    OSError."""
+    return error.errno == errno.EROFS and not any(os.pread(file.fd, _TRACE, position))
 
 
 def _refuse_if_suspect(log: "Log") -> None:

@@ -13,12 +13,16 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from leafcuttr.log.complaints import Complaints
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
+NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+"""What the kernel says when the process, or the machine, may have no more open files."""
 PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: a page every so often tells of its neighbours
 WARM_STEP: Final = 1024 * 1024
 
@@ -35,7 +39,7 @@ class NotCached(Exception):
 class OpenFile:
     """One descriptor, closed when the last reference goes. Never shared between processes."""
 
-    __slots__ = ("fd", "owner", "path", "synced", "used")
+    __slots__ = ("fd", "owner", "path", "read_only", "synced", "used")
 
     def __init__(self, path: str, flags: int, owner: "FileOwner") -> None:
         self.fd = -1
@@ -43,6 +47,7 @@ class OpenFile:
         self.owner = owner
         self.used = True
         self.synced = bool(flags & os.O_DSYNC)  # a write returns when it is on the disk
+        self.read_only = not flags & os.O_RDWR  # the file system is, or has been
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def __del__(self) -> None:
@@ -96,15 +101,26 @@ class FilePool:
     def __len__(self) -> int:
         return len(self._files)
 
-    def open(self, owner: FileOwner, path: str, *, create: bool = False, synced: bool = False) -> OpenFile:
+    def open(
+        self,
+        owner: FileOwner,
+        path: str,
+        *,
+        create: bool = False,
+        synced: bool = False,
+        writing: bool = False,
+    ) -> OpenFile:
         """The owner's file, opened if need be. With `create` the file must not exist; `synced` opens it with O_DSYNC.
-        Raises OSError."""
+        Where the file system is read-only, and unless it is for `writing`, the caller gets one that can be read only,
+        and that nobody keeps. Raises OSError."""
         file = owner.file
         if file is not None:
             file.used = True
             return file
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0) | (os.O_DSYNC if synced else 0)
-        file = OpenFile(path, flags, owner)
+        file = self._opened(path, flags, owner, may_only_read=not (create or writing))
+        if file.read_only:
+            return file
         with self._lock:
             first = owner.file
             if first is not None and not create:
@@ -115,7 +131,33 @@ class FilePool:
                 self._evict_one(file)
         return file
 
-    def _evict_one(self, keep: OpenFile) -> None:
+    def _opened(self, path: str, flags: int, owner: FileOwner, *, may_only_read: bool) -> OpenFile:
+        try:
+            return self.make_way(lambda: OpenFile(path, flags, owner))
+        except OSError as error:
+            if error.errno == errno.EROFS and may_only_read:
+                return self.make_way(lambda: OpenFile(path, flags & ~os.O_RDWR, owner))
+            raise
+
+    def make_way(self, opens: Callable[[], T]) -> T:
+        """Do what opens a file; as long as the process may have no more, again with one less in the pool. Raises
+        OSError."""
+        while True:
+            try:
+                return opens()
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTORS or not self._let_one_go():
+                    raise
+
+    def _let_one_go(self) -> bool:
+        """Give up a descriptor that its owner can have again. False if there is none."""
+        with self._lock:
+            if not self._files:
+                return False
+            self._evict_one(None)
+            return True
+
+    def _evict_one(self, keep: OpenFile | None) -> None:
         while True:
             key, file = next(iter(self._files.items()))
             del self._files[key]

@@ -114,7 +114,7 @@ class SparseIndex:
         on_disk, pending = self._entries_known()
         if not pending:
             return
-        file = self._pool.open(self, self.path)
+        file = self._pool.open(self, self.path, writing=True)
         data, at = bytes(pending), on_disk * self.ENTRY.size
         written = 0
         while written < len(data):
@@ -125,7 +125,7 @@ class SparseIndex:
         """Keep the first `count` entries. Raises OSError."""
         on_disk, pending = self._entries_known()
         if count < on_disk:
-            file = self._pool.open(self, self.path)
+            file = self._pool.open(self, self.path, writing=True)
             os.ftruncate(file.fd, count * self.ENTRY.size)
             self._known = count, bytearray()
         else:

@@ -16,7 +16,7 @@ import trio
 
 from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id, uuid_text
 from leafcuttr.log.epoch_checkpoint import EpochCheckpoint
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files import NO_DESCRIPTORS, FilePool
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.log import Log
 from leafcuttr.log.scan import DamagedSegmentError
@@ -29,6 +29,10 @@ _log = logging.getLogger(__name__)
 _LOGS_A_STEP: Final = 64
 _ROUND_S: Final = 0.2
 _CHAIN: Final = 1024 * 1024  # how far headers are followed where the index is that sparse
+
+
+class _NoDescriptorError(Exception):
+    """The process may open no file now. That says nothing about the partition."""
 
 
 class _Trusted(NamedTuple):
@@ -60,14 +64,19 @@ class Inspection:
         *,
         seconds: float = _ROUND_S,
     ) -> None:
-        """Look at logs for about `seconds`; take offline what is damaged."""
+        """Look at logs for about `seconds`; take offline what is damaged. Where the process has no descriptor to look
+        with, the rest is left for the next time."""
         until = time.monotonic() + seconds
         while self._waiting and time.monotonic() < until:
             for _ in range(min(_LOGS_A_STEP, len(self._waiting))):
                 name = self._waiting.popleft()
                 log = logs.get(name)
                 if log is not None and log.offline is None:
-                    await self._look(name, log, ids[name])
+                    try:
+                        await self._look(name, log, ids[name])
+                    except _NoDescriptorError:
+                        self._waiting.append(name)
+                        return
 
     async def _look(self, name: TopicPartition, log: Log, topic_id: bytes) -> None:
         last = log.segments[-1]
@@ -111,6 +120,7 @@ def _fault_of(
     try:
         found = read_topic_id(folder / PARTITION_METADATA)
     except (DamagedCheckpointError, OSError) as error:
+        _raise_if_full(error)
         return None, str(error)
     if found is not None and found != topic_id:
         return (
@@ -121,10 +131,16 @@ def _fault_of(
         try:
             fault = _fault_in(folder, each)
         except (OSError, DamagedSegmentError) as error:
+            _raise_if_full(error)
             fault = str(error)
         if fault is not None:
             return each.segment, fault
     return None
+
+
+def _raise_if_full(error: Exception) -> None:
+    if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
+        raise _NoDescriptorError from error
 
 
 def _fault_in(folder: Path, trusted: _Trusted) -> str | None:

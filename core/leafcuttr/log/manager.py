@@ -358,25 +358,33 @@ class LogManager:
         self._closed = True
         self._data.close()
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """The clean stop: everything synced and recorded, the directory let go. Nothing may be staged.
         Blocks.
 
-        Doing it twice is harmless. What cannot be written is logged; the next start recovers it then.
+        Doing it twice is harmless. What cannot be written is logged, and the answer is False; the next start recovers
+        it then.
         """
         if self._closed:
-            return
+            return True
         self._closed = True
+        fine = False
         try:
-            if self._close_logs():
+            fine = self._close_logs()
+            if fine:
                 self._record.write_clean()
                 self._upkeep.write_offsets(self.logs, self.logs)
                 replace_file(self.directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
                 crashpoints.reach("shutdown.checkpointed")
         except OSError as error:
-            _log.error("the clean stop cannot be recorded in %s: %s", self.directory, error.strerror or error)
+            fine = False
+            reason = error.strerror or str(error)
+            self.pool.complaints(
+                reason, "the clean stop cannot be recorded in %s: %s", self.directory, reason
+            )
         finally:
             self._data.close()
+        return fine
 
     def _close_logs(self) -> bool:
         """Finish every log; whether all were."""
@@ -414,7 +422,8 @@ def _finish(log: Log) -> bool:
         log.distrust(error)
         return False
     except OSError as error:
-        _log.error("closing %s failed: %s", log.topic_partition, error.strerror or error)
+        reason = error.strerror or str(error)
+        log.pool.complaints(reason, "closing %s failed: %s", log.topic_partition, reason)
         return False
     return True
 

@@ -23,7 +23,8 @@ def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
     reads but the index files of `active`, whose entries stay the same. Raises OSError."""
     reach("roll.before")
     active.seal()
-    write_snapshot(Path(log.directory_name, f"{segment_name(base_offset)}.snapshot"), log.producers)
+    snapshot = Path(log.directory_name, f"{segment_name(base_offset)}.snapshot")
+    log.pool.make_way(lambda: write_snapshot(snapshot, log.producers))
     reach("roll.snapshot-written")
     _remove_empty(log, base_offset)
     preallocate = log.config.segment_bytes if log.config.preallocate else 0

@@ -8,6 +8,7 @@ Kafka's rules for the indexes are kept, so that its tools find nothing to compla
 that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -161,6 +162,8 @@ class Segment:
     def open_for_writing(self, *, sync_writes: bool) -> OpenFile:
         """`open_file`, opened anew where its writes have (not) to return before the disk has them."""
         file = self.open_file()
+        if file.read_only:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), file.path)
         while file.synced is not sync_writes:
             # Again if another thread, that wanted to read, has opened it meanwhile as it was before.
             self.sync_writes = sync_writes
@@ -442,7 +445,7 @@ class Segment:
         """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The
         index itself is left to the loop's thread."""
         try:
-            fd = os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC)
+            fd = self._pool.make_way(lambda: os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:
             return
         try:
@@ -478,9 +481,9 @@ class Segment:
             folder = Path(self.directory)
             for name in (PARTITION_METADATA, LEADER_EPOCHS):
                 with suppress(FileNotFoundError):
-                    sync_file(folder / name)
-            sync_directory(folder)
-            sync_directory(folder.parent)
+                    self._pool.make_way(partial(sync_file, folder / name))
+            self._pool.make_way(partial(sync_directory, folder))
+            self._pool.make_way(partial(sync_directory, folder.parent))
             self.name_synced = True
 
     def close(self) -> None:

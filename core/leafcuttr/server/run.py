@@ -34,11 +34,12 @@ async def run_broker(
     clock: Clock | None = None,
     stop: trio.Event | None = None,
     task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
-) -> None:
+) -> bool:
     """Serve until `stop` is set (or forever); `task_status` gets the broker once every listener is open.
 
-    Raises StartError when the directory or an address cannot be had. Cancellation is a stop without the grace for
-    running requests; the data directory is closed properly all the same.
+    Returns whether the data directory was closed as it should be; if not, the log says why, and the next start recovers
+    what it does not know. Raises StartError when the directory or an address cannot be had. Cancellation is a stop
+    without the grace for running requests; the data directory is closed properly all the same.
     """
     stop = trio.Event() if stop is None else stop
     raise_descriptor_limit()
@@ -50,8 +51,9 @@ async def run_broker(
             await _serve(broker, bound, stop, task_status)
         finally:
             opened.close()
-            broker.logs.close()
+            clean = broker.logs.close()
             broker.metadata.close()
+    return clean
 
 
 async def _serve(
