@@ -7,6 +7,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
 from support.logs import NOW, make_log
@@ -35,13 +36,25 @@ def test_times_equal_a_linear_scan(
             records += stamps
         start = data.draw(st.integers(0, len(records)))
         log.delete_records_before(start)
-        later = [(t, offset) for offset, t in enumerate(records) if t >= wanted and offset >= start]
-        expected = (later[0][0], later[0][1], 0) if later else None
+        expected = as_kafka(log, records, wanted, start)
         assert trio.run(log.offset_for_timestamp, wanted) == expected
-        if records and start == 0:
-            assert trio.run(log.max_timestamp_offset) == (max(records), records.index(max(records)), 0)
+        if records:
+            first = log.segments[0].base_offset  # DeleteRecords leaves the segment that it ends in
+            left = records[first:]
+            assert trio.run(log.max_timestamp_offset) == (max(left), first + left.index(max(left)), 0)
         log.flush_indexes()
         assert trio.run(log.offset_for_timestamp, wanted) == expected
+
+
+def as_kafka(log: Log, records: list[int], wanted: int, start: int) -> tuple[int, int, int] | None:
+    """In the first segment with such a time, the first record from `start` on that has it or a later one."""
+    bases = [segment.base_offset for segment in log.segments]
+    for base, end in zip(bases, [*bases[1:], len(records)], strict=True):
+        if any(t >= wanted for t in records[base:end]):
+            left = (at for at in range(max(base, start), end) if records[at] >= wanted)
+            offset = next(left, None)
+            return None if offset is None else (records[offset], offset, 0)
+    return None
 
 
 def test_an_empty_log_has_no_times(tmp_path: Path) -> None:

@@ -94,6 +94,10 @@ def test_delete_records(tmp_path: Path) -> None:
         with pytest.raises(OffsetOutOfRange):
             log.delete_records_before(offset)
     assert log.delete_records_before(8) == 8
+    assert [segment.base_offset for segment in log.segments] == [6], "what is written to stays, as in Kafka"
+    assert log.apply_retention(NOW) == 0
+    log.roll()
+    assert log.apply_retention(NOW) > 0
     assert [(s.base_offset, s.size) for s in log.segments] == [(8, 0)]
     assert heard and heard[-1] == 8
 

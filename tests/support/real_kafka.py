@@ -33,6 +33,8 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.max.size=5
 log.retention.ms=-1
+log.retention.check.interval.ms=500
+log.initial.task.delay.ms=500
 """
 
 

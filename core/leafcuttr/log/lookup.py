@@ -31,7 +31,11 @@ _Candidate = tuple[BatchHeader, bytes]
 
 
 async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
-    """The first record (by offset, from the log start offset on) with this timestamp or a later one."""
+    """The first record (by offset, from the log start offset on) with this timestamp or a later one.
+
+    As in Kafka, only the first segment is searched that has such a record: if DeleteRecords has removed all of them
+    there, and the segment has not gone yet, there is no answer.
+    """
     from_offset = 0
     while True:
         candidate = await log.off_loop(partial(_first_batch, log, timestamp, from_offset))
@@ -44,25 +48,15 @@ async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
 
 
 async def max_timestamp_offset(log: "Log") -> Found | None:
-    """The largest timestamp of the log, and the first record that has it (KIP-734).
+    """The largest timestamp of the segments, and the first record that has it (KIP-734).
 
-    What lies before the log start offset does not count, though it may still be on the disk.
+    As in Kafka, what lies before the log start offset counts for as long as its segment is there.
     """
-    start = log.log_start_offset
-    filled = [segment for segment in log.segments if segment.size and segment.largest_timestamp >= 0]
-    best: Found | None = None
-    for segment in sorted(filled, key=lambda one: -one.largest_timestamp):
-        if best is not None and segment.largest_timestamp <= best[0]:
-            break
-        latest = await log.off_loop(partial(_latest_batch, segment))
-        candidates = [] if latest is None else [latest]
-        if latest is not None and latest[0].base_offset < start:
-            candidates = await trio.to_thread.run_sync(_latest_left, segment, start)
-        for candidate in candidates:
-            found = await _taken_apart(_largest_record, log, candidate, 0, start)
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found
-    return best
+    segment = max(log.segments, key=lambda one: one.largest_timestamp if one.size else -1)
+    if segment.largest_timestamp < 0 or not segment.size:
+        return None
+    latest = await log.off_loop(partial(_latest_batch, segment))
+    return None if latest is None else await _taken_apart(_largest_record, log, latest, 0, 0)
 
 
 def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
@@ -79,6 +73,7 @@ def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) 
         for position, header in headers(segment.open_file(), start, segment.size, may_block=may_block):
             if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
                 return header, segment.open_file().pread(header.size, position, may_block=may_block)
+        return None
     return None
 
 
@@ -89,21 +84,6 @@ def _latest_batch(segment: Segment, may_block: bool) -> _Candidate | None:
         return None
     position, header = found
     return header, segment.open_file().pread(header.size, position, may_block=may_block)
-
-
-def _latest_left(segment: Segment, start: int) -> list[_Candidate]:
-    """What may have the largest timestamp from `start` on: the batch that `start` cuts, and the latest one behind it.
-    Reads every header from there on: for a worker thread."""
-    file, first = segment.open_file(), segment.find(start, may_block=True)
-    cut: list[tuple[int, BatchHeader]] = []
-    latest: tuple[int, BatchHeader] | None = None
-    for position, header in headers(file, first[0] if first else segment.size, segment.size, may_block=True):
-        if header.base_offset < start:
-            cut.append((position, header))
-        elif latest is None or header.max_timestamp > latest[1].max_timestamp:
-            latest = position, header
-    places = cut if latest is None else [*cut, latest]
-    return [(header, file.pread(header.size, position, may_block=True)) for position, header in places]
 
 
 async def _taken_apart(

@@ -3,7 +3,8 @@
 A segment goes in two steps: its files are renamed to `.deleted` at once, and removed after file.delete.delay.ms, so
 that a reader who has just been given a range of them is not cut short. Only whole segments go, the oldest first, and
 the log start offset moves to the base of what remains. An expired log rolls first, so that its last records go too
-(as in Kafka). Nothing of a topic that is only compacted is deleted.
+(as in Kafka). Nothing of a topic that is only compacted is deleted. What DeleteRecords leaves below the log start
+offset goes with the request, not at the next check as in Kafka: who deletes records often wants the room.
 """
 
 import logging
@@ -33,9 +34,7 @@ def apply_retention(log: "Log", now_ms: int) -> int:
     """See `Log.apply_retention`."""
     if log.offline is not None:
         return 0
-    freed = _drop_while(
-        log, now_ms, "it is below the log start offset", lambda s, end: end <= log.log_start_offset
-    )
+    freed = _drop_deleted(log, now_ms)
     config = log.config
     if not config.delete:
         return freed
@@ -77,11 +76,21 @@ def delete_records_before(log: "Log", offset: int, now_ms: int) -> int:
     if offset > log.log_start_offset:
         log.log_start_offset = offset
         reach("delete-records.moved")
-        _drop_while(
-            log, now_ms, "it is below the log start offset", lambda s, end: end <= log.log_start_offset
-        )
+        _drop_deleted(log, now_ms)
         log.notify()
     return log.log_start_offset
+
+
+def _drop_deleted(log: "Log", now_ms: int) -> int:
+    """Drop the segments below the log start offset, but not the one that is written to: as in Kafka, that one stays
+    until it rolls, or is too old."""
+    last = log.segments[-1]
+    return _drop_while(
+        log,
+        now_ms,
+        "it is below the log start offset",
+        lambda segment, end: end <= log.log_start_offset and segment is not last,
+    )
 
 
 def _drop_while(log: "Log", now_ms: int, reason: str, goes: Callable[[Segment, int], bool]) -> int:

@@ -136,3 +136,51 @@ def delete_records(side: Side, version: int) -> None:
     compact = side.create("compact", configs={"cleanup.policy": "compact"})
     side.produce(compact, batch([(b"k", b"v")]))
     side.ask("delete_records", version, body(compact, (0, 1)), "compact topic")
+
+
+@scenario("list_offsets")
+def after_deletion(side: Side, version: int) -> None:
+    """Timestamps of records before the log start offset, and around it; in one segment and in several."""
+    layouts = {
+        "one segment": ({}, (10,)),
+        "three segments": ({"segment.ms": "5000"}, (6, 2, 2)),
+        "sparse index": ({"index.interval.bytes": "1000000"}, (10,)),
+    }
+    deltas = (0, 10, 20, 1000, 2000, 3015, 4000, 4130, 5000, 5001, 12_000, 30_000)
+    for case, (configs, segments) in layouts.items():
+        topic = side.create(case.replace(" ", "-"), configs=configs)
+        laid = [batch(["late"], time=NOW + 5000)]
+        laid += [batch(["a", "b", "c"], time=NOW + at * 1000, time_step=10) for at in range(4)]
+        laid.append(batch(["d", "e", "f"] * 30, time=NOW + 4000, time_step=10, codec="gzip"))
+        laid.append(batch(["g"], time=NOW + 12_000))
+        laid.append(batch(["h", "i"], time=NOW + 11_000))
+        laid.append(batch(["j", "k"], time=NOW + 30_000, codec="lz4"))
+        laid.append(batch(["l"], time=NOW))
+        firsts = [side.produce(topic, one) for one in laid]
+        for offset in (0, 1, 2, 4, 7, 102, 103, 104, 105, 107, 108, 109):
+            parts = [{"partition_index": 0, "offset": offset}]
+            gone = {"topics": [{"name": topic, "partitions": parts}], "timeout": 5_000}
+            side.quiet("delete_records", 1, gone)
+            _until_dropped(side, topic, offset, segments, firsts, [len(one) for one in laid])
+            for time in (-3, *(NOW + delta for delta in deltas)):
+                if time > 0 or version >= 7:
+                    body = listing(topic, (0, time))
+                    asked = time - NOW if time > 0 else time
+                    side.ask("list_offsets", version, body, f"{case}, from {offset}, time {asked}")
+
+
+def _until_dropped(
+    side: Side, topic: str, offset: int, segments: tuple[int, ...], firsts: list[int], sizes: list[int]
+) -> None:
+    """Wait until the segments below an offset have gone, all but the last one. `segments` counts their batches."""
+    at = 0
+    for batches in segments[:-1]:
+        if firsts[at + batches] > offset:
+            break
+        at += batches
+    left = sum(sizes[at:])
+
+    def dropped(answer: dict[str, Any]) -> bool:
+        return bool(answer["results"][0]["topics"][0]["partitions"][0]["partition_size"] == left)
+
+    side.until("describe_log_dirs", 4, {"topics": [{"topic": topic, "partitions": [0]}]}, dropped)
