@@ -3,10 +3,14 @@ and Kafka's own log gives the transaction index that Kafka wrote."""
 
 import random
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import trio
+import trio.testing
 
 from leafcuttr.log.aborted import read_txn_index
 from leafcuttr.log.files import FilePool
@@ -14,6 +18,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.workers import write_limiter
 from leafcuttr.offline.repair import plan_repair, rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
@@ -112,6 +117,48 @@ async def test_killed_at_any_moment(tmp_path: Path, seed: int, kept: str) -> Non
     manager = again(tmp_path)
     assert seen(manager.logs[TP]) == before
     abandon(manager)
+
+
+@asynccontextmanager
+async def write_in_flight(log: Log, size: int) -> AsyncIterator[None]:
+    """A batch is on its way to the log, and does not arrive before the end: every writer is taken."""
+    limiter = write_limiter()
+    for number in range(int(limiter.total_tokens)):
+        limiter.acquire_on_behalf_of_nowait(number)
+    async with trio.open_nursery() as nursery:
+        data = batch(1, size=size)
+        log.stage(memoryview(bytearray(data)), now_ms=NOW)
+        nursery.start_soon(log.commit_off_loop)
+        await trio.testing.wait_all_tasks_blocked()
+        assert log.flight is not None
+        yield
+        for number in range(int(limiter.total_tokens)):
+            limiter.release_on_behalf_of(number)
+
+
+@pytest.mark.parametrize("size", [10, 1350], ids=["in the segment", "which rolls"])
+async def test_a_checkpoint_while_a_write_is_in_flight(tmp_path: Path, size: int) -> None:
+    """An aborted transaction is never behind the line of its log and not in the index: nobody would look for it."""
+    manager = opened(tmp_path)
+    log = manager.create(spec(**SMALL))
+    transaction = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
+    await manager.soft_checkpoint()
+    for number in range(2):
+        log.append(batch(1, base_sequence=number, **transaction), NOW)
+        log.append_marker(1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    async with write_in_flight(log, size):
+        await manager.soft_checkpoint()
+        shutil.copytree(tmp_path, tmp_path / "killed")
+    killed = again(tmp_path / "killed")
+    assert killed.logs[TP].aborted_transactions(0, 4) == [
+        AbortedTransaction(1, 0, 1, 2),
+        AbortedTransaction(1, 2, 3, 4),
+    ]
+    abandon(killed)
+    for _ in range(2):  # the first also syncs the segment that is done with, which is a change
+        await manager.soft_checkpoint()
+    assert not manager._record.changed(TP, log)
+    manager.close()
 
 
 def test_index_entries_behind_a_cut_go(tmp_path: Path) -> None:

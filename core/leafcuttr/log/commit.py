@@ -146,7 +146,9 @@ async def _fly(log: "Log") -> None:
         for group in groups:
             segment = log.segments[-1]
             if group.rolls:
+                log.sealing = True
                 fresh = await run_in_writer(new_segment, log, segment, group.base_offset)
+                log.sealing = False
                 segment = take_over(log, fresh)
             sync = to_sync(log, segment, group)
             file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
@@ -161,6 +163,7 @@ async def _fly(log: "Log") -> None:
         raise
     finally:
         log.flight = log.flying = None
+        log.sealing = False
         if ticket is not None:
             ticket.finished = True
         landed.set()

@@ -91,6 +91,7 @@ class Log:
         "rewrites",
         "roll_jitter_ms",
         "rules",
+        "sealing",
         "segments",
         "suspect",
         "tail",
@@ -138,6 +139,7 @@ class Log:
         self.ticket: Ticket | None = None
         self.flight: trio.Event | None = None
         self.flying: Ticket | None = None
+        self.sealing = False  # a worker makes the next segment, and writes the index entries of the last one
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.doomed: list[Doomed] = []
         self.rewrites = 0  # how often compaction has exchanged segments
@@ -525,15 +527,19 @@ class Log:
         """(base offset, size, largest timestamp) of each segment, as a checkpoint keeps it."""
         return [(s.base_offset, s.size, s.largest_timestamp) for s in self.segments]
 
-    def flush_indexes(self) -> None:
-        """Write pending index entries. Raises OSError."""
-        if self.segments and self.flight is None:
+    def flush_indexes(self) -> bool:
+        """Write pending index entries; False if a worker is at it, sealing the segment. Raises OSError."""
+        if self.sealing:
+            return False
+        if self.segments:
             self.segments[-1].flush_indexes()
+        return True
 
-    def flush(self) -> None:
-        """Force everything published to disk and move the recovery point. Blocks: call it in a worker thread.
-        Raises OSError."""
-        end, segments, before = self.log_end_offset, tuple(self.segments), self.recovery_point
+    def flush(self, end: int | None = None) -> None:
+        """Force everything published to disk and move the recovery point, to `end` if that is given: where the log
+        ended when its index entries were written. Blocks: call it in a worker thread. Raises OSError."""
+        end = self.log_end_offset if end is None else end
+        segments, before = tuple(self.segments), self.recovery_point
         unflushed = self.unflushed
         for number, segment in enumerate(segments):
             if number + 1 == len(segments) or segments[number + 1].base_offset > before:

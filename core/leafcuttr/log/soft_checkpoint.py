@@ -56,8 +56,10 @@ class StateRecord:
         )
 
     def take(self, topic_partition: TopicPartition, log: Log, topic_id: bytes) -> None:
-        """Take the line of a log that serves. Raises OSError if its indexes cannot be written."""
-        log.flush_indexes()
+        """Take the line of a log that serves, or leave it to the next round if its indexes cannot be written just
+        now: a start believes the line, and reads nothing that lies before its end again. Raises OSError."""
+        if not log.flush_indexes():
+            return
         self._lines[topic_partition] = encode_entry(topic_partition, state_of(log, topic_id))
         self._marks[topic_partition] = _mark(log)
         self._dirty = True

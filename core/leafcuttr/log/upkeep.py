@@ -79,9 +79,10 @@ class Upkeep:
 
     async def _sync(self, log: Log, unsynced_ms: int) -> None:
         if unsynced_ms >= log.config.flush_ms:
-            log.flush_indexes()
-            self._unsynced[log] = self._elapsed_ms()
-            await trio.to_thread.run_sync(log.flush)
+            end = log.log_end_offset
+            if log.flush_indexes():
+                self._unsynced[log] = self._elapsed_ms()
+                await trio.to_thread.run_sync(log.flush, end)
             return
         active = log.segments[-1].base_offset
         if log.recovery_point < active:
