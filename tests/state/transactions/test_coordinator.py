@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.log import commit
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer
@@ -43,6 +48,24 @@ async def run(broker: Broker, nursery: trio.Nursery) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
+@asynccontextmanager
+async def running(broker: Broker) -> AsyncIterator[None]:
+    """Its coordinators run, and have loaded what there is."""
+    async with trio.open_nursery() as nursery:
+        await run(broker, nursery)
+        with trio.fail_after(30):
+            while broker.transactions.loading or broker.groups.loading:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def until_state(broker: Broker, due: State) -> None:
+    with trio.fail_after(30):
+        while state(broker) is not due:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
 async def test_what_was_prepared_is_completed_by_the_next_start(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,13 +79,9 @@ async def test_what_was_prepared_is_completed_by_the_next_start(
     broker = start(**ONE)
     log = broker.topics.partition(P0).log
     assert log.log_end_offset == 0
-    async with trio.open_nursery() as nursery:
-        await run(broker, nursery)
-        with trio.fail_after(5):
-            while broker.transactions.loading or state(broker) is not State.COMPLETE_COMMIT:
-                await trio.testing.wait_all_tasks_blocked(0.01)
+    async with running(broker):
+        await until_state(broker, State.COMPLETE_COMMIT)
         assert log.log_end_offset == 1
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_transaction_that_takes_too_long_is_aborted(
@@ -103,9 +122,9 @@ async def test_an_id_that_nobody_uses_is_forgotten(
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize("restarts", [True, False])
-async def test_offsets_wait_for_their_transaction(start: Start, commit: bool, restarts: bool) -> None:
+async def test_offsets_wait_for_their_transaction(start: Start, commits: bool, restarts: bool) -> None:
     broker = start(**ONE)
     await broker.groups.ready()
     producer_id, epoch = await begin(broker)
@@ -121,28 +140,62 @@ async def test_offsets_wait_for_their_transaction(start: Start, commit: bool, re
         nonlocal broker
         if restarts:
             broker = start(**ONE)
-        async with trio.open_nursery() as nursery:
-            await run(broker, nursery)
-            while broker.transactions.loading or broker.groups.loading:
-                await trio.testing.wait_all_tasks_blocked(0.01)
-            nursery.cancel_scope.cancel()
+        async with running(broker):
+            pass
 
     await loaded()
     assert broker.groups.offsets.fetch("g")["t"][0].offset == 1
     assert broker.groups.offsets.unstable("g") == {P0}
-    assert not (await broker.transactions.end("id", producer_id, epoch, commit=commit, version=2)).error
+    async with running(broker):
+        assert not (await broker.transactions.end("id", producer_id, epoch, commit=commits, version=2)).error
     for _ in range(2):
-        assert broker.groups.offsets.fetch("g")["t"][0].offset == (9 if commit else 1)
+        assert broker.groups.offsets.fetch("g")["t"][0].offset == (9 if commits else 1)
         assert not broker.groups.offsets.unstable("g")
         await loaded()
+
+
+@pytest.mark.parametrize("partitions", [3, 120], ids=["few", "many"])
+async def test_in_sync_mode_nothing_is_written_on_the_loop(
+    start: Start, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Each write waits for the disk, so a worker has to do it: markers too."""
+    on_the_loop: list[str] = []
+    loop = threading.current_thread()
+
+    def write_all(fd: int, *rest: Any) -> None:
+        if threading.current_thread() is loop:
+            on_the_loop.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        original(fd, *rest)
+
+    original = commit.write_all
+    monkeypatch.setattr(commit, "write_all", write_all)
+    broker = start(lc_log_sync_always="true", **ONE)
+    await broker.topics.create("many", partitions, {})
+    await broker.groups.ready()
+    for commits in (True, False):
+        async with running(broker):
+            given = await broker.transactions.init("id", 60_000, None)
+            added = [TopicPartition("many", number) for number in range(partitions)]
+            coming = broker.transactions.add(
+                "id", given.producer_id, given.epoch, [*added, broker.groups.partition_of("g")], 2
+            )
+            assert not isinstance(coming, ErrorCode) and not await coming
+            ended = await broker.transactions.end(
+                "id", given.producer_id, given.epoch, commit=commits, version=2
+            )
+            assert not ended.error
+            await until_state(broker, State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT)
+        assert {each.log.log_end_offset for each in broker.topics.by_name["many"].partitions} == {2 - commits}
+    assert on_the_loop == []
 
 
 async def test_kafkas_own_tool_reads_what_we_write(start: Start) -> None:
     if reason := jars.missing():
         pytest.skip(reason)
     broker = start(**ONE)
-    producer_id, epoch = await begin(broker)
-    assert not (await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)).error
+    async with running(broker):
+        producer_id, epoch = await begin(broker)
+        assert not (await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)).error
     log = broker.topics.by_name["__transaction_state"].partitions[0].log
     (file,) = log.directory.glob("*.log")
     tool = jars.java(

@@ -23,7 +23,7 @@ from leafcuttr.state.topic_names import TRANSACTION_STATE
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.state.transactions.loader import load
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
-from leafcuttr.state.transactions.markers import End, Markers
+from leafcuttr.state.transactions.markers import End, Markers, Wait, wait_for_all
 from leafcuttr.state.transactions.records import transaction_key, transaction_value
 from leafcuttr.state.transactions.states import PREPARED
 from leafcuttr.state.transactions.store import TransactionLog
@@ -285,14 +285,17 @@ class TransactionCoordinator:
 
     def _finish(self, transaction: Transaction) -> None:
         """Write the markers of a prepared transaction, and that it is complete."""
-        now = transaction.now
         crashpoints.reach("transaction.prepared")
+        if self._nursery is None:
+            return  # the broker is stopping: the next start finds the decision and goes on
+        waiting: list[Wait] = []
         coming: ErrorCode | Awaitable[ErrorCode] = ErrorCode.NOT_COORDINATOR
-        if len(now.partitions) <= _AT_ONCE and self._mark_at_once(transaction, self._end_of(transaction)):
-            coming = self._write_complete(transaction)
-        if coming is not ErrorCode.NONE and self._nursery is not None:
-            # Without a nursery the broker is stopping: the next start finds the decision and goes on.
-            self._nursery.start_soon(self._finish_in_time, transaction, coming)
+        if len(transaction.now.partitions) <= _AT_ONCE:
+            waiting = self._mark(transaction, transaction.now.partitions)
+            if not transaction.now.partitions:
+                coming = self._write_complete(transaction)
+        if coming is not ErrorCode.NONE:
+            self._nursery.start_soon(self._finish_in_time, transaction, waiting, coming)
 
     def _end_of(self, transaction: Transaction) -> End:
         now = transaction.now
@@ -301,46 +304,30 @@ class TransactionCoordinator:
             now.producer_id, now.epoch, now.commits, self._log.coordinator_epoch(partition), now.version
         )
 
-    def _mark_at_once(self, transaction: Transaction, end: End) -> bool:
-        """Whether every partition has its marker now."""
-        for partition in sorted(transaction.now.partitions):
-            if self.markers.must_wait(partition):
-                return False
-            try:
-                self.markers.write_or_pass(partition, end)
-            except BrokerError as error:
-                logger.warning("%s has no transaction marker yet: %s", partition, error)
-                return False
+    def _mark(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> list[Wait]:
+        """Write markers. What comes back is for `wait_for_all`."""
+
+        def done(partition: TopicPartition) -> None:
             transaction.marked(partition)
             crashpoints.reach("transaction.marked")
-        return True
+
+        return self.markers.write_all(partitions, self._end_of(transaction), done)
 
     async def _finish_in_time(
-        self, transaction: Transaction, coming: ErrorCode | Awaitable[ErrorCode]
+        self, transaction: Transaction, waiting: list[Wait], coming: ErrorCode | Awaitable[ErrorCode]
     ) -> None:
         """As `_finish`, with waits where the disk is slow, and again and again where it refuses."""
         tries = 0
+        await wait_for_all(waiting)
         while await _outcome(coming) and self._table.holds(transaction):
             if tries:
                 await trio.sleep(_RETRY_S[min(tries, len(_RETRY_S)) - 1])
             tries += 1
-            await self._mark_in_time(transaction, self._end_of(transaction))
+            todo = sorted(transaction.now.partitions)
+            for start in range(0, len(todo), _AT_ONCE):
+                await wait_for_all(self._mark(transaction, todo[start : start + _AT_ONCE]))
             if not transaction.now.partitions:
                 coming = self._write_complete(transaction)
-
-    async def _mark_in_time(self, transaction: Transaction, end: End) -> None:
-        for partition in sorted(transaction.now.partitions):
-            try:
-                waiting = self.markers.write_or_pass(partition, end)
-                if waiting is not None:
-                    await waiting
-                else:
-                    await trio.lowlevel.checkpoint()
-            except BrokerError as error:
-                logger.warning("%s has no transaction marker yet: %s", partition, error)
-            else:
-                transaction.marked(partition)
-                crashpoints.reach("transaction.marked")
 
     def _write_complete(self, transaction: Transaction) -> ErrorCode | Awaitable[ErrorCode]:
         crashpoints.reach("transaction.before-complete")

@@ -4,10 +4,13 @@ Who decided that a transaction ends is not known here: the coordinator, or a Wri
 """
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
-from leafcuttr.errors import InvalidProducerEpoch, TransactionCoordinatorFenced
+import trio
+
+from leafcuttr.errors import BrokerError, InvalidProducerEpoch, TransactionCoordinatorFenced
 from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.state.groups.committing import Offsets
@@ -17,6 +20,9 @@ from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
+
+Wait = Callable[[], Awaitable[None]]
+Done = Callable[[TopicPartition], None]
 
 
 class End(NamedTuple):
@@ -46,7 +52,6 @@ class Markers:
         log = self._log(partition)
         if log is None or _has_ended(log, end):
             return None
-        waits = log.must_wait
         staged = log.stage_marker(
             end.producer_id,
             end.epoch,
@@ -55,16 +60,11 @@ class Markers:
             now_ms=self._clock.now_ms(),
             transaction_version=end.version,
         )
-        if waits:
+        if log.must_wait:
             return self._wait(log.commit_off_loop(), partition, end, staged.base_offset)
         log.commit()
         self._written(partition, end, staged.base_offset)
         return None
-
-    def must_wait(self, partition: TopicPartition) -> bool:
-        """Whether `write` would give an awaitable."""
-        log = self._log(partition)
-        return log is not None and log.must_wait
 
     def _log(self, partition: TopicPartition) -> Log | None:
         topic = self._topics.by_name.get(partition.topic)
@@ -96,6 +96,43 @@ class Markers:
         except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
             logger.warning("%s gets no transaction marker: %s", partition, error)
             return None
+
+    def write_all(self, partitions: Iterable[TopicPartition], end: End, done: Done) -> list[Wait]:
+        """`write_or_pass` for each, and `done` for each that has its marker: now, or once what comes back has been
+        awaited (`wait_for_all`: the disk then holds up all of them together). One that refuses is logged."""
+        waiting: list[Wait] = []
+        for partition in sorted(partitions):
+            try:
+                coming = self.write_or_pass(partition, end)
+            except BrokerError as error:
+                _refused(partition, error)
+            else:
+                if coming is None:
+                    done(partition)
+                else:
+                    waiting.append(partial(_finish, partition, coming, done))
+        return waiting
+
+
+async def wait_for_all(waiting: Iterable[Wait]) -> None:
+    """Let others run at least once, and return when all is done."""
+    async with trio.open_nursery() as nursery:
+        for wait in waiting:
+            nursery.start_soon(wait)
+    await trio.lowlevel.checkpoint()
+
+
+async def _finish(partition: TopicPartition, coming: Awaitable[None], done: Done) -> None:
+    try:
+        await coming
+    except BrokerError as error:
+        _refused(partition, error)
+    else:
+        done(partition)
+
+
+def _refused(partition: TopicPartition, error: BrokerError) -> None:
+    logger.warning("%s has no transaction marker yet: %s", partition, error)
 
 
 def _has_ended(log: Log, end: End) -> bool:
