@@ -67,4 +67,4 @@ for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         producer.produce("made-by-kafka", str(number), str(number), partition=number % 2)
     producer.commit_transaction()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=250)

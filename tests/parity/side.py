@@ -16,7 +16,7 @@ from parity.codec import Body
 from support.waiting import until
 
 CLIENT_ID = "parity"
-PATIENCE = 20.0  # seconds until a silent peer counts as one that does not answer
+PATIENCE = 60.0  # seconds until a silent peer counts as one that does not answer
 Answer = dict[str, Any]
 
 

@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-PATIENCE_S = 30.0
+from support.waiting import until
+from support.wire_client import WireClient
+
+PATIENCE_S = 60.0
 
 
 def admin(address: str) -> Any:
@@ -17,13 +20,21 @@ def admin(address: str) -> Any:
 
 
 def create(address: str, topic: str, partitions: int = 1, **config: str) -> None:
-    """Create a topic; names of settings with `_` for `.`."""
+    """Create a topic and wait until all of it takes requests (Kafka answers before); names of settings with `_` for
+    `.`."""
     from confluent_kafka.admin import NewTopic
 
     settings = {name.replace("_", "."): value for name, value in config.items()}
     client = admin(address)
     for future in client.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
         future.result(PATIENCE_S)
+
+    def led(partition: int) -> bool:
+        return wire.list_offset(topic, -1, partition=partition).error_code == 0
+
+    with WireClient(address) as wire:
+        for partition in range(partitions):
+            until(lambda at=partition: led(at), f"a leader for {topic}-{partition}")
 
 
 def delete(address: str, topic: str) -> None:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from leafcuttr.wire.messages.metadata import MetadataRequest
 from support import jars
 from support.waiting import free_port, until
+from support.wire_client import WireClient
 
 VERSION = "4.3.1"
 CLUSTER_ID = "5qsgYJNzQq2g6b7w3ocy8A"
@@ -54,6 +56,13 @@ def properties(folder: Path, port: int, controller: int) -> Path:
     return file
 
 
+def _serves(address: Address) -> bool:
+    """Whether topics can be created: a broker listens before the controller counts on it."""
+    with WireClient(str(address)) as client:
+        answer = client.ask(MetadataRequest(topics=()), 12)
+    return bool(answer.brokers) and answer.controller_id >= 0
+
+
 @contextmanager
 def real_kafka(folder: Path) -> Iterator[Address]:
     """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway)."""
@@ -77,8 +86,10 @@ def real_kafka(folder: Path) -> Iterator[Address]:
                 return False
             return True
 
-        until(listening, "Apache Kafka's listener", seconds=90)
-        yield Address("127.0.0.1", port)
+        until(listening, "Apache Kafka's listener", seconds=180)
+        address = Address("127.0.0.1", port)
+        until(lambda: _serves(address), "Apache Kafka's controller to let its broker in", seconds=60)
+        yield address
     finally:
         process.kill()
         process.wait()

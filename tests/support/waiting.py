@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T | None], what: str, *, seconds: float = 30.0, pause: float = 0.02) -> T:
+def until(look: Callable[[], T | None], what: str, *, seconds: float = 60.0, pause: float = 0.02) -> T:
     """The first answer of `look` that is not None or False. Raises TimeoutError that names `what`.
 
     `seconds` is only a bound for a broken peer; no test may depend on how fast it comes.

@@ -22,7 +22,7 @@ from leafcuttr.wire.messages.produce import (
     TopicProduceData,
 )
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _BY_MODULE = {api.module: api for api in APIS.values()}
 
 

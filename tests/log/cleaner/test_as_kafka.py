@@ -19,7 +19,7 @@ from support.wire_client import WireClient
 
 pytestmark = [
     pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 TOPIC_SETTINGS = {
@@ -56,7 +56,7 @@ def compacted(address: str, sent: list[bytes]) -> list[tuple[Any, ...]]:
         offsets = [client.produce("compacted", bytearray(batch)) for batch in sent]
     assert not any(answer.error_code for answer in offsets)
     _, high = librdkafka.watermarks(address, "compacted")
-    return until(lambda: settled(address, high), "compaction", seconds=120, pause=1.0)
+    return until(lambda: settled(address, high), "compaction", seconds=240, pause=1.0)
 
 
 def settled(address: str, high: int) -> list[tuple[Any, ...]] | None:
@@ -79,7 +79,7 @@ def read_to(address: str, high: int) -> list[Any]:
         consumer.assign([TopicPartition("compacted", 0, 0)])
         got: list[Any] = []
         while not got or got[-1].offset() < high - 1:
-            message = consumer.poll(20)
+            message = consumer.poll(librdkafka.PATIENCE_S)
             assert message is not None
             assert message.error() is None, message.error()
             got.append(message)
