@@ -186,17 +186,14 @@ def latest(topic: str) -> dict[str, Any]:
 
 @scenario("produce")
 def internal(side: Side, version: int) -> None:
-    """Topics that are the broker's own: nobody but Kafka's own tools may write to them."""
+    """Topics that are the broker's own: nobody but Kafka's own tools may write to them. What those send is broken here:
+    a coordinator does not get over records of others."""
     side.coordinator(side.name("group"))
     topic = side.known("__consumer_offsets")
     for client_id in ("parity", "__admin_client", None, ""):
-        for case, records in {"good": batch([(b"k", b"v")]), "garbage": b"\xff" * 80}.items():
+        for case, records in {"bad crc": batch([(b"k", b"v")], crc_error=1), "garbage": b"\xff" * 80}.items():
             side.main.post("produce", version, produce(side, topic, records), client_id=client_id)
-            answer = side.main.take("produce", version)["responses"][0]["partition_responses"][0]
-            answer["base_offset"] = (
-                answer["base_offset"] >= 0
-            )  # what else is in there is not of this scenario
-            side.note("produce", version, f"{case}, client id {client_id!r}", answer)
+            side.take("produce", version, f"{case}, client id {client_id!r}", side.main)
 
 
 @scenario("produce")
