@@ -136,6 +136,25 @@ async def test_flush_ms_is_kept_though_the_clock_is_set_back(tmp_path: Path) -> 
     abandon(manager)
 
 
+@pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000])
+async def test_files_that_go_wait_their_delay_though_the_clock_is_set(tmp_path: Path, set_by_ms: int) -> None:
+    clock = TwoClocks()
+    manager = opened(tmp_path, clock=clock)
+    log = manager.create(spec(segment_bytes=1000, file_delete_delay_ms=5000))
+    for _ in range(2):
+        log.append(batch(size=600), NOW)
+    log.delete_records_before(1)
+    other = manager.create(spec(topic="other", file_delete_delay_ms=5000))
+    manager.delete(other.topic_partition)
+    await manager.soft_checkpoint()
+    clock.ms += set_by_ms
+    assert await manager.remove_deleted() == 0
+    clock.elapsed_s += 5
+    assert await manager.remove_deleted() > 1
+    assert not [*tmp_path.glob("*-delete"), *tmp_path.glob("*/*.deleted")]
+    abandon(manager)
+
+
 async def test_a_roll_that_ends_after_its_topic_was_deleted_stays_out_of_the_next_topic(
     tmp_path: Path,
 ) -> None:

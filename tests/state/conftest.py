@@ -11,10 +11,13 @@ from leafcuttr.state.broker import Broker, open_broker
 
 
 class TrioClock:
-    """Both times follow trio's clock; outside of trio it is the start."""
+    """Both times follow trio's clock; outside of trio it is the start. The time of day has been `set_by_ms`."""
+
+    def __init__(self) -> None:
+        self.set_by_ms = 0
 
     def now_ms(self) -> int:
-        return 1_700_000_000_000 + round(self.monotonic() * 1000)
+        return 1_700_000_000_000 + self.set_by_ms + round(self.monotonic() * 1000)
 
     def monotonic(self) -> float:
         try:

@@ -141,7 +141,14 @@ class Group:
         conf = {name.replace("_", "."): value for name, value in settings.items()}
         given = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
         self._consumer = Consumer(given | {"enable.auto.commit": False} | conf)
-        self._consumer.subscribe(topics)
+        self.assigned = self.lost = 0  # how often partitions came, and went
+        self._consumer.subscribe(topics, on_assign=self._came, on_revoke=self._went)
+
+    def _came(self, *_: object) -> None:
+        self.assigned += 1
+
+    def _went(self, *_: object) -> None:
+        self.lost += 1
 
     def take(self, count: int, *, seconds: float = PATIENCE_S) -> list[Any]:
         """The next `count` messages; errors that the client gets over by itself are passed over."""

@@ -34,14 +34,14 @@ class Deletion:
         return len(self._going)
 
     def add(self, folder: Path, at_ms: int) -> None:
-        """Remove `folder`, which nobody opens any more, from `at_ms` on."""
+        """Remove `folder`, which nobody opens any more, from `at_ms` of the monotonic clock on."""
         self._going.append(_Going(folder, at_ms))
 
-    async def remove_due(self, now_ms: int) -> int:
+    async def remove_due(self, elapsed_ms: int) -> int:
         """Remove the folders that are due; returns how many. One that cannot be removed is named and tried
         again."""
         removed = 0
-        due = [going for going in self._going if going.at_ms <= now_ms]
+        due = [going for going in self._going if going.at_ms <= elapsed_ms]
         for going in due:
             try:
                 steps = remove_in_steps(going.folder)

@@ -183,6 +183,11 @@ class Log:
             segment.move_to(self.directory_name)
 
     @property
+    def elapsed_ms(self) -> int:
+        """Monotonic time."""
+        return int(self.clock.monotonic() * 1000)
+
+    @property
     def config(self) -> TopicConfig:
         return self._config
 
@@ -496,17 +501,17 @@ class Log:
     def delete_records_before(self, offset: int) -> int:
         """Move the log start offset up to `offset` and drop the segments below it; returns the log start offset.
         Raises OffsetOutOfRange beyond the high watermark, StorageError."""
-        return delete_records_before(self, offset, self.clock.now_ms())
+        return delete_records_before(self, offset)
 
     def apply_retention(self, now_ms: int) -> int:
         """Drop what retention.ms, retention.bytes and the log start offset let go; returns the bytes freed once the
         files are gone. Raises StorageError."""
         return apply_retention(self, now_ms)
 
-    def delete_scheduled_files(self, now_ms: int, *, at_most: int = 8) -> int:
-        """Remove dropped files whose delay is over, a few at a time (a large file takes long: call it in a worker);
-        returns how many. Raises OSError."""
-        return delete_scheduled_files(self, now_ms, at_most=at_most)
+    def delete_scheduled_files(self, elapsed_ms: int, *, at_most: int = 8) -> int:
+        """Remove dropped files whose delay is over (`Doomed`), a few at a time (a large file takes long: call it in a
+        worker); returns how many. Raises OSError."""
+        return delete_scheduled_files(self, elapsed_ms, at_most=at_most)
 
     def roll(self) -> None:
         """Begin a new segment at the log end, if the active one has anything. Raises OSError."""

@@ -157,7 +157,7 @@ class LogManager:
             if partition is not None and path.is_dir():
                 found.add(partition)
             elif path.name.endswith(DELETE) and path.is_dir():
-                self._deletion.add(path, self._clock.now_ms())
+                self._deletion.add(path, 0)
         return found
 
     def _finish_deletions(
@@ -171,7 +171,7 @@ class LogManager:
                 if read_topic_id(folder / PARTITION_METADATA) in deleted:
                     aside = self.directory / renamed(name, DELETE)
                     folder.rename(aside)
-                    self._deletion.add(aside, self._clock.now_ms())
+                    self._deletion.add(aside, 0)
                     gone.add(name)
         return gone
 
@@ -271,7 +271,7 @@ class LogManager:
             _log.warning("renaming %s failed, it is left behind: %s", folder, error.strerror or error)
         else:
             log.directory = aside
-            self._deletion.add(aside, self._clock.now_ms() + log.config.file_delete_delay_ms)
+            self._deletion.add(aside, log.elapsed_ms + log.config.file_delete_delay_ms)
             crashpoints.reach("topic-delete.renamed")
         log.notify()
 
@@ -337,8 +337,8 @@ class LogManager:
     async def remove_deleted(self) -> int:
         """Remove the files of deleted partitions and segments that are due, in worker threads; returns how
         many folders and segments went."""
-        now_ms = self._clock.now_ms()
-        return await self._deletion.remove_due(now_ms) + await self._upkeep.remove_segments(now_ms)
+        elapsed_ms = int(self._clock.monotonic() * 1000)
+        return await self._deletion.remove_due(elapsed_ms) + await self._upkeep.remove_segments()
 
     async def expire_producers(self) -> int:
         """Forget idempotent producers that have been silent for producer.id.expiration.ms; returns how

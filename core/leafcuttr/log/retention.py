@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Doomed(NamedTuple):
-    """Renamed files, and when they may be removed (ms)."""
+    """Renamed files, and when they may be removed, in ms of the monotonic clock: the time of day may be set."""
 
     paths: list[str]
     at_ms: int
@@ -34,7 +34,7 @@ def apply_retention(log: "Log", now_ms: int) -> int:
     """See `Log.apply_retention`."""
     if log.offline is not None:
         return 0
-    freed = _drop_deleted(log, now_ms)
+    freed = _drop_deleted(log)
     config = log.config
     if not config.delete:
         return freed
@@ -46,11 +46,10 @@ def apply_retention(log: "Log", now_ms: int) -> int:
             excess -= segment.size
             return excess >= 0
 
-        freed += _drop_while(log, now_ms, f"retention.bytes is {config.retention_bytes}", too_many)
+        freed += _drop_while(log, f"retention.bytes is {config.retention_bytes}", too_many)
     if config.retention_ms >= 0:
         freed += _drop_while(
             log,
-            now_ms,
             f"retention.ms is {config.retention_ms}",
             lambda s, _: now_ms - _age_mark(s) > config.retention_ms,
         )
@@ -64,7 +63,7 @@ def _age_mark(segment: Segment) -> int:
     return int(os.stat(segment.path(".log")).st_mtime * 1000)  # noqa: PTH116
 
 
-def delete_records_before(log: "Log", offset: int, now_ms: int) -> int:
+def delete_records_before(log: "Log", offset: int) -> int:
     """See `Log.delete_records_before`."""
     if log.offline is not None:
         raise StorageError(log.offline)
@@ -76,24 +75,23 @@ def delete_records_before(log: "Log", offset: int, now_ms: int) -> int:
     if offset > log.log_start_offset:
         log.log_start_offset = offset
         reach("delete-records.moved")
-        _drop_deleted(log, now_ms)
+        _drop_deleted(log)
         log.notify()
     return log.log_start_offset
 
 
-def _drop_deleted(log: "Log", now_ms: int) -> int:
+def _drop_deleted(log: "Log") -> int:
     """Drop the segments below the log start offset, but not the one that is written to: as in Kafka, that one stays
     until it rolls, or is too old."""
     last = log.segments[-1]
     return _drop_while(
         log,
-        now_ms,
         "it is below the log start offset",
         lambda segment, end: end <= log.log_start_offset and segment is not last,
     )
 
 
-def _drop_while(log: "Log", now_ms: int, reason: str, goes: Callable[[Segment, int], bool]) -> int:
+def _drop_while(log: "Log", reason: str, goes: Callable[[Segment, int], bool]) -> int:
     """Drop segments from the oldest on while `goes(segment, offset after it)`."""
     segments = log.segments
     count = 0
@@ -113,14 +111,14 @@ def _drop_while(log: "Log", now_ms: int, reason: str, goes: Callable[[Segment, i
             except OSError:
                 # On a full disk there is no room for a new segment; what frees some has to go all the same.
                 if count > 1:
-                    _drop(log, segments[: count - 1], now_ms, reason)
+                    _drop(log, segments[: count - 1], reason)
                 raise
-        return _drop(log, segments[:count], now_ms, reason)
+        return _drop(log, segments[:count], reason)
     except OSError as error:
         raise StorageError(f"Deleting segments of {log.topic_partition} failed: {error.strerror}") from error
 
 
-def _drop(log: "Log", doomed: list[Segment], now_ms: int, reason: str) -> int:
+def _drop(log: "Log", doomed: list[Segment], reason: str) -> int:
     del log.segments[: len(doomed)]
     log.cursors = None
     log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
@@ -128,17 +126,17 @@ def _drop(log: "Log", doomed: list[Segment], now_ms: int, reason: str) -> int:
     for segment in doomed:
         freed += segment.size
         _log.info("%s: segment %d goes: %s", log.topic_partition, segment.base_offset, reason)
-        log.doomed.append(Doomed(segment.mark_deleted(), now_ms + log.config.file_delete_delay_ms))
+        log.doomed.append(Doomed(segment.mark_deleted(), log.elapsed_ms + log.config.file_delete_delay_ms))
         reach("retention.renamed")
     log.notify()
     return freed
 
 
-def delete_scheduled_files(log: "Log", now_ms: int, *, at_most: int) -> int:
+def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
     """See `Log.delete_scheduled_files`."""
     gone = 0
     for first in tuple(log.doomed):
-        if gone >= at_most or first.at_ms > now_ms:
+        if gone >= at_most or first.at_ms > elapsed_ms:
             break
         for path in first.paths:
             try:

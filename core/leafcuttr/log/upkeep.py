@@ -170,9 +170,9 @@ class Upkeep:
             self._starts_written_ms = now_ms
             await trio.to_thread.run_sync(self.write_offsets, logs, dict(logs))
 
-    async def remove_segments(self, now_ms: int) -> int:
+    async def remove_segments(self) -> int:
         """Remove dropped segments whose delay is over; returns how many files went."""
-        gone = 0
+        gone, now_ms = 0, self._elapsed_ms()
         for log in list(self.doomed):
             try:
                 while log.doomed and log.doomed[0].at_ms <= now_ms:

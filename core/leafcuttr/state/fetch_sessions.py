@@ -138,7 +138,7 @@ class FetchSessions:
         if not session.partitions:
             del self._sessions[session_id]
             return FetchPlan(())
-        session.used_ms = self._clock.now_ms()
+        session.used_ms = self._elapsed_ms()
         session.advance()
         return FetchPlan(tuple(session.partitions.values()), session, incremental=True)
 
@@ -154,7 +154,7 @@ class FetchSessions:
             partitions.pop(key, None)
 
     def _open(self, specs: Sequence[FetchSpec], uses_topic_ids: bool) -> FetchSession | None:
-        now = self._clock.now_ms()
+        now = self._elapsed_ms()
         if len(self._sessions) >= self._slots and not self._evict(len(specs), now):
             return None
         session_id = random.randint(1, _MAX_EPOCH)
@@ -165,6 +165,9 @@ class FetchSessions:
         )
         self._sessions[session_id] = session
         return session
+
+    def _elapsed_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
 
     def _evict(self, size: int, now: int) -> bool:
         """Make room: the longest unused session if it is stale, else the smallest older one that is smaller."""

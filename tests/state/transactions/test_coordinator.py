@@ -100,6 +100,36 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_its_time_goes_on_though_the_clock_is_set(
+    start: Start, autojump_clock: trio.testing.MockClock, set_by_ms: int, restarts: bool
+) -> None:
+    broker = start(**ONE)
+    async with trio.open_nursery() as nursery:
+        await run(broker, nursery)
+        await begin(broker)
+        if restarts:
+            nursery.cancel_scope.cancel()
+        else:
+            broker.clock.set_by_ms = set_by_ms  # type: ignore[attr-defined]
+            await trio.sleep(59)
+            assert state(broker) is State.ONGOING
+            await trio.sleep(12)
+            assert state(broker) is State.COMPLETE_ABORT
+            nursery.cancel_scope.cancel()
+    if restarts:  # nobody can say how long it has been; it takes no longer than from the start on
+        broker = start(**ONE)
+        broker.clock.set_by_ms = set_by_ms  # type: ignore[attr-defined]
+        async with trio.open_nursery() as nursery:
+            await run(broker, nursery)
+            while broker.transactions.loading:
+                await trio.sleep(0.01)
+            await trio.sleep(80)
+            assert state(broker) is State.COMPLETE_ABORT
+            nursery.cancel_scope.cancel()
+
+
 async def test_an_id_that_nobody_uses_is_forgotten(
     start: Start, autojump_clock: trio.testing.MockClock
 ) -> None:

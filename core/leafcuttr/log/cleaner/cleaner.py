@@ -279,7 +279,7 @@ class Cleaner:
                 created_ms=old[0].created_ms,
             )
             new.largest_timestamp_offset = cleaned.largest_timestamp_offset
-            exchange(log, old, new, self._clock.now_ms())
+            exchange(log, old, new)
             await trio.to_thread.run_sync(sync_directory, log.directory_name)
 
     def _still(self, log: Log, old: list[Segment]) -> None:

@@ -43,7 +43,7 @@ def announce(directory: str, base: int) -> None:
     reach("compaction.swap-announced")
 
 
-def exchange(log: Log, old: list[Segment], new: Segment, now_ms: int) -> None:
+def exchange(log: Log, old: list[Segment], new: Segment) -> None:
     """Step 3: on the loop, synchronously. `old` are segments of the log, one behind the other. Raises OSError; then
     the log is offline, and the next start finishes the exchange."""
     at = log.segments.index(old[0])
@@ -58,7 +58,7 @@ def exchange(log: Log, old: list[Segment], new: Segment, now_ms: int) -> None:
     log.cursors = None
     log.aborts.forget()
     log.rewrites += 1
-    log.doomed.append(Doomed(paths, now_ms + log.config.file_delete_delay_ms))
+    log.doomed.append(Doomed(paths, log.elapsed_ms + log.config.file_delete_delay_ms))
     reach("compaction.exchanged")
 
 

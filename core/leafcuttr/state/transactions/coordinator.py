@@ -25,7 +25,7 @@ from leafcuttr.state.transactions.loader import load
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
 from leafcuttr.state.transactions.markers import End, Markers, Wait, wait_for_all
 from leafcuttr.state.transactions.records import transaction_key, transaction_value
-from leafcuttr.state.transactions.states import PREPARED
+from leafcuttr.state.transactions.states import PREPARED, State
 from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr.state.transactions.table import TransactionTable
 from leafcuttr_sdk import Clock, TopicPartition
@@ -104,6 +104,7 @@ class TransactionCoordinator:
             try:
                 task_status.started()
                 for transaction in await load(self._table, self._log):
+                    self._keep_time(transaction)
                     if transaction.now.state in PREPARED:
                         self._finish(transaction)
                         await trio.lowlevel.checkpoint()
@@ -268,6 +269,7 @@ class TransactionCoordinator:
                 transaction.failed()
             else:
                 transaction.written()
+                self._keep_time(transaction)
                 crashpoints.reach("transaction.written")
                 if then is not None:
                     then()
@@ -348,11 +350,25 @@ class TransactionCoordinator:
         for number, transaction in enumerate(self._table):
             if number % _STEP == 0:
                 await trio.lowlevel.checkpoint()
-            if transaction.is_overdue(self._clock.now_ms()) and self._table.holds(transaction):
+            if transaction.is_overdue(self._time_of(transaction)) and self._table.holds(transaction):
                 logger.info(
                     "the transaction of %r takes too long and is aborted", transaction.transactional_id
                 )
                 await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
+
+    def _keep_time(self, transaction: Transaction) -> None:
+        """Timeouts are not to be disturbed by somebody who sets the time of day."""
+        if transaction.now.state is not State.ONGOING:
+            transaction.began_s = None
+        elif transaction.began_s is None:
+            age_ms = max(self._clock.now_ms() - transaction.now.started_ms, 0)
+            transaction.began_s = self._clock.monotonic() - age_ms / 1000
+
+    def _time_of(self, transaction: Transaction) -> int:
+        began_s = transaction.began_s
+        if began_s is None:
+            return self._clock.now_ms()
+        return transaction.now.started_ms + int((self._clock.monotonic() - began_s) * 1000)
 
     async def forget_expired(self) -> None:
         """Write tombstones for ids that nobody has used for `transactional.id.expiration.ms`."""

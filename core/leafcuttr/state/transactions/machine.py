@@ -55,12 +55,14 @@ Decision = Snapshot | ErrorCode
 class Transaction:
     """One transactional id. Not thread-safe; each call is complete when it returns."""
 
-    __slots__ = ("_pending", "now", "transactional_id")
+    __slots__ = ("_pending", "began_s", "now", "transactional_id")
 
     def __init__(self, transactional_id: str, snapshot: Snapshot) -> None:
         self.transactional_id = transactional_id
         self.now = snapshot
         self._pending: Snapshot | None = None
+        self.began_s: float | None = None
+        """When the transaction that goes on began, in monotonic seconds; kept by the coordinator, who has a clock."""
 
     @property
     def busy(self) -> bool:
@@ -195,6 +197,7 @@ class Transaction:
     # --- by itself --------------------------------------------------------------------------------------
 
     def is_overdue(self, now_ms: int) -> bool:
+        """`now_ms`: by the clock that the transaction began by, whatever has been done to it since."""
         now = self.now
         return now.state is State.ONGOING and not self.busy and now.started_ms + now.timeout_ms < now_ms
 
