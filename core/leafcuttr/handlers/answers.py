@@ -1,6 +1,7 @@
 """What several handlers put in their answers: error fields, the standing words for an error, authorized
 operations."""
 
+from collections.abc import Hashable
 from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
@@ -18,6 +19,26 @@ WORDS: Final = {
     ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
     ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
 }
+
+# How many answers of a request may be those to a question asked before, where an answer may be thousands of times the
+# size of its question. Kafka has no limit, and makes them all.
+REPEATED: Final = 16
+
+
+class FewRepeated:
+    """Which questions of one request are answered."""
+
+    def __init__(self) -> None:
+        self._asked: set[Hashable] = set()
+        self._left = REPEATED
+
+    def answers(self, question: Hashable) -> bool:
+        """Whether this one is new, or among the first few that are not."""
+        if question not in self._asked:
+            self._asked.add(question)
+            return True
+        self._left -= 1
+        return self._left >= 0
 
 
 def words(error: BrokerError) -> str | None:

@@ -22,6 +22,7 @@ from leafcuttr.config.describe import (
 from leafcuttr.config.setting import Type
 from leafcuttr.config.settings import Source
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.broker_loggers import describe_loggers
 from leafcuttr.handlers.config_resources import Resource, is_known
 from leafcuttr.handlers.context import RequestContext
@@ -41,8 +42,6 @@ MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent "
     "to an incompatible broker. See the broker logs for more details."
 )
-# How many answers of a request may be those to a question asked before; Kafka has no limit, and makes them all.
-_REPEATED: Final = 16
 _CLIENT_METRICS: Final = (
     Described("interval.ms", "300000", Source.DEFAULT_CONFIG, type=Type.INT),
     Described("match", "", Source.DEFAULT_CONFIG, type=Type.LIST),
@@ -58,7 +57,7 @@ async def handle(
     # the same answer, and others have their turn in between.
     made: dict[tuple[int, str, frozenset[str] | None], DescribeConfigsResult] = {}
     results: list[DescribeConfigsResult] = []
-    repeated = 0
+    few = FewRepeated()
     pace = Pace()
     for resource in request.resources:
         await pace.turn()
@@ -67,13 +66,11 @@ async def handle(
             continue
         names = resource.configuration_keys
         question = resource.resource_type, resource.resource_name, None if names is None else frozenset(names)
+        if not few.answers(question):
+            continue
         if question not in made:
             await trio.lowlevel.checkpoint()
             made[question] = _answer(broker, request, resource)
-        elif repeated == _REPEATED:
-            continue
-        else:
-            repeated += 1
         results.append(made[question])
     return DescribeConfigsResponse(results=results)
 

@@ -2,13 +2,14 @@
 
 Version 3 added authorized operations (KIP-430), 4 instance ids (KIP-345), 5 is flexible, 6 added a message
 and GROUP_ID_NOT_FOUND (KIP-1043): before, a group that does not exist is described as Dead. Members' metadata
-and assignments are shown in Stable alone, as in Kafka.
+and assignments are shown in Stable alone, as in Kafka. Unlike there, of a group that is named again and again only the
+first few are answered.
 """
 
 from typing import Final
 
 from leafcuttr.errors import BrokerError, GroupIdNotFound
-from leafcuttr.handlers.answers import NOT_ASKED
+from leafcuttr.handlers.answers import NOT_ASKED, FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
@@ -31,7 +32,10 @@ async def handle(
 ) -> DescribeGroupsResponse:
     operations = _OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = []
+    few = FewRepeated()
     async for group_id in Pace().over(request.groups):
+        if not few.answers(group_id):
+            continue
         try:
             groups.append(_describe(broker.groups.find(group_id), operations))
         except GroupIdNotFound as error:

@@ -1,7 +1,10 @@
-"""DescribeProducers, version 0 (KIP-664): the producers whose sequences a partition keeps."""
+"""DescribeProducers, version 0 (KIP-664): the producers whose sequences a partition keeps.
+
+Unlike in Kafka, of a partition that is named again and again only the first few are answered.
+"""
 
 from leafcuttr.errors import BrokerError, StorageError, UnknownTopicOrPartition
-from leafcuttr.handlers.answers import words
+from leafcuttr.handlers.answers import FewRepeated, words
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
@@ -21,10 +24,13 @@ async def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     pace = Pace()
-    return DescribeProducersResponse(topics=[await _topic(broker, topic, pace) for topic in request.topics])
+    few = FewRepeated()
+    return DescribeProducersResponse(
+        topics=[await _topic(broker, topic, few, pace) for topic in request.topics]
+    )
 
 
-async def _topic(broker: Broker, asked: TopicRequest, pace: Pace) -> TopicResponse:
+async def _topic(broker: Broker, asked: TopicRequest, few: FewRepeated, pace: Pace) -> TopicResponse:
     try:
         topic_names.check(asked.name)
         if broker.topics.find(asked.name) is None:
@@ -38,6 +44,7 @@ async def _topic(broker: Broker, asked: TopicRequest, pace: Pace) -> TopicRespon
         partitions = [
             _partition(broker, TopicPartition(asked.name, i))
             async for i in pace.over(asked.partition_indexes)
+            if few.answers((asked.name, i))
         ]
     return TopicResponse(name=asked.name, partitions=partitions)
 

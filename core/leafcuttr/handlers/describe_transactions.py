@@ -1,10 +1,13 @@
 """DescribeTransactions, version 0 (KIP-664): what the coordinator knows of some transactional ids.
 
-Of a transaction that is being ended only those partitions are named that have no marker yet.
+Of a transaction that is being ended only those partitions are named that have no marker yet. Unlike in Kafka, of an id
+that is named again and again only the first few are answered.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -14,11 +17,16 @@ from leafcuttr.wire.messages.describe_transactions import (
 )
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
+    few = FewRepeated()
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, each) for each in request.transactional_ids]
+        transaction_states=[
+            _describe(broker, each)
+            async for each in Pace().over(request.transactional_ids)
+            if few.answers(each)
+        ]
     )
 
 

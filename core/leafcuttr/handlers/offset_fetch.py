@@ -6,13 +6,15 @@ Version 2 allowed all partitions at once (null) and an error for the whole group
 
 Nobody has to be a member to ask, and a group or partition that nothing was committed for is no error: its
 offset is -1. With `require_stable` a partition whose offset an open transaction may change gets UNSTABLE_OFFSET_COMMIT:
-the client asks again.
+the client asks again. Unlike in Kafka, of a group that is asked for everything again and again only the first few are
+answered.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
 from leafcuttr.state.broker import Broker
@@ -48,10 +50,13 @@ class _Topic(NamedTuple):
 async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     pace = Pace()
     if context.api_version >= _MANY_GROUPS:
+        few = FewRepeated()
         return OffsetFetchResponse(
             groups=[
                 await _group(broker, context, asked, request.require_stable, pace)
                 async for asked in pace.over(request.groups)
+                # All offsets of a group are an answer of any length; others have as many elements as their question.
+                if asked.topics is not None or few.answers(asked.group_id)
             ]
         )
     asked = request.topics

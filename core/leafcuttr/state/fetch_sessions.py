@@ -20,6 +20,8 @@ NO_SESSION: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 # Kafka's min.incremental.fetch.session.eviction.ms has this value and is not configurable since KIP-227.
 _EVICTION_MS: Final = 120_000
+# What all sessions together remember at most, some 60 MB. The slots alone would let one client fill gigabytes.
+MOST_PARTITIONS: Final = 200_000
 
 Key = tuple[str | bytes, int]
 """Topic id (16 bytes, Fetch 13 and later) or topic name, and partition number."""
@@ -99,10 +101,15 @@ class FetchPlan:
 
 
 class FetchSessions:
-    """The cache of sessions, at most `slots` of them."""
+    """The cache of sessions: at most `slots` of them, with at most `most_partitions` in all.
 
-    def __init__(self, slots: int, clock: Clock) -> None:
+    Unlike in Kafka, a session for which there is no room in the second sense is not opened, or ends when it grows.
+    """
+
+    def __init__(self, slots: int, clock: Clock, most_partitions: int = MOST_PARTITIONS) -> None:
         self._slots = slots
+        self._most_partitions = most_partitions
+        self._partitions = 0  # of all sessions
         self._clock = clock
         self._sessions: dict[int, FetchSession] = {}
 
@@ -123,7 +130,7 @@ class FetchSessions:
         Raises FetchSessionIdNotFound, InvalidFetchSessionEpoch or FetchSessionTopicIdError: the whole request fails.
         """
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._close(session_id)
             if epoch == FINAL_EPOCH:
                 return FetchPlan(specs)
             return FetchPlan(specs, self._open(specs, uses_topic_ids))
@@ -136,14 +143,18 @@ class FetchSessions:
             raise FetchSessionTopicIdError
         self._update(session, specs, forgotten)
         if not session.partitions:
-            del self._sessions[session_id]
+            self._close(session_id)
             return FetchPlan(())
+        if self._partitions > self._most_partitions:
+            self._close(session_id)
+            raise FetchSessionIdNotFound
         session.used_ms = self._elapsed_ms()
         session.advance()
         return FetchPlan(tuple(session.partitions.values()), session, incremental=True)
 
     def _update(self, session: FetchSession, specs: Sequence[FetchSpec], forgotten: Iterable[Key]) -> None:
         partitions = session.partitions
+        before = len(partitions)
         for spec in specs:
             known = partitions.get(spec.key)
             if known is None:
@@ -152,10 +163,18 @@ class FetchSessions:
                 known.update(spec)
         for key in forgotten:
             partitions.pop(key, None)
+        self._partitions += len(partitions) - before
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
 
     def _open(self, specs: Sequence[FetchSpec], uses_topic_ids: bool) -> FetchSession | None:
         now = self._elapsed_ms()
         if len(self._sessions) >= self._slots and not self._evict(len(specs), now):
+            return None
+        if self._partitions + len(specs) > self._most_partitions:
             return None
         session_id = random.randint(1, _MAX_EPOCH)
         while session_id in self._sessions:
@@ -164,6 +183,7 @@ class FetchSessions:
             session_id, uses_topic_ids, now, now, partitions={spec.key: spec for spec in specs}
         )
         self._sessions[session_id] = session
+        self._partitions += len(specs)
         return session
 
     def _elapsed_ms(self) -> int:
@@ -175,12 +195,12 @@ class FetchSessions:
             return False
         stale = min(self._sessions.values(), key=lambda session: session.used_ms)
         if now - stale.used_ms > _EVICTION_MS:
-            del self._sessions[stale.id]
+            self._close(stale.id)
             return True
         smallest = min(
             self._sessions.values(), key=lambda session: (len(session.partitions), session.used_ms)
         )
         if now - smallest.created_ms > _EVICTION_MS and len(smallest.partitions) < size:
-            del self._sessions[smallest.id]
+            self._close(smallest.id)
             return True
         return False
