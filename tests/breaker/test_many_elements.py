@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from leafcuttr.handlers.answers import REPEATED
 from leafcuttr.log import pace
 from leafcuttr.state.broker import Broker
 from support.peer import connect
@@ -319,3 +320,57 @@ async def test_others_have_their_turn_between_the_elements(
                 await trio.lowlevel.checkpoint()
                 turns += 1
     assert turns > MANY / 2
+
+
+AGAIN: dict[str, Callable[[], tuple[Any, int, Callable[[Any], int]]]] = {
+    "DescribeGroups": lambda: (
+        _make("describe_groups", "DescribeGroupsRequest", groups=["g"] * MANY),
+        6,
+        lambda answer: len(answer.groups),
+    ),
+    "DescribeTransactions": lambda: (
+        _make("describe_transactions", "DescribeTransactionsRequest", transactional_ids=["x"] * MANY),
+        0,
+        lambda answer: len(answer.transaction_states),
+    ),
+    "DescribeProducers": lambda: (
+        _make(
+            "describe_producers",
+            "DescribeProducersRequest",
+            topics=[_make("describe_producers", "TopicRequest", name="t", partition_indexes=[0] * 30)] * 10,
+        ),
+        0,
+        lambda answer: sum(len(topic.partitions) for topic in answer.topics),
+    ),
+    "DescribeConfigs": lambda: (
+        _make(
+            "describe_configs",
+            "DescribeConfigsRequest",
+            resources=[
+                _make("describe_configs", "DescribeConfigsResource", resource_type=2, resource_name="t")
+            ]
+            * MANY,
+        ),
+        4,
+        lambda answer: len(answer.results),
+    ),
+    "OffsetFetch": lambda: (
+        _make(
+            "offset_fetch",
+            "OffsetFetchRequest",
+            groups=[_make("offset_fetch", "OffsetFetchRequestGroup", group_id="g", topics=None)] * MANY,
+        ),
+        9,
+        lambda answer: len(answer.groups),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+async def test_the_same_question_again_and_again_has_a_few_answers(serve: Serve, name: str) -> None:
+    """Where an answer may be thousands of times the size of its question."""
+    broker = await serve()
+    await broker.topics.create("t", 2, {})
+    request, version, count = AGAIN[name]()
+    async with await connect(broker) as peer:
+        assert count(await peer.ask(request, version)) == 1 + REPEATED

@@ -115,3 +115,21 @@ def test_a_larger_old_session_pushes_out_a_smaller_one() -> None:
     assert ask(sessions, 0, INITIAL_EPOCH, spec(1)).session_id == 0
     assert ask(sessions, 0, INITIAL_EPOCH, spec(1), spec(2)).session_id != 0
     assert len(sessions) == 1
+
+
+def test_all_sessions_together_remember_so_many_partitions() -> None:
+    sessions = FetchSessions(10, HandClock(), most_partitions=5)
+    first = ask(sessions, 0, INITIAL_EPOCH, spec(0), spec(1), spec(2))
+    assert ask(sessions, 0, INITIAL_EPOCH, spec(0), spec(1), spec(2)).session_id == 0
+    second = ask(sessions, 0, INITIAL_EPOCH, spec(0), spec(1))
+    assert second.session_id != 0
+    ask(sessions, first.session_id, 1, spec(7), forget=(("t", 0),))
+    with pytest.raises(FetchSessionIdNotFound):
+        ask(sessions, second.session_id, 1, spec(7))
+    assert len(sessions) == 1
+    third = ask(sessions, 0, INITIAL_EPOCH, spec(0), spec(1))
+    assert third.session_id != 0
+    ask(sessions, third.session_id, FINAL_EPOCH, spec(0))
+    ask(sessions, first.session_id, 2, forget=(("t", 1), ("t", 2), ("t", 7)))
+    assert len(sessions) == 0
+    assert ask(sessions, 0, INITIAL_EPOCH, *(spec(number) for number in range(5))).session_id != 0

@@ -6,6 +6,7 @@ records; worker threads do both.
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -21,9 +22,10 @@ from leafcuttr.wire.errors import WireError
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
-    from leafcuttr.wire.records import Record
 
 _SMALL: Final = 16 * 1024
+# Up to here records are walked over in a copy, which is quicker; beyond it a second copy would cost more than time.
+_COPIED: Final = 1 << 20
 
 Found = tuple[int, int, int]
 """Timestamp in ms, offset, leader epoch."""
@@ -106,25 +108,32 @@ def _first_record(
     log: "Log", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
 ) -> Found | None:
     """The first record from `from_offset` on with this timestamp or a later one."""
-    for record in _records(log, batch):
-        if record.timestamp >= timestamp and record.offset >= from_offset:
-            return record.timestamp, record.offset, header.leader_epoch
+    for at, offset in _times(log, header, batch):
+        if at >= timestamp and offset >= from_offset:
+            return at, offset, header.leader_epoch
     return None
 
 
 def _largest_record(log: "Log", header: BatchHeader, batch: bytes, _: int, from_offset: int) -> Found | None:
     """The first of the records from `from_offset` on that have the largest timestamp."""
-    left = (record for record in _records(log, batch) if record.offset >= from_offset)
-    latest = max(left, key=lambda record: record.timestamp, default=None)
-    return None if latest is None else (latest.timestamp, latest.offset, header.leader_epoch)
+    left = (each for each in _times(log, header, batch) if each[1] >= from_offset)
+    latest = max(left, key=itemgetter(0), default=None)
+    return None if latest is None else (*latest, header.leader_epoch)
 
 
-def _records(log: "Log", batch: bytes) -> Iterator["Record"]:
-    """The records of a batch; one that cannot be read is a StorageError."""
-    from leafcuttr.wire.records import decode_records
+def _times(log: "Log", header: BatchHeader, batch: bytes) -> Iterator[tuple[int, int]]:
+    """Timestamp and offset of each record of a batch, without what they hold, which may be 100 MB. A batch that cannot
+    be read is a StorageError."""
+    from leafcuttr.wire.records import record_bytes, record_shapes
 
     try:
-        yield from decode_records(batch)
+        data = record_bytes(batch)
+        for shape in record_shapes(data.tobytes() if len(data) <= _COPIED else data, header.count):
+            timestamp = header.base_timestamp + shape.timestamp_delta
+            yield (
+                header.max_timestamp if header.is_log_append_time else timestamp,
+                header.base_offset + shape.offset_delta,
+            )
     except WireError as error:
         raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
 

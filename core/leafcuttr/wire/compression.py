@@ -110,6 +110,7 @@ def decompress(codec: Codec, data: Buffer, *, limit: int) -> memoryview:
     try:
         return memoryview(rest)[: decompress_into(view, rest)]
     except cramjam.DecompressionError as error:
+        del rest  # the traceback keeps this frame, and it may be kept for a while
         if _is_full(error):
             raise _too_large(codec, limit) from error
         raise CorruptCompression(f"{codec.name.lower()}: {error}") from error

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 import trio
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
@@ -160,3 +162,15 @@ async def test_kafkas_own_tool_reads_what_we_write(start: Callable[..., Broker])
     assert 'key: {"type":"1","data":{"group":"g","topic":"t","partition":0}}' in text
     assert '"offset":42,"leaderEpoch":0,"metadata":"said"' in text
     assert 'key: {"type":"2","data":{"group":"simple"}} payload: <DELETE>' in text
+
+
+@given(st.text(max_size=1000))
+@example("h" * 255)
+@example("h" * 256)
+@example("h" * 257)
+@example("h" * 32_767)
+def test_java_hash_of_any_length(text: str) -> None:
+    value = 0
+    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
+        value = (31 * value + unit) % 2**32
+    assert java_hash(text) % 2**32 == value
