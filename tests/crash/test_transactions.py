@@ -1,0 +1,431 @@
+"""Transactional producers and read_committed readers, both sides killed at random: from the log alone, nothing that was
+committed is lost, nothing that was aborted visible, nothing there twice; all of a transaction or none of it, across
+partitions and offsets.
+
+Writers (librdkafka, and one of transaction version 2) fill an input topic, copiers take it to output topics in
+transactions with their offsets, all in processes of their own (`txn_client`). The broker is killed at random moments
+and at the points of the transaction coordinator, the clients in whatever they do. At the end the log is read as files
+(`txn_audit`), by new readers, and compared with what a reader got that was there all the time.
+
+The gate kills the broker a few times, `--long` 60 times, `--kills` as often as one likes. `--crash-seed` repeats the
+plan of a run, not its timing.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash import txn_audit as audit
+from crash.txn_plan import COMMITTED, INPUT, PARTITIONS, Journal
+from crash.workload import KEEP_COORDINATORS
+from support import librdkafka
+from support.broker_process import BrokerProcess, clean_environ, start_broker
+from support.waiting import free_port, until
+
+INTERNAL = 2  # partitions of each internal topic
+SETTINGS = {
+    "log.segment.bytes": "1048576",
+    "log.flush.offset.checkpoint.interval.ms": "700",
+    "offsets.topic.num.partitions": str(INTERNAL),
+    "transaction.state.log.num.partitions": str(INTERNAL),
+}
+GROUPED, ALONE = "grouped", "alone"
+OUTPUTS = {GROUPED: "out-grouped", ALONE: "out-alone"}
+POINTS = [
+    "append.written",
+    "append.published",
+    "group-commit.appended",
+    "roll.file-created",
+    "soft-checkpoint.renamed",
+    "transaction.before-complete",
+    "transaction.before-prepare",
+    "transaction.marked",
+    "transaction.prepared",
+    "transaction.written",
+]
+PATIENCE_S = 180  # for anything at all to happen: only a hang takes so long
+
+
+class Child:
+    """A client's process, again and again."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        self.name: str = config["name"]
+        self.journal = Journal(folder / f"{self.name}.journal")
+        self.log = folder / f"{self.name}.log"
+        self.fatal = 0
+        self._config = {**config, "journal": str(self.journal.path)}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._seen = 0
+
+    def start(self) -> None:
+        """Unless it runs. One that has ended by itself had a fatal error."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            if self._process.returncode != -9:
+                assert self._process.returncode == 3, f"{self.name}: {self.log.read_text()[-3000:]}"
+                self.fatal += 1
+        root = Path(__file__).parents[1]
+        environ = clean_environ()
+        path = ":".join(filter(None, [str(root), environ.get("PYTHONPATH", "")]))
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(root / "crash/txn_client.py"), json.dumps(self._config)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**environ, "PYTHONPATH": path},
+            )
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def finish(self) -> None:
+        """End it after the transaction at hand."""
+        self.start()
+        assert self._process is not None
+        self._process.terminate()
+        status = self._process.wait(PATIENCE_S)
+        # One that has not got its handler yet is ended by the signal itself.
+        assert status in (0, 3, -15), f"{self.name} ends with {status}: {self.log.read_text()[-3000:]}"
+
+    def mark(self) -> None:
+        self._seen = self.journal.count(COMMITTED)
+
+    @property
+    def got_on(self) -> bool:
+        """Whether it has committed anything since the mark."""
+        return self.journal.count(COMMITTED) > self._seen
+
+
+class Watcher:
+    """A read_committed reader that is there all the time, through every start of the broker."""
+
+    def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
+        self.seen: dict[tuple[str, int], list[audit.Read]] = {
+            (topic, number): [] for topic in topics for number in range(PARTITIONS)
+        }
+        self.failure: str | None = None
+        self._consumer = consumer(bootstrap, "watcher", "read_committed")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        try:
+            self._consumer.assign([TopicPartition(topic, number, 0) for topic, number in self.seen])
+            while not self._over.is_set():
+                message = self._consumer.poll(0.2)
+                if message is not None and message.error() is None:
+                    where = message.topic(), message.partition()
+                    self.seen[where].append((message.offset(), message.value()))
+        except Exception as error:
+            self.failure = repr(error)
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def consumer(bootstrap: str, group: str, isolation: str, **more: Any) -> Any:
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            **KEEP_COORDINATORS,
+            **{name.replace("_", "."): value for name, value in more.items()},
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "log_level": 0,
+        }
+    )
+
+
+def read_all(bootstrap: str, topic: str, isolation: str) -> list[list[audit.Read]]:
+    """Each partition up to its last stable offset."""
+    from confluent_kafka import KafkaError, TopicPartition
+
+    reader = consumer(bootstrap, "reader", isolation, enable_partition_eof=True)
+    found: list[list[audit.Read]] = [[] for _ in range(PARTITIONS)]
+    try:
+        reader.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+        ended: set[int] = set()
+        while len(ended) < PARTITIONS:
+            message = reader.poll(PATIENCE_S)
+            assert message is not None, f"nothing more comes of {topic}"
+            if message.error() is None:
+                found[message.partition()].append((message.offset(), message.value()))
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                ended.add(message.partition())
+    finally:
+        reader.close()
+    return found
+
+
+class Run:
+    """One run: a directory, a broker on one port, the clients, and chance."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.bootstrap = f"127.0.0.1:{free_port()}"
+        self.broker: BrokerProcess | None = None
+        self.reached: Counter[str] = Counter()
+        self.killed: Counter[str] = Counter()
+        self._unused = threading.Event()
+        writers = [self._child("writer", f"w{number}") for number in range(2)]
+        self.writers = [*writers, self._child("raw", "raw")]
+        self.copiers = [
+            *(self._copier(GROUPED, f"grouped-{number}", member=True) for number in range(2)),
+            self._copier(ALONE, ALONE, member=False),
+        ]
+        self.children = [*self.writers, *self.copiers]
+
+    def _child(self, kind: str, name: str, **more: Any) -> Child:
+        codec = self.chance.choice(("none", "lz4"))
+        common = {"kind": kind, "name": name, "seed": self.seed, "bootstrap": self.bootstrap, "codec": codec}
+        return Child(self.folder, {**common, **more})
+
+    def _copier(self, group: str, name: str, *, member: bool) -> Child:
+        return self._child("copier", name, group=group, output=OUTPUTS[group], member=member)
+
+    def start(self, point: str = "") -> None:
+        """Start the broker; it may die at `point` before it is ready."""
+        settings = {**SETTINGS, "listeners": f"PLAINTEXT://{self.bootstrap}"}
+        try:
+            self.broker = start_broker(
+                self.folder, settings, environ={"LEAFCUTTR_CRASH_POINT": point}, seconds=PATIENCE_S
+            )
+        except RuntimeError as error:
+            if not point or "status -9" not in str(error):
+                raise
+            self.broker = None
+
+    def kill(self, point: str) -> None:
+        """End the broker at its point, or now."""
+        if self.broker is not None:
+            if point:
+                try:
+                    self.broker.process.wait(10)
+                except subprocess.TimeoutExpired:
+                    point = ""
+            self.broker.process.kill()
+            status = self.broker.process.wait()
+            assert status == -9, f"the broker ended with status {status}: {self.broker.log[-3000:]}"
+        self.reached[point.partition(":")[0] or "at random"] += 1
+
+    def kill_children(self) -> None:
+        for child in self.chance.sample(self.children, self.chance.randint(0, 2)):
+            child.kill()
+            self.killed[child.name] += 1
+
+    def get_on(self) -> None:
+        """Everybody runs, and everybody commits something."""
+        for child in self.children:
+            child.mark()
+
+        def all_got_on() -> bool:
+            assert self.broker is not None and self.broker.alive(), "the broker has died"
+            for child in self.children:
+                child.start()
+            grouped = any(child.got_on for child in self.copiers[:-1])
+            return grouped and all(child.got_on for child in (*self.writers, self.copiers[-1]))
+
+        try:
+            until(all_got_on, "a transaction of everybody", seconds=PATIENCE_S, pause=0.05)
+        except TimeoutError as error:
+            stuck = [child.name for child in self.children if not child.got_on]
+            logs = {child.name: child.log.read_text()[-1000:] for child in self.children}
+            raise AssertionError(f"{stuck} commit nothing: {logs}") from error
+
+    def linger(self, most: float) -> None:
+        self._unused.wait(self.chance.uniform(0.0, most))
+
+    def verify(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcuttr", "verify", str(self.folder / "data")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"verify: {done.stdout[-3000:]}{done.stderr[-2000:]}"
+
+    def drain(self) -> None:
+        """The writers end, the copiers copy what is there and end too; then no transaction is left open."""
+        for writer in self.writers:
+            writer.finish()
+        self._fence(self.writers)
+        ends = [
+            max((offset for offset, _ in records), default=-1) + 1
+            for records in read_all(self.bootstrap, INPUT, "read_committed")
+        ]
+        until(lambda: all(self._is_at(group, ends) for group in OUTPUTS), "the copies", seconds=PATIENCE_S)
+        for copier in self.copiers:
+            copier.finish()
+        self._fence(self.copiers)
+
+    def _fence(self, children: Sequence[Child]) -> None:
+        """Whoever was killed within a transaction may have left it open: who takes its id aborts it."""
+        from confluent_kafka import Producer
+
+        for child in children:
+            settings = {**KEEP_COORDINATORS, "bootstrap.servers": self.bootstrap, "log_level": 0}
+            Producer({**settings, "transactional.id": child.name}).init_transactions(PATIENCE_S)
+
+    def _is_at(self, group: str, ends: Sequence[int]) -> bool:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        for copier in self.copiers:
+            copier.start()
+        asker = consumer(self.bootstrap, group, "read_committed")
+        try:
+            found = asker.committed(
+                [TopicPartition(INPUT, number) for number in range(PARTITIONS)], timeout=10
+            )
+        except KafkaException:
+            return False
+        finally:
+            asker.close()
+        return all(each.offset >= end for each, end in zip(found, ends, strict=True))
+
+    def check(self, watcher: Watcher) -> list[str]:
+        """Compare everything with everything. Stops the broker. Returns what there was to see."""
+        assert self.broker is not None
+        online = {
+            topic: {
+                how: read_all(self.bootstrap, topic, how) for how in ("read_committed", "read_uncommitted")
+            }
+            for topic in (INPUT, *OUTPUTS.values())
+        }
+        until(
+            lambda: all(
+                len(watcher.seen[topic, number]) >= len(records)
+                for topic, found in online.items()
+                for number, records in enumerate(found["read_committed"])
+            ),
+            "the reader that was there all the time",
+            seconds=PATIENCE_S,
+        )
+        watcher.stop()
+        assert watcher.failure is None, watcher.failure
+        assert self.broker.stop() == 0
+        self.verify()
+        data, notes = self.folder / "data", []
+        committed: dict[str, list[list[audit.Read]]] = {}
+        for topic, found in online.items():
+            stored = [audit.partition(data, topic, number) for number in range(PARTITIONS)]
+            committed[topic] = [each.read_committed for each in stored]
+            for number, each in enumerate(stored):
+                where = f"{topic}-{number}"
+                assert found["read_uncommitted"][number] == each.raw, f"{where}: not what a raw reader gets"
+                assert found["read_committed"][number] == each.read_committed, f"{where}: read_committed"
+                assert watcher.seen[topic, number] == each.read_committed, f"{where}: what was seen meanwhile"
+            counts = [
+                sum(map(len, each)) for each in ([p.committed for p in stored], [p.aborted for p in stored])
+            ]
+            notes.append(f"{topic}: {counts[0]} records committed, {counts[1]} aborted")
+        offsets = audit.group_offsets(data, INTERNAL)
+        for writer in self.writers:
+            journal = writer.journal.transactions()
+            tally, last = audit.check_writer(committed[INPUT], self.seed, writer.name, journal)
+            notes.append(f"{writer.name}: {len(journal)} begun, {tally}, {writer.fatal} fatal errors")
+            if writer.name == "raw" and last >= 0:
+                assert offsets["raw", 0] == last, (
+                    f"the raw writer's group is at {offsets['raw', 0]}, not {last}"
+                )
+        for group, topic in OUTPUTS.items():
+            mine = {number: offsets.get((group, number), 0) for number in range(PARTITIONS)}
+            audit.check_copies(group, committed[INPUT], committed[topic], mine)
+        for copier in self.copiers:
+            notes.append(
+                f"{copier.name}: {len(copier.journal.transactions())} begun, {copier.fatal} fatal errors"
+            )
+        states = audit.transaction_states(data, INTERNAL)
+        assert set(states.values()) <= {"Empty", "CompleteCommit", "CompleteAbort"}, states
+        return notes
+
+    def abandon(self) -> None:
+        for child in self.children:
+            child.kill()
+        if self.broker is not None and self.broker.alive():
+            self.broker.process.kill()
+            self.broker.process.wait()
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> Iterator[int]:
+    given = request.config.getoption("--crash-seed", default=None)
+    seed = given if given is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"--crash-seed {seed} repeats this run")
+    yield seed
+
+
+@pytest.mark.timeout(0)
+def test_transactions_survive(
+    tmp_path: Path, seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = request.config.getoption("--long", default=False)
+    kills = request.config.getoption("--kills", default=None)
+    kills = kills if kills is not None else (60 if long else 4)
+    run, notes = Run(tmp_path, seed), ["the run has not come to its end"]
+    watcher: Watcher | None = None
+    try:
+        run.start()
+        for topic in (INPUT, *OUTPUTS.values()):
+            sync = {"lc_log_sync_always": "true"} if run.chance.random() < 0.3 else {}
+            librdkafka.create(run.bootstrap, topic, PARTITIONS, **sync)
+        watcher = Watcher(run.bootstrap, [INPUT, *OUTPUTS.values()])
+        point = ""
+        for number in range(kills):
+            if not point:
+                run.get_on()
+                run.linger(0.5)
+                run.kill_children()
+            run.kill(point)
+            if number % 4 == 3:
+                run.verify()
+            point = f"{run.chance.choice(POINTS)}:{run.chance.randint(1, 30)}" if number % 2 == 0 else ""
+            run.start(point)
+            if run.broker is None:
+                run.reached[point.partition(":")[0]] += 1
+                point = ""
+                run.start()
+        if point:
+            run.kill(point)
+            run.start()
+        run.get_on()
+        run.kill_children()
+        run.drain()
+        notes = run.check(watcher)
+    finally:
+        run.abandon()
+        with capsys.disabled():
+            print(
+                f"\ntransactions: seed {seed}, broker killed {dict(run.reached)}, clients {dict(run.killed)}"
+            )
+            for note in notes:
+                print(f"  {note}")

@@ -1,0 +1,64 @@
+"""What the transactional clients of `test_transactions.py` do, so that the log can be compared with it: which topics
+there are, and what each numbered transaction of each writer consists of. The clients are in `txn_client`, the
+comparison in `txn_audit`.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+INPUT = "input"
+PARTITIONS = 3
+
+# What a journal says of a transaction, in this order: it was begun; its commit was asked for; how it ended, if the
+# client heard that.
+BEGUN, ASKED, COMMITTED, ABORTED = "begun", "asked", "committed", "aborted"
+
+
+class Plan(NamedTuple):
+    """One transaction of a writer: how many records go into which partition, how large they are, how it ends."""
+
+    counts: dict[int, int]
+    size: int
+    commits: bool
+
+
+def plan(seed: int, writer: str, number: int) -> Plan:
+    """The same for the writer, which may be a new process, and for the audit."""
+    chance = random.Random(f"{seed} {writer} {number}")
+    partitions = chance.sample(range(PARTITIONS), chance.randint(1, PARTITIONS))
+    counts = {partition: chance.randint(1, 6) for partition in sorted(partitions)}
+    return Plan(counts, chance.choice((20, 100, 700)), chance.random() < 0.75)
+
+
+def value_of(writer: str, number: int, index: int, size: int) -> bytes:
+    return f"{writer}:{number}:{index}:".encode().ljust(size, b"x")
+
+
+class Journal:
+    """What one client has done, over all its lives. A process that is killed leaves what it has written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, word: str, number: int) -> None:
+        with self.path.open("ab", buffering=0) as file:
+            file.write(f"{word} {number}\n".encode())
+
+    def transactions(self) -> dict[int, str]:
+        """The last word on each transaction, in the order in which they were begun."""
+        found: dict[int, str] = {}
+        if self.path.exists():
+            # A kill may have come within a write: what has no end of line was not said.
+            for line in self.path.read_bytes().split(b"\n")[:-1]:
+                word, number = line.decode().split()
+                found[int(number)] = word
+        return found
+
+    def next_number(self) -> int:
+        return max(self.transactions(), default=-1) + 1
+
+    def count(self, word: str) -> int:
+        return sum(found == word for found in self.transactions().values())
