@@ -198,10 +198,6 @@ class UnknownTopicId(BrokerError):
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
-class InconsistentTopicId(BrokerError):
-    code = ErrorCode.INCONSISTENT_TOPIC_ID
-
-
 class MessageTooLarge(BrokerError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
@@ -230,10 +226,6 @@ class InvalidTimestamp(BrokerError):
         self.record_errors = record_errors
 
 
-class UnsupportedForMessageFormat(BrokerError):
-    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-
-
 class UnsupportedCompressionType(BrokerError):
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
@@ -242,16 +234,8 @@ class UnsupportedVersion(BrokerError):
     code = ErrorCode.UNSUPPORTED_VERSION
 
 
-class InvalidRequiredAcks(BrokerError):
-    code = ErrorCode.INVALID_REQUIRED_ACKS
-
-
 class StorageError(BrokerError):
     code = ErrorCode.KAFKA_STORAGE_ERROR
-
-
-class LogDirNotFound(BrokerError):
-    code = ErrorCode.LOG_DIR_NOT_FOUND
 
 
 class FencedLeaderEpoch(BrokerError):
@@ -270,16 +254,8 @@ class OutOfOrderSequence(BrokerError):
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-class DuplicateSequence(BrokerError):
-    code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-
-
 class InvalidProducerEpoch(BrokerError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
-
-
-class UnknownProducerId(BrokerError):
-    code = ErrorCode.UNKNOWN_PRODUCER_ID
 
 
 class InvalidTopic(BrokerError):
@@ -314,14 +290,6 @@ class PolicyViolation(BrokerError):
     code = ErrorCode.POLICY_VIOLATION
 
 
-class TopicDeletionDisabled(BrokerError):
-    code = ErrorCode.TOPIC_DELETION_DISABLED
-
-
-class ReassignmentInProgress(BrokerError):
-    code = ErrorCode.REASSIGNMENT_IN_PROGRESS
-
-
 class InvalidGroupId(BrokerError):
     code = ErrorCode.INVALID_GROUP_ID
 
@@ -334,48 +302,12 @@ class NonEmptyGroup(BrokerError):
     code = ErrorCode.NON_EMPTY_GROUP
 
 
-class GroupMaxSizeReached(BrokerError):
-    code = ErrorCode.GROUP_MAX_SIZE_REACHED
-
-
-class GroupSubscribedToTopic(BrokerError):
-    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-
-
 class IllegalGeneration(BrokerError):
     code = ErrorCode.ILLEGAL_GENERATION
 
 
-class InconsistentGroupProtocol(BrokerError):
-    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
 class UnknownMemberId(BrokerError):
     code = ErrorCode.UNKNOWN_MEMBER_ID
-
-
-class MemberIdRequired(BrokerError):
-    code = ErrorCode.MEMBER_ID_REQUIRED
-
-
-class FencedInstanceId(BrokerError):
-    code = ErrorCode.FENCED_INSTANCE_ID
-
-
-class InvalidSessionTimeout(BrokerError):
-    code = ErrorCode.INVALID_SESSION_TIMEOUT
-
-
-class RebalanceInProgress(BrokerError):
-    code = ErrorCode.REBALANCE_IN_PROGRESS
-
-
-class OffsetMetadataTooLarge(BrokerError):
-    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-
-
-class InvalidCommitOffsetSize(BrokerError):
-    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
 
 
 class CoordinatorNotAvailable(BrokerError):
@@ -404,19 +336,3 @@ class InvalidTxnState(BrokerError):
 
 class TransactionCoordinatorFenced(BrokerError):
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
-
-
-class TransactionalIdAuthorizationFailed(BrokerError):
-    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-class ElectionNotNeeded(BrokerError):
-    code = ErrorCode.ELECTION_NOT_NEEDED
-
-
-class FeatureUpdateFailed(BrokerError):
-    code = ErrorCode.FEATURE_UPDATE_FAILED
-
-
-class RequestTimedOut(BrokerError):
-    code = ErrorCode.REQUEST_TIMED_OUT

@@ -18,7 +18,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
 from leafcuttr.wire.messages.produce import ProduceResponse
 from leafcuttr_sdk import TopicPartition
-from support.logs import batch
+from support.logs import append_and_wait, batch
 from support.peer import connect, fetch_request, framed, metadata_request, produce_request, request_bytes
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -87,7 +87,7 @@ async def test_what_is_staged_is_written_though_its_client_goes_without_reading(
     broker = await serve({"socket.send.buffer.bytes": "4096"})
     await broker.topics.create("large", 1, {})
     await broker.topics.create("t", 1, {"flush.messages": "1"})
-    await log_of(broker, "large").append_and_wait(batch(size=250_000), broker.clock.now_ms())
+    await append_and_wait(log_of(broker, "large"), batch(size=250_000), broker.clock.now_ms())
     log = log_of(broker, "t")
     async with await connect(broker) as other:  # what both need is imported at their first use
         await other.ask(produce_request("large", batch()), PRODUCE)

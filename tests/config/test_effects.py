@@ -53,7 +53,6 @@ def test_topic_settings(source: str) -> None:
 
 ACCESSORS: Final = {
     "int": {Type.INT, Type.SHORT, Type.LONG},
-    "optional_int": {Type.INT, Type.SHORT, Type.LONG},
     "float": {Type.DOUBLE},
     "bool": {Type.BOOLEAN},
     "str": {Type.STRING, Type.CLASS, Type.PASSWORD},
@@ -63,7 +62,7 @@ ACCESSORS: Final = {
 
 
 def test_every_accessor_fits_its_setting(source: str) -> None:
-    uses = re.findall(r'settings\.(optional_int|optional_str|int|float|bool|str|list)\(\s*"([^"]+)"', source)
+    uses = re.findall(r'settings\.(optional_str|int|float|bool|str|list)\(\s*"([^"]+)"', source)
     assert uses
     for accessor, name in uses:
         assert BROKER[name].type in ACCESSORS[accessor], f'settings.{accessor}("{name}")'

@@ -9,8 +9,7 @@ from leafcuttr.errors import ConfigError, InvalidRequest
 def test_accessors_by_type() -> None:
     settings = Settings({"log.retention.ms": "5", "ssl.keystore.location": "/x"})
     assert settings.int("num.partitions") == 1
-    assert settings.optional_int("log.retention.ms") == 5
-    assert settings.optional_int("log.roll.ms") is None
+    assert settings.int("log.retention.ms") == 5
     assert settings.float("log.cleaner.min.cleanable.ratio") == 0.5
     assert settings.bool("auto.create.topics.enable") is True
     assert settings.str("compression.type") == "producer"
@@ -36,10 +35,10 @@ def test_a_bad_value_names_its_source() -> None:
 
 def test_this_broker_over_all_brokers_over_the_start_over_the_default() -> None:
     settings = Settings({"message.max.bytes": "1"})
-    settings.set_dynamic("message.max.bytes", "2", cluster=True)
+    settings.replace_dynamic({"message.max.bytes": "2"}, cluster=True)
     assert settings.int("message.max.bytes") == 2
     assert settings.source("message.max.bytes") is Source.DYNAMIC_DEFAULT_BROKER_CONFIG
-    settings.set_dynamic("message.max.bytes", "3")
+    settings.replace_dynamic({"message.max.bytes": "3"})
     assert settings.int("message.max.bytes") == 3
     assert settings.synonyms(["message.max.bytes"]) == (
         Synonym("message.max.bytes", "3", Source.DYNAMIC_BROKER_CONFIG),
@@ -47,8 +46,8 @@ def test_this_broker_over_all_brokers_over_the_start_over_the_default() -> None:
         Synonym("message.max.bytes", "1", Source.STATIC_BROKER_CONFIG),
         Synonym("message.max.bytes", "1048588", Source.DEFAULT_CONFIG),
     )
-    settings.unset_dynamic("message.max.bytes")
-    settings.unset_dynamic("message.max.bytes", cluster=True)
+    settings.replace_dynamic({})
+    settings.replace_dynamic({}, cluster=True)
     assert settings.int("message.max.bytes") == 1
     assert settings.source("message.max.bytes") is Source.STATIC_BROKER_CONFIG
     assert settings.source("num.partitions") is Source.DEFAULT_CONFIG
@@ -58,7 +57,7 @@ def test_synonyms_begin_with_the_first_name() -> None:
     settings = Settings({"log.retention.hours": "5"})
     names = ["log.retention.ms", "log.retention.minutes", "log.retention.hours"]
     assert settings.synonyms(names) == ()
-    settings.set_dynamic("log.retention.ms", "7")
+    settings.replace_dynamic({"log.retention.ms": "7"})
     assert settings.synonyms(names) == (
         Synonym("log.retention.ms", "7", Source.DYNAMIC_BROKER_CONFIG),
         Synonym("log.retention.hours", "5", Source.STATIC_BROKER_CONFIG),
@@ -97,9 +96,9 @@ def test_whoever_asked_is_told_what_changed() -> None:
     settings = Settings()
     told: list[frozenset[str]] = []
     settings.on_change(told.append)
-    settings.set_dynamic("num.io.threads", "8")
+    settings.replace_dynamic({"num.io.threads": "8"})
     assert told == []
-    settings.set_dynamic("message.max.bytes", "5")
+    settings.replace_dynamic({"message.max.bytes": "5"})
     settings.replace_dynamic({"log.retention.ms": "5", "max.connections": "3"}, cluster=True)
     settings.replace_dynamic({}, cluster=True)
     assert told == [
@@ -112,9 +111,9 @@ def test_whoever_asked_is_told_what_changed() -> None:
 def test_defaults_of_topics_keep_their_identity_until_one_changes() -> None:
     settings = Settings()
     before = settings.topic_defaults
-    settings.set_dynamic("max.connections", "5")
+    settings.replace_dynamic({"max.connections": "5"})
     assert settings.topic_defaults is before
-    settings.set_dynamic("log.retention.ms", "5")
+    settings.replace_dynamic({"log.retention.ms": "5"})
     assert settings.topic_defaults is not before
     assert settings.topic_default("retention.ms") == 5
 

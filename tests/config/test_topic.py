@@ -34,7 +34,7 @@ def test_topics_without_overrides_share_one_object() -> None:
     settings = Settings()
     first = topic_config(settings)
     assert topic_config(settings, {}) is first
-    settings.set_dynamic("log.retention.ms", "9")
+    settings.replace_dynamic({"log.retention.ms": "9"})
     assert topic_config(settings).retention_ms == 9
     assert topic_config(Settings()).retention_ms == first.retention_ms
 

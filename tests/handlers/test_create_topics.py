@@ -52,7 +52,7 @@ async def test_every_version_creates(broker: Broker, ask: Any, version: int) -> 
 
 
 async def test_the_answer_has_the_settings_in_order_with_their_source(broker: Broker, ask: Any) -> None:
-    broker.settings.set_dynamic("log.retention.bytes", "777", cluster=True)
+    broker.settings.replace_dynamic({"log.retention.bytes": "777"}, cluster=True)
     answer = await ask(CreateTopicsRequest(topics=[configured("orders", segment_ms="12345")]), 7)
     configs = answer.topics[0].configs
     assert [config.name for config in configs] == sorted(config.name for config in configs)

@@ -26,6 +26,7 @@ from leafcuttr.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append_marker
 
 NOW = 1_700_000_000_000
 Ask = Any
@@ -48,7 +49,7 @@ def append(
 
 
 def end(log: Log, *, commit: bool, producer_id: int = 1) -> int:
-    return log.append_marker(producer_id, 0, commit=commit, coordinator_epoch=0, now_ms=NOW)
+    return append_marker(log, producer_id, 0, commit=commit, coordinator_epoch=0, now_ms=NOW)
 
 
 def asking(offset: int, *, committed: bool = True, **fields: Any) -> FetchRequest:

@@ -15,7 +15,7 @@ from leafcuttr.errors import StorageError
 from leafcuttr.log.commit import IOV_MAX, WriteError, write_all
 from leafcuttr.log.log import Log
 from leafcuttr.log.pressure import WritePressure
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, append_and_wait, batch, make_log, read_all
 
 LIMIT = 1 << 20
 
@@ -168,7 +168,7 @@ async def test_each_waiter_learns_of_a_failure(tmp_path: Path) -> None:
                 nursery.start_soon(produce)
     assert failed == 3
     assert (log.log_end_offset, log.next_offset, log.size) == (end, end, size)
-    assert await log.append_and_wait(batch(), NOW) == end
+    assert await append_and_wait(log, batch(), NOW) == end
 
 
 def two_groups(folder: Path) -> tuple[Log, int]:
@@ -221,7 +221,7 @@ async def test_each_of_several_groups_in_one_flight_gets_its_own_answer(tmp_path
         1,
         2,
     ]
-    assert await log.append_and_wait(batch(), NOW) == 3
+    assert await append_and_wait(log, batch(), NOW) == 3
 
 
 async def staged_first(

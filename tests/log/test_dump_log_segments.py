@@ -9,7 +9,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars
-from support.logs import NOW, make_log
+from support.logs import NOW, append_marker, make_log
 
 COMPLAINTS = (
     "mismatch",
@@ -67,7 +67,7 @@ def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": number // 3}
         log.append(encode_batch(records, transactional=True, **fields), NOW + number)
         if number % 4 == 0:
-            log.append_marker(producer, 0, commit=number % 8 == 0, coordinator_epoch=5, now_ms=NOW + number)
+            append_marker(log, producer, 0, commit=number % 8 == 0, coordinator_epoch=5, now_ms=NOW + number)
     assert log.last_stable_offset < log.log_end_offset
     log.close()
     assert len(list(path.glob("*.txnindex"))) >= 2

@@ -28,14 +28,14 @@ async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_a
     log.commit()
 
     everything = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
-    settings.set_dynamic("lc.log.min.free.bytes", str(everything + 1))
+    settings.replace_dynamic({"lc.log.min.free.bytes": str(everything + 1)})
     await room.watch()
     with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes"):
         stage(log, batch())
     log.append(batch(), NOW)  # what the broker itself has to write goes on
     assert len(read_all(log)) == log.size
 
-    settings.set_dynamic("lc.log.min.free.bytes", "0")
+    settings.replace_dynamic({"lc.log.min.free.bytes": "0"})
     await room.watch()
     stage(log, batch())
     log.commit()

@@ -19,7 +19,7 @@ from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import make_folder
 from leafcuttr.log.log import Log
-from support.logs import NOW, TP, HandClock, batch, config, make_log, read_all
+from support.logs import NOW, TP, HandClock, append_and_wait, batch, config, make_log, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 Views = list["memoryview | bytearray"]
@@ -58,7 +58,7 @@ def stage(log: Log, data: bytearray | None = None) -> None:
 async def acknowledged(log: Log, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the acknowledgement of one more record has waited for."""
     with synced(monkeypatch) as names:
-        await log.append_and_wait(batch(), NOW)
+        await append_and_wait(log, batch(), NOW)
     return names
 
 
@@ -69,7 +69,7 @@ def file_name(base: int) -> str:
 async def test_one_write_is_all_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
     assert not log.must_wait
-    await log.append_and_wait(batch(), NOW)
+    await append_and_wait(log, batch(), NOW)
     assert await acknowledged(log, monkeypatch) == ["+" + file_name(0)]
     assert log.unflushed == 0
     stage(log)
@@ -93,7 +93,7 @@ async def test_a_new_segment_is_there_for_good_before_its_first_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True, segment_bytes=1000)
-    await log.append_and_wait(batch(size=800), NOW)
+    await append_and_wait(log, batch(size=800), NOW)
     stage(log, batch(size=800))
     with synced(monkeypatch) as names:
         await log.commit_off_loop()
@@ -106,7 +106,7 @@ async def test_what_was_there_before_the_switch_is_synced_first(
 ) -> None:
     log = make_log(tmp_path / "t-0", segment_bytes=1000)
     for _ in range(4):
-        await log.append_and_wait(batch(size=400), NOW)
+        await append_and_wait(log, batch(size=400), NOW)
     assert [len(log.segments), log.unflushed] == [2, 4]
     log.config = config(lc_log_sync_always=True, segment_bytes=1000)
     names = await acknowledged(log, monkeypatch)
@@ -134,7 +134,7 @@ async def test_a_preallocated_segment_is_trimmed_for_good_before_the_next_one_be
 ) -> None:
     """Else zeros at its end could come back with the power and cut the log there."""
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True, segment_bytes=1000, preallocate=True)
-    await log.append_and_wait(batch(size=800), NOW)
+    await append_and_wait(log, batch(size=800), NOW)
     first, size = Path(log.segments[0].path(".log")), log.size
     assert first.stat().st_size == 1000
     stage(log, batch(size=800))
@@ -148,7 +148,7 @@ async def test_nobody_sees_a_record_before_its_write_has_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
-    await log.append_and_wait(batch(), NOW)
+    await append_and_wait(log, batch(), NOW)
     began, may_end = threading.Event(), threading.Event()
     written = commit.write_all
 
@@ -181,7 +181,7 @@ async def test_nobody_sees_a_record_before_its_write_has_returned(
 
 async def test_all_that_wait_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
-    await log.append_and_wait(batch(), NOW)
+    await append_and_wait(log, batch(), NOW)
 
     async def produce() -> None:
         stage(log)

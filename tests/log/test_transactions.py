@@ -15,7 +15,7 @@ from leafcuttr.log.segment import Segment
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.markers import Marker, encode_marker, read_marker
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, append_marker, batch, make_log, read_all
 
 
 def send(
@@ -48,7 +48,8 @@ def end(
     coordinator_epoch: int = 0,
     version: int = 1,
 ) -> int:
-    return log.append_marker(
+    return append_marker(
+        log,
         producer_id,
         epoch,
         commit=commit,

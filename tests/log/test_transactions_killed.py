@@ -15,7 +15,7 @@ from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch
+from support.logs import NOW, append_marker, batch
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 SMALL = {"segment_bytes": 1500, "index_interval_bytes": 100}
@@ -40,7 +40,7 @@ async def write(directory: Path) -> None:
             fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": number // 3}
             log.append(batch(1, transactional=True, **fields), NOW)
             if number % 4 == 0:
-                log.append_marker(producer, 0, commit=number % 8 == 0, coordinator_epoch=0, now_ms=NOW)
+                append_marker(log, producer, 0, commit=number % 8 == 0, coordinator_epoch=0, now_ms=NOW)
             told.write(log.log_end_offset.to_bytes(8, "big"))
             if number % 17 == 16:
                 await manager.soft_checkpoint()

@@ -22,7 +22,7 @@ from leafcuttr.log.workers import write_limiter
 from leafcuttr.offline.repair import plan_repair, rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch
+from support.logs import NOW, append_marker, batch
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -48,7 +48,7 @@ class Writer:
                 self.epochs[producer] = epoch = epoch + 1
                 self.sequences[producer] = 0
             commit = self.random.random() < 0.4
-            log.append_marker(producer, epoch, commit=commit, coordinator_epoch=1, now_ms=NOW)
+            append_marker(log, producer, epoch, commit=commit, coordinator_epoch=1, now_ms=NOW)
             return
         count = self.random.randint(1, 3)
         sequence = self.sequences.get(producer, 0)
@@ -145,7 +145,7 @@ async def test_a_checkpoint_while_a_write_is_in_flight(tmp_path: Path, size: int
     await manager.soft_checkpoint()
     for number in range(2):
         log.append(batch(1, base_sequence=number, **transaction), NOW)
-        log.append_marker(1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+        append_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     async with write_in_flight(log, size):
         await manager.soft_checkpoint()
         shutil.copytree(tmp_path, tmp_path / "killed")
@@ -167,7 +167,7 @@ def test_index_entries_behind_a_cut_go(tmp_path: Path) -> None:
     log = manager.create(spec())
     for number in range(3):
         log.append(batch(1, producer_id=1, producer_epoch=0, base_sequence=number, transactional=True), NOW)
-        log.append_marker(1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+        append_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     log.flush_indexes()
     size = log.size
     abandon(manager)
@@ -181,7 +181,7 @@ def test_index_entries_behind_a_cut_go(tmp_path: Path) -> None:
         AbortedTransaction(1, 0, 1, 2),
         AbortedTransaction(1, 2, 3, 4),
     ]
-    log.append_marker(1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    append_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     assert log.aborted_transactions(4, 9) == [AbortedTransaction(1, 4, 5, 6)]
     manager.close()
 

@@ -33,6 +33,7 @@ from leafcuttr.wire.messages.produce import (
 )
 from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW, HandClock, batch, patched
+from support.topics import alter_config
 
 PARTITIONS = 2
 
@@ -87,7 +88,7 @@ class Both:
 
     def configure(self, name: str, value: str | None) -> None:
         for live in self.pair[:2]:
-            live.run(live.broker.topics.alter_config, self.topic, {name: value})
+            live.run(alter_config, live.broker.topics, self.topic, {name: value})
 
     def send(self, frame: bytes) -> bytes:
         """The answer of both; empty if the connection was closed."""

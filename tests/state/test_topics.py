@@ -29,6 +29,7 @@ from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import ZERO_ID, Topic, Topics, new_topic_id
 from leafcuttr_sdk import TopicPartition
+from support.topics import alter_config
 
 
 class House:
@@ -194,7 +195,7 @@ async def test_a_topic_does_not_shrink(house: House, count: int, message: str) -
 
 async def test_a_changed_setting_reaches_every_log_and_survives(house: House) -> None:
     topic = await house.topics.create("orders", 2, {"retention.ms": "1000", "segment.bytes": "2000000"})
-    await house.topics.alter_config("orders", {"retention.ms": "77", "segment.bytes": None})
+    await alter_config(house.topics, "orders", {"retention.ms": "77", "segment.bytes": None})
     assert dict(topic.overrides) == {"retention.ms": "77"}
     assert [part.log.config.retention_ms for part in topic.partitions] == [77, 77]
     assert topic.config.segment_bytes == house.settings.int("log.segment.bytes")
@@ -205,7 +206,7 @@ async def test_a_refused_setting_changes_nothing(house: House) -> None:
     topic = await house.topics.create("orders", 1, {"retention.ms": "1000"})
     config = topic.config
     with pytest.raises(InvalidConfig):
-        await house.topics.alter_config("orders", {"retention.ms": "77", "cleanup.policy": "burn"})
+        await alter_config(house.topics, "orders", {"retention.ms": "77", "cleanup.policy": "burn"})
     assert topic.config is config
     assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "1000"}
 
@@ -228,7 +229,7 @@ async def test_edits_at_once_build_on_each_other(house: House) -> None:
 async def test_a_change_of_the_brokers_default_reaches_topics_without_their_own(house: House) -> None:
     own = await house.topics.create("own", 1, {"retention.ms": "1000"})
     plain = await house.topics.create("plain", 2, {})
-    house.settings.set_dynamic("log.retention.ms", "55", cluster=True)
+    house.settings.replace_dynamic({"log.retention.ms": "55"}, cluster=True)
     assert own.partitions[0].log.config.retention_ms == 1000
     assert [part.log.config.retention_ms for part in plain.partitions] == [55, 55]
     later = await house.topics.create("later", 1, {})
@@ -286,7 +287,7 @@ async def test_a_disk_that_takes_nothing_changes_nothing(house: House) -> None:
         lambda: house.topics.create("new", 1, {}),
         lambda: house.topics.delete("kept"),
         lambda: house.topics.add_partitions("kept", 3),
-        lambda: house.topics.alter_config("kept", {"retention.ms": "9"}),
+        lambda: alter_config(house.topics, "kept", {"retention.ms": "9"}),
     ):
         with pytest.raises(StorageError, match=r"metadata\.sqlite"):
             await change()

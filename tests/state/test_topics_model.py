@@ -12,6 +12,7 @@ from leafcuttr.log.manager import LogManager
 from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
+from support.topics import alter_config
 
 NAMES = ("a", "b", "x.y", "x_y")
 
@@ -65,7 +66,7 @@ async def do(topics: Topics, step: str, name: str, number: int) -> ErrorCode:
             case "grow":
                 await topics.add_partitions(name, number)
             case _:
-                await topics.alter_config(name, {"retention.ms": str(number) if number else None})
+                await alter_config(topics, name, {"retention.ms": str(number) if number else None})
     except BrokerError as error:
         return error.code
     return ErrorCode.NONE

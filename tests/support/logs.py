@@ -78,3 +78,33 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 1 << 20) -> b
         out += read.region.read()
         at = read.next_offset
     return out
+
+
+async def append_and_wait(log: Log, data: bytes | bytearray, now_ms: int = NOW) -> int:
+    """Append one batch on the loop or off it, whichever does not block; its base offset."""
+    staged = log.stage(memoryview(bytearray(data)), now_ms=now_ms)
+    await log.commit_staged(staged)
+    return staged.base_offset
+
+
+def append_marker(
+    log: Log,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int,
+    now_ms: int = NOW,
+    transaction_version: int = 1,
+) -> int:
+    """Append the marker that ends a transaction; its offset."""
+    staged = log.stage_marker(
+        producer_id,
+        producer_epoch,
+        commit=commit,
+        coordinator_epoch=coordinator_epoch,
+        now_ms=now_ms,
+        transaction_version=transaction_version,
+    )
+    log.commit()
+    return staged.base_offset

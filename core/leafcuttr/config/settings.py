@@ -127,16 +127,6 @@ class Settings(Values):
         """Call `callback` with the names whose values changed, after each change, on that thread."""
         self._callbacks.append(callback)
 
-    def set_dynamic(self, name: str, text: str, *, cluster: bool = False) -> None:
-        """Change one value while running, for this broker or for the cluster. Raises InvalidRequest."""
-        layer = self._cluster if cluster else self._broker
-        self._replace({**layer, name: parse_dynamic(name, text)}, cluster=cluster)
-
-    def unset_dynamic(self, name: str, *, cluster: bool = False) -> None:
-        """Take a change back."""
-        layer = self._cluster if cluster else self._broker
-        self._replace({n: v for n, v in layer.items() if n != name}, cluster=cluster)
-
     def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
         """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidRequest.
 

@@ -21,10 +21,6 @@ class Values:
             raise TypeError(f"{name} is not a whole number: {value!r}")
         return value
 
-    def optional_int(self, name: builtins.str) -> builtins.int | None:
-        """An INT, SHORT or LONG setting that may have no value."""
-        return None if self._values[name] is None else self.int(name)
-
     def float(self, name: builtins.str) -> builtins.float:
         """A DOUBLE setting."""
         value = self._values[name]

@@ -332,29 +332,6 @@ class Log:
         except DamagedSegmentError as error:
             raise StorageError(str(error)) from error
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        commit: bool,
-        coordinator_epoch: int,
-        now_ms: int,
-        transaction_version: int = 1,
-    ) -> int:
-        """Stage and commit a marker; returns its offset. Raises as they do. Not while `must_wait` for a write in
-        flight: stage, then `await commit_staged(staged)`."""
-        staged = self.stage_marker(
-            producer_id,
-            producer_epoch,
-            commit=commit,
-            coordinator_epoch=coordinator_epoch,
-            now_ms=now_ms,
-            transaction_version=transaction_version,
-        )
-        self.commit()
-        return staged.base_offset
-
     def ongoing(self, producer_id: int, producer_epoch: int | None = None) -> int:
         """First offset of the producer's open transaction, staged batches and markers counted; -1 if there is none, or
         (with an epoch) none of that epoch."""
@@ -415,17 +392,9 @@ class Log:
 
     def append(self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False) -> int:
         """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write
-        in flight: see `append_and_wait`."""
+        in flight: stage, then `await commit_staged(staged)`."""
         staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms, by_coordinator=by_coordinator)
         self.commit()
-        return staged.base_offset
-
-    async def append_and_wait(
-        self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False
-    ) -> int:
-        """`append`, on the loop or off it, whichever does not block."""
-        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms, by_coordinator=by_coordinator)
-        await self.commit_staged(staged)
         return staged.base_offset
 
     def forget_staged(self) -> None:

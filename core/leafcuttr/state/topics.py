@@ -214,18 +214,6 @@ class Topics:
             topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs, present))
             _configure(topic, topic.config)
 
-    async def alter_config(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """Change settings of a topic; None puts one back to the broker's.
-
-        Raises UnknownTopicOrPartition, InvalidConfig, StorageError.
-        """
-
-        def edit(overrides: Mapping[str, str]) -> Mapping[str, str]:
-            merged: dict[str, str | None] = {**overrides, **changes}
-            return {key: value for key, value in merged.items() if value is not None}
-
-        await self.edit_config(name, edit)
-
     async def edit_config(self, name: str, edit: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
         """Replace a topic's overrides by what `edit` makes of them; no other change of the topic comes in
         between.

@@ -4,54 +4,21 @@ Sizes of frames are limited by the server; bodies are the business of `codec`.
 """
 
 import struct
-from typing import NamedTuple
 
-from leafcuttr.wire.api import APIS
 from leafcuttr.wire.codec import Region
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import Buffer, read_unsigned_varint
 
-_HEAD = struct.Struct(">hhi")
 _LENGTH_AND_CORRELATION = struct.Struct(">ii").pack
 _LENGTH = struct.Struct(">i")
-
-
-class RequestHeader(NamedTuple):
-    """What precedes every request. The key and version may be ones that we do not serve."""
-
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-
-
-def parse_request_header(buffer: Buffer, at: int, end: int) -> tuple[RequestHeader, int]:
-    """Read a request header of version 1 or 2: (header, position of the body). Raises MalformedMessage.
-
-    The client id has its old two-byte length in version 2 too, so that a broker can read the header of an
-    ApiVersions request from the future. The body of an API that is not in APIS must not be read: its header
-    may be of version 2.
-    """
-    if end - at < _HEAD.size + 2:
-        raise MalformedMessage(f"RequestHeader at byte {at}: {end - at} bytes, 10 are the least")
-    api_key, api_version, correlation_id = _HEAD.unpack_from(buffer, at)
-    api = APIS.get(api_key)
-    flexible = api is not None and api_version >= api.first_flexible_version
-    raw, body = read_client_id(buffer, at + _HEAD.size, end, flexible=flexible)
-    try:
-        client_id = None if raw is None else raw.decode()
-    except UnicodeDecodeError:
-        raise MalformedMessage(
-            f"RequestHeader.client_id at byte {at + 10}: the string is not UTF-8"
-        ) from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id), body
 
 
 def read_client_id(buffer: Buffer, at: int, end: int, *, flexible: bool) -> tuple[bytes | None, int]:
     """The rest of a request header, from the client id on: (its bytes, position of the body).
 
-    For a server that has already looked at key and version and knows most client ids by sight. Raises
-    MalformedMessage.
+    What precedes it (key, version, correlation id) lies the same in every version, so that whoever reads it can tell
+    which version this is: `flexible` is 2, which adds tagged fields. The client id has its old two-byte length in
+    version 2 too. Raises MalformedMessage.
     """
     if end - at < 2:
         raise MalformedMessage(f"RequestHeader.client_id at byte {at}: the frame ends")

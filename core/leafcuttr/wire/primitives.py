@@ -45,12 +45,6 @@ def read_unsigned_varint(buffer: Buffer, at: int) -> tuple[int, int]:
         raise MalformedMessage(_SHORT) from None
 
 
-def read_varint(buffer: Buffer, at: int) -> tuple[int, int]:
-    """Read a zigzag varint of at most 32 bits: (value, position after it). Raises MalformedMessage."""
-    value, at = read_unsigned_varint(buffer, at)
-    return (value >> 1) ^ -(value & 1), at
-
-
 def read_varlong(buffer: Buffer, at: int) -> tuple[int, int]:
     """Read a zigzag varint of at most 64 bits: (value, position after it). Raises MalformedMessage."""
     value = shift = 0
@@ -76,11 +70,6 @@ def write_unsigned_varint(out: bytearray, value: int) -> None:
         out.append((value & 0x7F) | 0x80)
         value >>= 7
     out.append(value)
-
-
-def write_varint(out: bytearray, value: int) -> None:
-    """Append an integer of at most 32 bits in zigzag form."""
-    write_unsigned_varint(out, (value << 1) ^ (value >> 31))
 
 
 def write_varlong(out: bytearray, value: int) -> None:

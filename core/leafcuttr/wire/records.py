@@ -347,7 +347,7 @@ def encode_records(records: Iterable[Record], *, base_offset: int, base_timestam
 
 
 def _varint(data: Buffer, at: int) -> tuple[int, int]:
-    """As `read_varint`, but one call for the short ones, and IndexError where the data ends."""
+    """A zigzag varint of at most 32 bits: one call for the short ones, and IndexError where the data ends."""
     value = data[at]
     if value < 0x80:
         return (value >> 1) ^ -(value & 1), at + 1

@@ -16,7 +16,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import Record, encode_batch
 from support.compaction import records_of, split
-from support.logs import NOW, TP, HandClock, read_all
+from support.logs import NOW, TP, HandClock, append_marker, read_all
 
 MakeLog = Callable[..., Log]
 MakeCleaner = Callable[..., Cleaner]
@@ -187,7 +187,7 @@ async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleane
     # What is open is not touched, nor anything behind it.
     await clean(make_cleaner(log))
     assert b"aborted" in read_all(log, open_since)
-    log.append_marker(3, 0, commit=False, coordinator_epoch=0, now_ms=NOW, transaction_version=1)
+    append_marker(log, 3, 0, commit=False, coordinator_epoch=0, now_ms=NOW, transaction_version=1)
     log.roll()
     log.flush()
     assert await clean(make_cleaner(log)) == 1

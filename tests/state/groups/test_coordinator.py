@@ -13,6 +13,7 @@ from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.groups.events import Join, JoinAnswer, Leaver, Sync, SyncAnswer
 from leafcuttr.state.groups.states import State
+from support.topics import alter_config
 
 Start = Callable[..., Broker]
 
@@ -176,7 +177,7 @@ async def test_requests_meanwhile_are_told_to_come_back(start: Start) -> None:
 async def test_a_slow_disk_delays_the_answer_not_the_loop(start: Start) -> None:
     broker = await topics(start())
     # A flush after every message is not done on the loop.
-    await broker.topics.alter_config("__consumer_offsets", {"flush.messages": "1"})
+    await alter_config(broker.topics, "__consumer_offsets", {"flush.messages": "1"})
     async with running(broker.groups):
         joined = await join(broker.groups, "g")
         assert (await sync(broker.groups, "g", joined)).error is ErrorCode.NONE
