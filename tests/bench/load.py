@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kafka_peer import java
 from peers import HERE, Peer
 from rawclient import RawClient, seconds_to_first_ack
 
@@ -100,6 +101,32 @@ def synced(peer: Peer, run: int, clients: int) -> Figures:
         raise RuntimeError(done.stderr[-2000:])
     found: Figures = json.loads(done.stdout)
     return found
+
+
+def transactions(peer: Peer, run: int) -> Figures:
+    """One librdkafka producer: 100 records of 100 bytes, then commit, again and again."""
+    topic = f"transactions-{run}"
+    _create(peer, topic)
+    return kperf("transact", peer.address, topic, "1000", "100", "100", "linger.ms=0")
+
+
+def java_transactions(peer: Peer, run: int) -> Figures:
+    """As `transactions`, by Kafka's own producer, which lets a Produce add its partition (KIP-890)."""
+    topic = f"java-transactions-{run}"
+    _create(peer, topic)
+    words = java("256m", str(HERE / "Transact.java"), peer.address, topic, "1000", "100", "100")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
+def _create(peer: Peer, topic: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": peer.address})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
 
 
 def latency(peer: Peer, run: int) -> Figures:

@@ -13,12 +13,14 @@ PATH = ROOT / "docs" / "explanation" / "performance.md"
 # figure -> (its name for people, decimals, whether more is better)
 _FIGURES = {
     "records_per_s": ("records/s", 0, True),
+    "transactions_per_s": ("transactions/s", 0, True),
     "mb_per_s": ("MB/s", 0, True),
     "cpu_s_per_gb": ("broker CPU s/GB", 2, False),
     "p50_ms": ("p50 ms", 2, False),
     "p99_ms": ("p99 ms", 2, False),
     "p999_ms": ("p99.9 ms", 2, False),
     "first_ack_s": ("first acknowledgement s", 2, False),
+    "known_s": ("all groups and ids known s", 2, False),
     "idle_mb": ("resident MB, idle", 0, False),
     "idle_cpu_percent": ("idle CPU %", 2, False),
     "loaded_mb": ("resident MB", 0, False),

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import load
 import page
+from coordinators import remembered
 from load import Figures
 from peers import Kafka, LeafCuttr, Peer
 from rawclient import seconds_to_first_ack
@@ -52,10 +53,13 @@ CASES = (
     Case("synced-1", "on the disk at the answer, 1 client", lambda p, run: load.synced(p, run, 1)),
     Case("synced-8", "on the disk at the answer, 8 clients", lambda p, run: load.synced(p, run, 8)),
     Case("synced-32", "on the disk at the answer, 32 clients", lambda p, run: load.synced(p, run, 32)),
+    Case("transactions", "transactions of 100 records, librdkafka", load.transactions),
+    Case("java-transactions", "transactions of 100 records, Kafka's client", load.java_transactions),
     Case("latency", "produce-to-acknowledge at 1000 records/s", load.latency),
     Case("loaded", "resident memory after this load", lambda peer, run: {"loaded_mb": peer.rss_mb()}, runs=1),
     Case("crowd", "1,000 producing connections, 200 consumers in 20 groups", load.crowd, runs=1),
     Case("after-kill", "start after SIGKILL with a segment of 0.97 GB", load.after_kill, runs=1),
+    Case("remembered", "start with 100,000 offsets and 10,000 transactional ids", remembered, runs=1),
     Case(
         "partitions-1000",
         "clean stop and start, 1,000 partitions",
@@ -100,7 +104,9 @@ def measure(peers: list[Peer], cases: list[Case], runs: int, results: Results) -
                     flush=True,
                 )
         for peer in peers:
-            if case.name in ("loaded", "crowd", "after-kill") or case.name.startswith("partitions"):
+            if case.name in ("loaded", "crowd", "after-kill", "remembered") or case.name.startswith(
+                "partitions"
+            ):
                 peer.stop()
                 peer.wipe()
 
