@@ -44,6 +44,7 @@ IDS = 10_000
 TOPIC = "remembered"
 _GROUP, _TRANSACTION = 0, 1
 _AHEAD = 50
+_LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS
 _NOT_FOUND = 105  # TRANSACTIONAL_ID_NOT_FOUND
 
 
@@ -66,6 +67,7 @@ def fill(peer: Peer) -> None:
     admin.create_topics([NewTopic(TOPIC, OFFSETS, 1)])[TOPIC].result(60)
     for key_type, name in ((_GROUP, group(0)), (_TRANSACTION, id_(0))):
         until(lambda: coordinated(peer.address, key_type, name), "a coordinator", seconds=60)  # noqa: B023
+    wait_until_known(peer.address)
     with WireClient(peer.address) as client:
         commits = [commit(number, first) for number in range(GROUPS) for first in range(0, OFFSETS, AT_ONCE)]
         for answer in pipelined(client, commits, 8):
@@ -75,6 +77,10 @@ def fill(peer: Peer) -> None:
             for number in range(IDS)
         ]
         producers = pipelined(client, inits, 4)
+        # Kafka says so as well where it has run out of producer ids for the moment.
+        while again := [at for at, answer in enumerate(producers) if answer.error_code == _LOADING]:
+            for at, answer in zip(again, pipelined(client, [inits[at] for at in again], 4), strict=True):
+                producers[at] = answer
         check(answer.error_code for answer in producers)
         names = [(id_(number), answer.producer_id) for number, answer in enumerate(producers)]
         adds = [
