@@ -27,7 +27,7 @@ PRODUCE = 9
 
 async def until(condition: Callable[[], object]) -> None:
     """Let the broker go on until something holds."""
-    with trio.fail_after(10):
+    with trio.fail_after(120):
         while not condition():
             await trio.lowlevel.checkpoint()
 

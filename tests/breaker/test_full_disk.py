@@ -160,7 +160,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_goes_on_by_itself(
     with ended(disk.broker(tmp_path / "home", **settings, log_retention_bytes=str(4 * MIB))) as broker:
         # Retention frees space on a full disk.
         with WireClient(broker.address) as client:
-            until(lambda: produced(client, "t", 100_000) == 0, "retention to make room", seconds=60)
+            until(lambda: produced(client, "t", 100_000) == 0, "retention to make room", seconds=120)
         assert broker.stop() == 0
     checked = disk.verify()
     assert checked.returncode == 0, checked.stdout + checked.stderr

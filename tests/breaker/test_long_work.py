@@ -136,7 +136,7 @@ async def test_a_topic_deleted_while_its_batch_is_looked_at_gets_nothing(serve: 
     async with await connect(broker) as peer:
         request = produce_request("t", bomb(MANY))
         number = await peer.send(request, PRODUCE)
-        with trio.fail_after(30):
+        with trio.fail_after(120):
             while not decode_limiter().borrowed_tokens:
                 await trio.lowlevel.checkpoint()
         await broker.topics.delete("t")

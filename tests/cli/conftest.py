@@ -43,7 +43,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def run(address: str) -> Run:
     """`run("topics", "list")` runs the command against the broker; `stdin` is its input."""
 
-    def run(*words: str, stdin: bytes = b"", at: str = address, timeout: float = 60) -> Ran:
+    def run(*words: str, stdin: bytes = b"", at: str = address, timeout: float = 120) -> Ran:
         done = subprocess.run(
             [sys.executable, "-m", "leafcuttr", *words],
             input=stdin,

@@ -19,7 +19,7 @@ DEMO = (sys.executable, "-m", "leafcuttr", "demo")
 
 def test_it_compares_every_record_and_cleans_up(tmp_path: Path) -> None:
     environ = clean_environ({"TMPDIR": str(tmp_path), "KAFKA_LISTENERS": "PLAINTEXT://nowhere.invalid:1"})
-    done = subprocess.run(DEMO, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(DEMO, env=environ, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stderr) == (0, "")
     assert "200,000 records by a consumer group, every byte equal" in done.stdout
     for words in (
@@ -40,7 +40,7 @@ def test_json() -> None:
         env=clean_environ(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0
     figures = json.loads(done.stdout)
@@ -66,8 +66,8 @@ def test_keep_leaves_it_serving_until_a_signal(how: signal.Signals) -> None:
         assert found is not None
         assert found[2] == address
         client = AdminClient({"bootstrap.servers": address})
-        assert "demo" in client.list_topics(timeout=20).topics
+        assert "demo" in client.list_topics(timeout=60).topics
         demo.send_signal(how)
-        assert demo.wait(30) == 0
+        assert demo.wait(120) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(int(found[1]), 0)

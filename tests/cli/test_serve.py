@@ -28,7 +28,7 @@ def refused(folder: Path, *words: str, before: tuple[str, ...] = (), **environ: 
         env=clean_environ(environ),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -53,7 +53,7 @@ def test_signals_while_it_stops_change_nothing(tmp_path: Path) -> None:
     broker = start_broker(tmp_path)
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
         broker.process.send_signal(how)
-    assert broker.process.wait(30) == 0
+    assert broker.process.wait(120) == 0
     assert "Traceback" not in broker.log
 
 
@@ -186,7 +186,7 @@ def test_a_listener_on_ipv6(tmp_path: Path) -> None:
 
     with running_broker(tmp_path, {"listeners": "PLAINTEXT://[::1]:0"}) as broker:
         assert broker.host == "[::1]"
-        brokers = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=20).brokers
+        brokers = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=60).brokers
         assert [about.port for about in brokers.values()] == [broker.port]
 
 
@@ -209,7 +209,7 @@ def test_the_environment_of_the_manuals_compose_file(tmp_path: Path) -> None:
     config.touch()
     with running_broker(tmp_path, config=config, environ=environ) as broker:
         assert broker.listeners == {"HOST": f"0.0.0.0:{host}", "DOCKER": f"0.0.0.0:{docker}"}
-        brokers = AdminClient({"bootstrap.servers": f"127.0.0.1:{host}"}).list_topics(timeout=20).brokers
+        brokers = AdminClient({"bootstrap.servers": f"127.0.0.1:{host}"}).list_topics(timeout=60).brokers
         assert {(about.id, about.host, about.port) for about in brokers.values()} == {(1, "localhost", host)}
         with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
             probe.connect(("127.0.0.1", controller))
@@ -225,7 +225,7 @@ def test_serving_imports_nothing_heavy(tmp_path: Path) -> None:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     imported = {
         line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line

@@ -24,7 +24,7 @@ TOOLS = "org.apache.kafka.tools"
 both = pytest.mark.parametrize("version", [NEW, pytest.param(OLD, marks=pytest.mark.long)])
 
 
-def tool(version: str, name: str, *arguments: str, seconds: int = 120) -> str:
+def tool(version: str, name: str, *arguments: str, seconds: int = 240) -> str:
     """What a tool prints. Fails the test when it fails."""
     command = jars.java(version, name if name.startswith("kafka.") else f"{TOOLS}.{name}", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -123,12 +123,12 @@ def test_two_verifiable_consumers_share_a_group(
         until(lambda: consumed() >= count, "all records")
         assert all(named(heard(at), "records_consumed") for at in range(2))
         members[1].terminate()
-        members[1].wait(30)
+        members[1].wait(120)
         until(lambda: holds(0) == 4, "all partitions for the one that stays")
         tool(version, "VerifiableProducer", *given, "--max-messages", str(count), "--repeating-keys", "100")
         until(lambda: consumed() >= 2 * count, "all records of the second round")
         members[0].terminate()
-        members[0].wait(30)
+        members[0].wait(120)
         assert consumed() == 2 * count
         assert all(one["success"] for at in range(2) for one in named(heard(at), "offsets_committed"))
     finally:

@@ -108,14 +108,14 @@ def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     admin.create_topics([NewTopic(topic, 4, 1)])
     settings = {"bootstrap_servers": bootstrap, "group_id": group, "auto_offset_reset": "earliest"}
     first, second = KafkaConsumer(topic, **settings), KafkaConsumer(topic, **settings)
-    for _ in range(300):
+    for _ in range(1200):
         first.poll(50)
         second.poll(50)
         if len(first.assignment()) == len(second.assignment()) == 2:
             break
     assert len(first.assignment() | second.assignment()) == 4
     second.close()
-    for _ in range(300):
+    for _ in range(1200):
         first.poll(50)
         if len(first.assignment()) == 4:
             break

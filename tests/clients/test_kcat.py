@@ -23,7 +23,7 @@ LINES = "".join(f"line {at}\n" for at in range(300))
 
 def kcat(bootstrap: str, *arguments: str, given: str = "") -> str:
     command = ["kcat", "-b", bootstrap, *arguments]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -100,7 +100,7 @@ def test_group_rebalances(bootstrap: str, fresh: Fresh, tmp_path: Path, strategy
             )
         until(lambda: "revoke" in (tmp_path / "first.err").read_text(), "the first one's rebalance")
         members[1].terminate()
-        members[1].wait(30)
+        members[1].wait(120)
         for at in range(4):
             kcat(bootstrap, "-P", "-t", topic, "-p", str(at), given=f"to {at}\n")
         expected = [f"to {at}" for at in range(4)]

@@ -28,7 +28,7 @@ def committed(bootstrap: str, topic: str, count: int) -> list[bytes]:
     got: list[bytes] = []
     try:
         while True:
-            message = reader.poll(20)
+            message = reader.poll(120)
             assert message is not None, f"{len(got)} of {count} records came"
             if message.error() is None:
                 got.append(message.value())
@@ -104,7 +104,7 @@ def test_confluent_moves_records_exactly_once(bootstrap: str, fresh: Fresh) -> N
         taken = 0
         mover.begin_transaction()
         while taken < 25:
-            message = reader.poll(20)
+            message = reader.poll(120)
             assert message is not None and message.error() is None
             mover.produce(target, message.value(), partition=0)
             taken += 1

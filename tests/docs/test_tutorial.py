@@ -68,7 +68,7 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
             elif command == "stop":
                 assert broker is not None
                 broker.send_signal(signal.SIGINT)
-                assert broker.wait(30) == 0
+                assert broker.wait(120) == 0
             elif command.startswith("kcat") and not shutil.which("kcat"):
                 continue
             else:
@@ -79,7 +79,7 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
-                    timeout=60,
+                    timeout=120,
                 )
                 assert done.returncode == 0, f"{command}{done.stdout}"
                 assert shown is None or done.stdout == shown, command

@@ -35,7 +35,7 @@ class Neighbour:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def figures(self) -> dict[str, float]:
-        out, _ = self._process.communicate("", timeout=30)
+        out, _ = self._process.communicate("", timeout=120)
         assert self._process.returncode == 0, "the neighbour met an error"
         found: dict[str, float] = json.loads(out)
         return found
@@ -104,17 +104,17 @@ def broker(tmp_path: Path) -> object:
 
 def answers(port: int) -> None:
     """The broker serves: ApiVersions v0 comes back."""
-    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+    with socket.create_connection(("127.0.0.1", port), 60) as sock:
         sock.sendall(b"\0\0\0\x0c" + b"\0\x12\0\0" + b"\0\0\0\x07" + b"\0\x02hi")
         assert sock.recv(8)[4:8] == b"\0\0\0\x07"
 
 
 def test_a_claim_of_two_gibibytes_costs_nothing(broker: BrokerProcess) -> None:
     before = broker.resident_mb()
-    with socket.create_connection(("127.0.0.1", broker.port), 5) as liar:
+    with socket.create_connection(("127.0.0.1", broker.port), 60) as liar:
         liar.sendall(b"\x7f\xff\xff\xff")
         assert liar.recv(1) == b"", "the connection closes"
-    claims = [socket.create_connection(("127.0.0.1", broker.port), 5) for _ in range(50)]
+    claims = [socket.create_connection(("127.0.0.1", broker.port), 60) for _ in range(50)]
     for sock in claims:
         sock.sendall((100 << 20).to_bytes(4, "big") + b"\0\0\0\x09")
     answers(broker.port)
@@ -124,11 +124,11 @@ def test_a_claim_of_two_gibibytes_costs_nothing(broker: BrokerProcess) -> None:
 
 
 def test_a_byte_at_a_time_and_a_close_in_the_middle_harm_nobody(broker: BrokerProcess) -> None:
-    slow = socket.create_connection(("127.0.0.1", broker.port), 5)
+    slow = socket.create_connection(("127.0.0.1", broker.port), 60)
     request = b"\0\0\0\x0c" + b"\0\x12\0\0" + b"\0\0\0\x07" + b"\0\x02hi"
     for byte in request[:-1]:
         slow.sendall(bytes([byte]))
-        with socket.create_connection(("127.0.0.1", broker.port), 5) as rude:
+        with socket.create_connection(("127.0.0.1", broker.port), 60) as rude:
             rude.sendall(request[:7])
         answers(broker.port)
     slow.sendall(request[-1:])
@@ -139,7 +139,7 @@ def test_a_byte_at_a_time_and_a_close_in_the_middle_harm_nobody(broker: BrokerPr
 def test_a_peer_that_does_not_read_meets_back_pressure(broker: BrokerProcess) -> None:
     request = b"\0\0\0\x0c" + b"\0\x12\0\0" + b"\0\0\0\x07" + b"\0\x02hi"
     before = broker.resident_mb()
-    with socket.create_connection(("127.0.0.1", broker.port), 5) as deaf:
+    with socket.create_connection(("127.0.0.1", broker.port), 60) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.settimeout(1.0)
         sent = 0

@@ -77,7 +77,7 @@ def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dump(folder: Path, suffix: str, *options: str) -> str:
     files = ",".join(str(path) for path in sorted(folder.glob(f"*{suffix}")))
     command = jars.java("4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--files", files, *options)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     assert not [line for line in output.splitlines() if any(word in line.lower() for word in COMPLAINTS)]

@@ -85,7 +85,7 @@ def test_killed(tmp_path: Path, point: str) -> None:
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     arguments = [sys.executable, "-c", CHILD, str(directory), str(Path(__file__).parent)]
     done = subprocess.run(
-        arguments, env=environment, capture_output=True, text=True, check=False, timeout=120
+        arguments, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     told = (directory / TOLD).read_bytes()

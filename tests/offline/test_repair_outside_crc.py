@@ -193,7 +193,7 @@ def test_kafka_reads_what_was_repaired(data: Path) -> None:
         "4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--deep-iteration",
         "--files", f"{log},{data / LAST},{log.with_suffix('.index')},{log.with_suffix('.timeindex')}",
     )  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     said = (done.stdout + done.stderr).lower()
     assert done.returncode == 0
     assert not [

@@ -31,7 +31,7 @@ def committed(live: LiveBroker) -> int:
 
     consumer = Consumer({"bootstrap.servers": live.address, "group.id": "readers"})
     try:
-        return int(consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset)
+        return int(consumer.committed([TopicPartition("t", 0)], timeout=60)[0].offset)
     finally:
         consumer.close()
 

@@ -54,7 +54,7 @@ class BrokerProcess:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> int:
+    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 120.0) -> int:
         """End the process; returns its exit status."""
         self.ended = True
         if self.alive():
@@ -76,7 +76,7 @@ def start_broker(
     config: Path | None = None,
     environ: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
-    seconds: float = 30.0,
+    seconds: float = 120.0,
     before: tuple[str, ...] = (),
 ) -> BrokerProcess:
     """Start a broker with its data in `folder`/data and wait until it is ready.
