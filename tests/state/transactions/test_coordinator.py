@@ -15,10 +15,14 @@ import trio.testing
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log import commit
+from leafcuttr.log.workers import write_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer
+from leafcuttr.state.transactions import loader
+from leafcuttr.state.transactions.machine import Transaction
 from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr_sdk import TopicPartition
 from support import jars
 
@@ -60,9 +64,9 @@ async def running(broker: Broker) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-async def until_state(broker: Broker, due: State) -> None:
+async def until_state(broker: Broker, due: State, name: str = "id") -> None:
     with trio.fail_after(30):
-        while state(broker) is not due:
+        while state(broker, name) is not due:
             await trio.testing.wait_all_tasks_blocked(0.01)
 
 
@@ -72,7 +76,7 @@ async def test_what_was_prepared_is_completed_by_the_next_start(
     broker = start(**ONE)
     producer_id, epoch = await begin(broker)
     # Dies between the decision and the first marker.
-    monkeypatch.setattr(broker.transactions, "_finish", lambda transaction: None)
+    monkeypatch.setattr(broker.transactions._endings, "finish", lambda transaction: None)
     answer = await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)
     assert answer == (ErrorCode.NONE, producer_id, epoch + 1)
     assert state(broker) is State.PREPARE_COMMIT
@@ -182,6 +186,46 @@ async def test_offsets_wait_for_their_transaction(start: Start, commits: bool, r
         assert broker.groups.offsets.fetch("g")["t"][0].offset == (9 if commits else 1)
         assert not broker.groups.offsets.unstable("g")
         await loaded()
+
+
+async def test_what_a_client_ends_while_others_are_loaded_is_completed_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"transaction_state_log_num_partitions": "2", "offsets_topic_num_partitions": "1"}
+    broker = start(**settings)
+    names: dict[int, str] = {}
+    for number in range(20):
+        names.setdefault(broker.transactions._log.partition_of(f"id {number}"), f"id {number}")
+    await broker.topics.create("t", 1, {"lc.log.sync.always": "true"})
+    given = [await begin(broker, names[number]) for number in (0, 1)]
+    broker = start(**settings)
+    loaded, go_on, limiter = trio.Event(), trio.Event(), write_limiter()
+    load_partition = loader._load_partition
+
+    async def load_slowly(log: TransactionLog, partition: int) -> list[Transaction]:
+        if partition == 1:
+            loaded.set()
+            await go_on.wait()
+        return await load_partition(log, partition)
+
+    monkeypatch.setattr(loader, "_load_partition", load_slowly)
+    async with trio.open_nursery() as nursery:
+        await run(broker, nursery)
+        await loaded.wait()
+        for number in range(int(limiter.total_tokens)):  # no marker gets to the disk for now
+            limiter.acquire_on_behalf_of_nowait(number)
+        ended = await broker.transactions.end(names[0], *given[0], commit=True, version=0)
+        assert not ended.error
+        assert state(broker, names[0]) is State.PREPARE_COMMIT
+        go_on.set()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert not broker.transactions.loading
+        for number in range(int(limiter.total_tokens)):
+            limiter.release_on_behalf_of(number)
+        await until_state(broker, State.COMPLETE_COMMIT, names[0])
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert broker.topics.partition(P0).log.log_end_offset == 1
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("partitions", [3, 120], ids=["few", "many"])

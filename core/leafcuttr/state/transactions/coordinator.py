@@ -8,7 +8,7 @@ One task keeps the time: it aborts transactions that take too long and forgets i
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from typing import Any, Final, NamedTuple
 
 import trio
@@ -21,9 +21,10 @@ from leafcuttr.state.groups.committing import Offsets
 from leafcuttr.state.producer_ids import ProducerIds
 from leafcuttr.state.topic_names import TRANSACTION_STATE
 from leafcuttr.state.topics import Topic, Topics
+from leafcuttr.state.transactions.endings import Endings, outcome
 from leafcuttr.state.transactions.loader import load
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
-from leafcuttr.state.transactions.markers import End, Markers, Wait, wait_for_all
+from leafcuttr.state.transactions.markers import Markers
 from leafcuttr.state.transactions.records import transaction_key, transaction_value
 from leafcuttr.state.transactions.states import PREPARED, State
 from leafcuttr.state.transactions.store import TransactionLog
@@ -32,9 +33,6 @@ from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# More markers than this are written by a task of their own, which lets others run in between.
-_AT_ONCE: Final = 50
-_RETRY_S: Final = (0.1, 0.5, 1.0, 5.0)
 _STEP: Final = 100
 
 
@@ -94,20 +92,18 @@ class TransactionCoordinator:
         self._table.loading = self._log.partitions_to_load()
         self._nursery: trio.Nursery | None = None
         self.markers = Markers(topics=topics, offsets=offsets, clock=clock)
+        self._endings = Endings(self._table, self._log, self.markers, self._write_complete)
         topics.on_deleted.append(self._topic_deleted)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Load, complete what was prepared, then keep the time until cancelled."""
         async with trio.open_nursery() as nursery:
             self._log.use(nursery)
+            self._endings.use(nursery)
             self._nursery = nursery
             try:
                 task_status.started()
-                for transaction in await load(self._table, self._log):
-                    self._keep_time(transaction)
-                    if transaction.now.state in PREPARED:
-                        self._finish(transaction)
-                        await trio.lowlevel.checkpoint()
+                await load(self._table, self._log, self._loaded)
                 nursery.start_soon(
                     self._now_and_then,
                     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -121,7 +117,19 @@ class TransactionCoordinator:
                 await trio.sleep_forever()
             finally:
                 self._log.use(None)
+                self._endings.use(None)
                 self._nursery = None
+
+    def _loaded(self, transactions: Iterable[Transaction]) -> None:
+        """These ids can be asked now. What is prepared by now was so in the log, and nobody else will complete it: a
+        client's own transaction may be prepared a moment later, and is completed by its request."""
+        prepared = []
+        for transaction in transactions:
+            self._keep_time(transaction)
+            if transaction.now.state in PREPARED:
+                prepared.append(transaction)
+        if prepared and self._nursery is not None:
+            self._nursery.start_soon(self._endings.finish_all, prepared)
 
     async def ready(self) -> None:
         """Make sure that transactions can be stored. Raises CoordinatorNotAvailable."""
@@ -152,7 +160,7 @@ class TransactionCoordinator:
         if decision.state in PREPARED:
             error = await self._end(transaction, decision)
             return Answer(error or ErrorCode.CONCURRENT_TRANSACTIONS)
-        error = await _outcome(self._write(transaction, decision))
+        error = await outcome(self._write(transaction, decision))
         return Answer(error) if error else Answer(error, decision.producer_id, decision.epoch)
 
     def add(
@@ -283,53 +291,7 @@ class TransactionCoordinator:
     async def _end(self, transaction: Transaction, prepared: Snapshot) -> ErrorCode:
         """Write the decision; the markers follow, here or in a task. Returns once nothing can change it any more."""
         crashpoints.reach("transaction.before-prepare")
-        return await _outcome(self._write(transaction, prepared, lambda: self._finish(transaction)))
-
-    def _finish(self, transaction: Transaction) -> None:
-        """Write the markers of a prepared transaction, and that it is complete."""
-        crashpoints.reach("transaction.prepared")
-        if self._nursery is None:
-            return  # the broker is stopping: the next start finds the decision and goes on
-        waiting: list[Wait] = []
-        coming: ErrorCode | Awaitable[ErrorCode] = ErrorCode.NOT_COORDINATOR
-        if len(transaction.now.partitions) <= _AT_ONCE:
-            waiting = self._mark(transaction, transaction.now.partitions)
-            if not transaction.now.partitions:
-                coming = self._write_complete(transaction)
-        if coming is not ErrorCode.NONE:
-            self._nursery.start_soon(self._finish_in_time, transaction, waiting, coming)
-
-    def _end_of(self, transaction: Transaction) -> End:
-        now = transaction.now
-        partition = self._log.partition_of(transaction.transactional_id)
-        return End(
-            now.producer_id, now.epoch, now.commits, self._log.coordinator_epoch(partition), now.version
-        )
-
-    def _mark(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> list[Wait]:
-        """Write markers. What comes back is for `wait_for_all`."""
-
-        def done(partition: TopicPartition) -> None:
-            transaction.marked(partition)
-            crashpoints.reach("transaction.marked")
-
-        return self.markers.write_all(partitions, self._end_of(transaction), done)
-
-    async def _finish_in_time(
-        self, transaction: Transaction, waiting: list[Wait], coming: ErrorCode | Awaitable[ErrorCode]
-    ) -> None:
-        """As `_finish`, with waits where the disk is slow, and again and again where it refuses."""
-        tries = 0
-        await wait_for_all(waiting)
-        while await _outcome(coming) and self._table.holds(transaction):
-            if tries:
-                await trio.sleep(_RETRY_S[min(tries, len(_RETRY_S)) - 1])
-            tries += 1
-            todo = sorted(transaction.now.partitions)
-            for start in range(0, len(todo), _AT_ONCE):
-                await wait_for_all(self._mark(transaction, todo[start : start + _AT_ONCE]))
-            if not transaction.now.partitions:
-                coming = self._write_complete(transaction)
+        return await outcome(self._write(transaction, prepared, lambda: self._endings.finish(transaction)))
 
     def _write_complete(self, transaction: Transaction) -> ErrorCode | Awaitable[ErrorCode]:
         crashpoints.reach("transaction.before-complete")
@@ -397,10 +359,6 @@ class TransactionCoordinator:
             self._table.loading.clear()
             self._table.failed.clear()
             self._table.clear()
-
-
-async def _outcome(coming: ErrorCode | Awaitable[ErrorCode]) -> ErrorCode:
-    return coming if isinstance(coming, ErrorCode) else await coming
 
 
 def _for_writers(code: ErrorCode) -> ErrorCode:

@@ -5,6 +5,7 @@ cannot be read is skipped with a warning; a log that cannot be read makes its id
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -23,9 +24,10 @@ logger = logging.getLogger(__name__)
 _STEP: Final = 500
 
 
-async def load(table: TransactionTable, log: TransactionLog) -> list[Transaction]:
-    """Load every partition in `table.loading`, publishing each as it is done. Returns the transactional ids."""
-    loaded: list[Transaction] = []
+async def load(
+    table: TransactionTable, log: TransactionLog, published: Callable[[list[Transaction]], None]
+) -> None:
+    """Load every partition in `table.loading`, publishing each as it is done: from then on clients change its ids."""
     for partition in sorted(table.loading):
         try:
             found = await _load_partition(log, partition)
@@ -36,12 +38,13 @@ async def load(table: TransactionTable, log: TransactionLog) -> list[Transaction
                 error,
             )
             table.failed.add(partition)
-        else:
-            for transaction in found:
-                table.adopt(transaction)
-            loaded += found
+            found = []
+        if partition not in table.loading:
+            continue  # the topic has been deleted meanwhile
         table.loading.discard(partition)
-    return loaded
+        for transaction in found:
+            table.adopt(transaction)
+        published(found)
 
 
 async def _load_partition(log: TransactionLog, partition: int) -> list[Transaction]:
