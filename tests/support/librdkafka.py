@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from support.waiting import until
@@ -29,12 +30,13 @@ def create(address: str, topic: str, partitions: int = 1, **config: str) -> None
     for future in client.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
         future.result(PATIENCE_S)
 
-    def led(partition: int) -> bool:
-        return wire.list_offset(topic, -1, partition=partition).error_code == 0
-
     with WireClient(address) as wire:
         for partition in range(partitions):
-            until(lambda at=partition: led(at), f"a leader for {topic}-{partition}")
+            until(partial(_takes_requests, wire, topic, partition), f"a leader for {topic}-{partition}")
+
+
+def _takes_requests(wire: WireClient, topic: str, partition: int) -> bool:
+    return wire.list_offset(topic, -1, partition=partition).error_code == 0
 
 
 def delete(address: str, topic: str) -> None:

@@ -51,7 +51,7 @@ def make_log(
 
 
 def batch(
-    count: int = 1, *, timestamp: int = NOW, size: int = 10, key: bytes | None = None, **fields: int
+    count: int = 1, *, timestamp: int = NOW, size: int = 10, key: bytes | None = None, **fields: Any
 ) -> bytearray:
     """One batch of `count` records of `size` bytes; producer fields by keyword."""
     records = [Record(i, timestamp, key, bytes([97 + i % 26]) * size) for i in range(count)]
