@@ -43,6 +43,22 @@ def test_one_commit_over_several_segments(tmp_path: Path) -> None:
     assert log.log_end_offset == 7
 
 
+def test_roll_with_next(tmp_path: Path) -> None:
+    """The next batch begins a segment, once; what is being written at the time counts as before it."""
+    log = make_log(tmp_path)
+    log.roll_with_next()  # nothing is there to end
+    log.append(batch(), NOW)
+    log.stage(memoryview(batch()), now_ms=NOW)
+    log.roll_with_next()
+    log.roll_with_next()
+    log.stage(memoryview(batch()), now_ms=NOW)
+    log.roll_with_next()  # the segment that is asked for has not begun yet
+    log.stage(memoryview(batch()), now_ms=NOW)
+    log.commit()
+    assert bases(log) == [0, 2]
+    assert log.log_end_offset == 4
+
+
 def test_segment_ms_counts_by_the_records(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     log.append(batch(timestamp=NOW), NOW)

@@ -46,7 +46,7 @@ from leafcuttr.log.retention import (
     delete_scheduled_files,
 )
 from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
-from leafcuttr.log.rules import LARGE, append_rules
+from leafcuttr.log.rules import LARGE, LONG_MAX, append_rules
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
 from leafcuttr.log.txn_index import AbortedTransaction
@@ -496,6 +496,12 @@ class Log:
                 raise
             take_over(self, fresh)
             self.tail = None
+
+    def roll_with_next(self) -> None:
+        """Let the next batch begin a new segment, as if the active one were full. A failed append forgets it."""
+        tail = self.tail
+        if tail is not None and tail.segment is self.segments[-1] and tail.size:
+            tail.size = LONG_MAX
 
     def segment_sizes(self) -> Sequence[tuple[int, int, int]]:
         """(base offset, size, largest timestamp) of each segment, as a checkpoint keeps it."""

@@ -54,6 +54,9 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value & 0x80000000 else value
 
 
+_ACTIVE_BYTES: Final = 1 << 20
+
+
 class Producer(NamedTuple):
     """In whose transaction records are written."""
 
@@ -143,6 +146,7 @@ class InternalLog:
             then(self._answer(partition, error), -1)
             return
         then(ErrorCode.NONE, staged.base_offset)
+        _keep_short(log)
 
     async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
         try:
@@ -157,6 +161,7 @@ class InternalLog:
             then(self._answer(log.topic_partition.partition, error), -1)
             return
         then(ErrorCode.NONE, base_offset)
+        _keep_short(log)
 
     def _log(self, partition: int) -> Log:
         topic = self.topic
@@ -216,6 +221,14 @@ class _Reading:
                 self.offset = header.next_offset
                 yield header, data[at:end]
             at = end
+
+
+def _keep_short(log: Log) -> None:
+    """End an active segment that is larger than all before it. The cleaner leaves the active one alone, but a start has
+    to read it, and that must not take longer with each record ever written."""
+    active = log.segments[-1].size
+    if active > _ACTIVE_BYTES and active > log.size - active and log.config.compact:
+        log.roll_with_next()
 
 
 async def _read(log: Log, offset: int) -> FileRegion | None:
