@@ -76,6 +76,12 @@ def _read_rows(path: Path, fields: int) -> list[list[str]]:
     return rows
 
 
+def _is_lost(text: str) -> bool:
+    """Whether a file has its name but not what was written to it, as the loss of power may leave one that nobody has
+    synced: empty, or zeros."""
+    return not text.strip("\0")
+
+
 def _rows(rows: Iterable[str]) -> bytes:
     lines = list(rows)
     return "".join(["0\n", f"{len(lines)}\n", *(f"{line}\n" for line in lines)]).encode()
@@ -129,16 +135,19 @@ def write_leader_epochs(path: Path, epochs: Iterable[tuple[int, int]], *, sync: 
 
 
 def read_topic_id(path: Path) -> bytes | None:
-    """The topic id (16 bytes) in a `partition.metadata`, None without that file.
+    """The topic id (16 bytes) in a `partition.metadata`, None without that file, or without anything in it.
 
     Raises DamagedCheckpointError, OSError.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
         raise DamagedCheckpointError(path, "is not text") from error
+    if _is_lost(text):
+        return None
+    lines = text.splitlines()
     pairs = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     if pairs.get("version") != "0":
         raise DamagedCheckpointError(path, f"says version {pairs.get('version', 'nothing')!r}, 0 is known")

@@ -533,7 +533,9 @@ class Log:
         if self.offline is None and self.segments:
             if self._producers:
                 write_snapshot(
-                    self.directory / f"{segment_name(self.log_end_offset)}.snapshot", self._producers
+                    self.directory / f"{segment_name(self.log_end_offset)}.snapshot",
+                    self._producers,
+                    sync=True,
                 )
             self.segments[-1].seal()
         for segment in self.segments:

@@ -41,7 +41,7 @@ from leafcuttr.log.inspection import Inspection
 from leafcuttr.log.log import Log
 from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
-from leafcuttr.log.recovery import Known, restore
+from leafcuttr.log.recovery import MAX_OFFSET, Known, restore
 from leafcuttr.log.room import DiskRoom
 from leafcuttr.log.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
 from leafcuttr.log.upkeep import Upkeep
@@ -113,23 +113,26 @@ class LogManager:
         clean = marker.exists()
         state = read_state(self.directory)
         clean = clean and state is not None and state.clean
-        usable = state is not None and (state.clean or (state.boot_id != "" and state.boot_id == boot_id()))
-        known = state.partitions if state is not None and usable else {}
+        same_boot = state is not None and state.boot_id != "" and state.boot_id == boot_id()
+        known = state.partitions if state is not None and (state.clean or same_boot) else {}
         points, starts = self._upkeep.read_offsets()
+        if not specs:
+            self._upkeep.begin_points()
         folders = self._folders()
-        if deleted:
-            folders -= self._finish_deletions(folders, deleted)
+        folders -= self._finish_deletions(folders - {spec.topic_partition for spec in specs}, deleted)
         for spec in specs:
             name = spec.topic_partition
             entry = known.get(name)
             if entry is not None and entry.topic_id != spec.topic_id:
                 entry = None  # of an earlier topic of this name
             facts = Known(
-                entry,
+                # What a broker has written after a clean stop may be lost in part if the machine died since.
+                entry if clean or same_boot else None,
                 clean,
                 max(points.get(name, 0), entry.recovery_point if entry else 0),
                 max(starts.get(name, 0), entry.log_start_offset if entry else 0),
-                state is not None and state.boot_id != "" and state.boot_id == boot_id(),
+                same_boot,
+                points.get(name, 0) if self._upkeep.points_known else MAX_OFFSET,
             )
             folder = self.directory / str(name)
             log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)
@@ -163,16 +166,21 @@ class LogManager:
     def _finish_deletions(
         self, folders: set[TopicPartition], deleted: frozenset[bytes]
     ) -> set[TopicPartition]:
-        """Rename what a crash has left of deleted topics; returns which partitions that were."""
+        """Rename what a crash has left of deleted topics; returns which partitions that were. A folder without records
+        that does not say whose it was is one of them: the loss of power may have taken both. All is synced, because
+        the metadata forgets these topics next."""
         gone = set()
         for name in folders:
             folder = self.directory / str(name)
             with contextlib.suppress(DamagedCheckpointError):
-                if read_topic_id(folder / PARTITION_METADATA) in deleted:
+                topic_id = read_topic_id(folder / PARTITION_METADATA)
+                if topic_id in deleted or (topic_id is None and not holds_records(folder)):
                     aside = self.directory / renamed(name, DELETE)
                     folder.rename(aside)
                     self._deletion.add(aside, 0)
                     gone.add(name)
+        if gone:
+            sync_directory(self.directory)
         return gone
 
     def _warn_of_strays(self, strays: set[TopicPartition]) -> None:

@@ -76,11 +76,20 @@ def _entry(
     return ProducerEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, txn_first)
 
 
-def write_snapshot(path: Path, table: ProducerStateTable) -> None:
+def write_snapshot(path: Path, table: ProducerStateTable, *, sync: bool = False) -> None:
     """Write the published entries, in one step: a crash leaves no half of them. Raises OSError."""
-    replace_file(path, encode_snapshot(table), sync=False)
+    replace_file(path, encode_snapshot(table), sync=sync)
 
 
 def read_snapshot(path: Path) -> ProducerStateTable:
     """The table of a snapshot file. Raises OSError, DamagedSnapshotError."""
     return ProducerStateTable(decode_snapshot(path.read_bytes()))
+
+
+def is_sound(path: Path) -> bool:
+    """Whether a snapshot file can be read. Raises OSError."""
+    try:
+        decode_snapshot(path.read_bytes())
+    except DamagedSnapshotError:
+        return False
+    return True

@@ -41,7 +41,7 @@ from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.log import Log
 from leafcuttr.log.partition_state import PartitionState
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError
+from leafcuttr.log.producer_snapshot import DamagedSnapshotError, is_sound
 from leafcuttr.log.producer_state import ProducerStateTable
 from leafcuttr.log.replay import producers_at, replay
 from leafcuttr.log.retention import Doomed
@@ -55,6 +55,9 @@ _log = logging.getLogger(__name__)
 
 # A scan of this much takes long enough that a person wants to know why the start takes it.
 _LONG_SCAN: Final = 256 * 1024 * 1024
+
+
+MAX_OFFSET: Final = (1 << 63) - 1
 
 
 class DamagedLogError(Exception):
@@ -72,6 +75,9 @@ class Known(NamedTuple):
     recovery_point: int
     log_start_offset: int
     same_boot: bool = False  # the machine has not lost its power since: what was written is in the files
+    compacted_at_most: int = (
+        MAX_OFFSET  # nothing behind the synced recovery point is ever compacted; if it is known
+    )
 
 
 def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: FilePool, clock: Clock) -> Log:
@@ -139,13 +145,19 @@ class _Restore:
         return self._created()
 
     def _created(self) -> Log:
+        for path in self.folder.iterdir():
+            # Indexes, whose log file the loss of power has taken.
+            if path.suffix in SUFFIXES:
+                path.unlink()
+        if self.known.log_start_offset:
+            return self._build([], 0, 0, 0, 0, None, [])
         return Log.create(
             self.spec.topic_partition, self.folder, self.spec.config, pool=self.pool, clock=self.clock
         )
 
     def _check_topic_id(self) -> None:
         path = self.folder / PARTITION_METADATA
-        found = read_topic_id(path) if path.exists() and path.stat().st_size else None
+        found = read_topic_id(path)
         if found is None:
             write_topic_id(path, self.spec.topic_id)
         elif found != self.spec.topic_id:
@@ -171,6 +183,8 @@ class _Restore:
         size = self._size_of(state)
         if self.spec.config.compact and not self.known.clean and self._compacted_since(state, bases):
             return False
+        if size < 0 and not state.log_end_offset:
+            return False  # an empty log: nobody has synced its names
         if self.known.clean and len(kept) != len(state.segments):
             gone = next(s.base_offset for s in state.segments if s.base_offset not in present)
             raise DamagedLogError(f"{self.folder}/{segment_name(gone)}.log is missing")
@@ -276,7 +290,7 @@ class _Restore:
         end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
         if end < point:
             raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
-        self._forget_snapshots_behind(end)
+        self._forget_snapshots(end)
         epochs = self.epochs.settle(segments, end)
         return self._build(
             segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
@@ -293,11 +307,11 @@ class _Restore:
     def _unread_segment(self, base: int) -> Segment:
         return Segment(str(self.folder), base, pool=self.pool, size=0)
 
-    def _forget_snapshots_behind(self, end: int) -> None:
+    def _forget_snapshots(self, end: int) -> None:
         """Snapshots of what is lost: once the log has grown past them again, a later recovery would take batches
-        for duplicates that never came back."""
+        for duplicates that never came back. And those that were lost themselves."""
         for name in self.folder.glob("*.snapshot"):
-            if name.stem.isdecimal() and int(name.stem) > end:
+            if name.stem.isdecimal() and (int(name.stem) > end or not is_sound(name)):
                 name.unlink()
 
     # The scan
@@ -393,8 +407,10 @@ class _Restore:
 
     def _follows(self, base_offset: int, offset: int) -> bool:
         """Whether a segment may come after the one that ends before `offset`. Compaction leaves gaps, also between
-        segments; elsewhere a gap says that what was in it is lost, and nothing may come behind that."""
-        return base_offset == offset or (base_offset > offset and self.spec.config.compact)
+        segments, but only in what was synced before; elsewhere a gap says that what was in it is lost, and nothing may
+        come behind that."""
+        compacted = self.spec.config.compact and base_offset <= self.known.compacted_at_most
+        return base_offset == offset or (base_offset > offset and compacted)
 
     def _make_indexes(self, segment: Segment) -> bool:
         """Make index files that are missing; then the whole segment has to be read."""
@@ -426,6 +442,21 @@ class _Restore:
         paths = [str(path) for path in self.folder.iterdir() if path.name.endswith((DELETED, ".tmp"))]
         return [Doomed(paths, 0)] if paths else []
 
+    def _begin_at(self, start: int, segments: list[Segment], end: int) -> list[Segment]:
+        """Of what was deleted on demand, the loss of power has taken the end: nothing is left to serve. The log goes on
+        at its start offset, because what comes next must not get offsets that count as deleted."""
+        _log.warning("%s: it ends at offset %d, before its start; it goes on at its start offset %d",
+                     self.spec.topic_partition, end, start)  # fmt: skip
+        for suffix in SUFFIXES:
+            (self.folder / f"{segment_name(start)}{suffix}").unlink(missing_ok=True)
+        preallocate = self.spec.config.segment_bytes if self.spec.config.preallocate else 0
+        fresh = Segment.create(
+            str(self.folder), start, pool=self.pool, preallocate=preallocate,
+            sync_writes=self.spec.config.lc_log_sync_always,
+        )  # fmt: skip
+        self._remove(segments, "all that is in it is deleted", end, end)
+        return [fresh]
+
     def _build(
         self,
         segments: list[Segment],
@@ -436,12 +467,15 @@ class _Restore:
         producers: ProducerStateTable | None,
         doomed: list[Doomed],
     ) -> Log:
+        start = max(start, self.known.log_start_offset, segments[0].base_offset if segments else 0)
+        if start > end:
+            segments, end = self._begin_at(start, segments, end), start
         log = Log(
             self.spec.topic_partition,
             self.folder,
             self.spec.config,
             segments=segments,
-            log_start_offset=min(max(start, self.known.log_start_offset, segments[0].base_offset), end),
+            log_start_offset=start,
             log_end_offset=end,
             recovery_point=recovery_point,
             leader_epoch=leader_epoch,

@@ -316,8 +316,10 @@ class Segment:
             self.largest_timestamp = self.largest_timestamp_offset = -1
         position = from_position
         expected = self.base_offset if next_offset is None else next_offset
-        if observe is not None:
+        if observe is not None and from_position:
             self.txn_index.forget_from(expected)
+        elif observe is not None:
+            self.txn_index.truncate(0)  # what the loss of power has left in it may be anything
         damage = None
         batch: list[Appended] = []
         try:
@@ -434,12 +436,14 @@ class Segment:
         self._unsealed = False
 
     def sync(self) -> None:
-        """Force log and indexes to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
+        """Force log, indexes and snapshot to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
         with self._in_doubt_if_it_fails():
             self._sync_records()
             for index in (self.index, self.time_index):
                 index.sync()
             self._sync_txn_index()
+            with suppress(FileNotFoundError):
+                sync_file(Path(self.path(".snapshot")))  # its name is as old as that of the segment
 
     def _sync_txn_index(self) -> None:
         """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The

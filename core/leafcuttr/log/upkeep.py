@@ -8,6 +8,7 @@ nothing. The disk is only waited for in worker threads; what they find is publis
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -22,16 +23,16 @@ from leafcuttr.log.checkpoints import (
     write_offsets,
 )
 from leafcuttr.log.complaints import Complaints
-from leafcuttr.log.doubt import SyncFailedError
+from leafcuttr.log.doubt import SyncFailedError, sync_directory, sync_file
 from leafcuttr.log.log import Log
-from leafcuttr.log.segment import Segment
+from leafcuttr.log.segment import Segment, segment_name
 from leafcuttr_sdk import Clock, TopicPartition
 
 _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The logs that something is due for."""
+    """The logs that something is due for. `points_known`: there is a checkpoint of recovery points."""
 
     def __init__(self, directory: Path, clock: Clock, settings: Settings) -> None:
         self.doomed: set[Log] = set()
@@ -41,6 +42,7 @@ class Upkeep:
         self._unsynced: dict[Log, int] = {}  # and since when (ms) there is something to sync
         # What the two offset checkpoints on the disk say; only changed together with them, under the lock.
         self._points: dict[TopicPartition, int] = {}
+        self.points_known = False
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
         self._complain = Complaints(_log)
@@ -91,20 +93,30 @@ class Upkeep:
                 for segment, after in zip(log.segments, log.segments[1:], strict=False)
                 if after.base_offset > log.recovery_point
             ]
-            await trio.to_thread.run_sync(_sync_all, rolled)
+            await trio.to_thread.run_sync(_sync_all, rolled, log.directory, active)
             log.recovery_point = max(log.recovery_point, active)
 
     def read_offsets(self) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
         """Recovery points and log start offsets as the checkpoints have them, at start. Raises OSError."""
-        self._points, self._starts = (self._read(name) for name in (RECOVERY_POINTS, LOG_START_OFFSETS))
+        points, starts = (self._read(name) for name in (RECOVERY_POINTS, LOG_START_OFFSETS))
+        self.points_known = points is not None
+        self._points, self._starts = points or {}, starts or {}
         return self._points, self._starts
 
-    def _read(self, name: str) -> dict[TopicPartition, int]:
+    def _read(self, name: str) -> dict[TopicPartition, int] | None:
+        path = self._directory / name
         try:
-            return read_offsets(self._directory / name)
+            return read_offsets(path) if path.exists() else None
         except DamagedCheckpointError as error:
             _log.warning("%s: what it would have spared is read", error)
-            return {}
+            return None
+
+    def begin_points(self) -> None:
+        """In a directory without partitions: from now on a partition without a recovery point is one of which nothing
+        was ever synced, and not one whose recovery point is lost. Raises OSError."""
+        if not self.points_known:
+            write_offsets(self._directory / RECOVERY_POINTS, {})
+            self.points_known = True
 
     def recovery_point(self, name: TopicPartition) -> int:
         """What the checkpoint on the disk says of a log."""
@@ -187,9 +199,13 @@ class Upkeep:
         return gone
 
 
-def _sync_all(segments: Iterable[Segment]) -> None:
+def _sync_all(segments: Iterable[Segment], folder: Path, active: int) -> None:
     for segment in segments:
         try:
             segment.sync()
         except FileNotFoundError:
             continue  # retention has been faster
+    # With the producers as they were at the new recovery point the next start need not look for them before it.
+    with suppress(OSError):
+        sync_file(folder / f"{segment_name(active)}.snapshot")
+        sync_directory(folder)
