@@ -1,0 +1,177 @@
+"""Recording a broker's life, and what comes after the power was cut at any moment of it.
+
+life      start, traffic, a clean stop, a second start, more traffic, SIGKILL
+a cut     before any entry of the recording; what the disk has then is one of several outcomes (`disk`)
+after it  a broker starts on that, keeps its promises (`promises`), goes on, and `verify` finds nothing
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from crash.powerloss.disk import Chance, Disk, Outcome, plain_outcomes, put
+from crash.powerloss.promises import Witness
+from crash.powerloss.recording import Entry, Recorder
+from crash.powerloss.told import Told
+from crash.powerloss.traffic import BROKER, Traffic
+from leafcuttr.cli.offline import known_topics, stored_topics
+from leafcuttr.offline.verify import verify_directory
+from leafcuttr.state.clock import SystemClock
+from support.broker_process import running_broker, start_broker
+from support.live_broker import live_broker
+
+
+class Life(NamedTuple):
+    """A recorded life. `synced`: all topics are in topic sync mode that say nothing else, internal ones too."""
+
+    entries: list[Entry]
+    root: Path
+    inode: int
+    synced: bool
+    later: Told
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return settings(self.synced)
+
+
+def settings(synced: bool) -> dict[str, str]:
+    return {**BROKER, "lc.log.sync.always": str(synced).lower()}
+
+
+def live(library: Path, folder: Path, *, synced: bool, rounds: int) -> Life:
+    """Record one life in `folder`."""
+    recorder = Recorder(library, folder / "recorder", folder / "life")
+    traffic = Traffic(recorder)
+    with running_broker(recorder.root, settings(synced), environ=recorder.environ) as broker:
+        traffic.make_topics(broker.address)
+        traffic.run(broker.address, broker.data, rounds)
+    recorder.mark("stopped")
+    broker = start_broker(recorder.root, settings(synced), environ=recorder.environ)
+    try:
+        traffic.run(broker.address, broker.data, rounds // 2)
+    finally:
+        broker.stop(signal.SIGKILL)
+    recorder.close()
+    entries = recorder.entries()
+    return Life(entries, recorder.root, recorder.root.stat().st_ino, synced, Told.by(entries))
+
+
+class State(NamedTuple):
+    """What a cut has left, and what clients had been told before it."""
+
+    cut: int
+    outcome: str
+    files: dict[str, bytes | None]
+    told: Told
+
+    def __str__(self) -> str:
+        return f"cut before entry {self.cut}, {self.outcome}"
+
+
+def states(
+    life: Life, cuts: Iterable[int], seed: int, *, chances: int, breaks: str = "(?!)"
+) -> Iterator[State]:
+    """Of each cut the plain outcomes and so many by chance."""
+    disk, told, at = Disk(life.inode, breaks=breaks), Told(), 0
+    for cut in sorted(cuts):
+        disk.take(life.entries[at:cut])
+        for entry in life.entries[at:cut]:
+            if entry.kind == "K":
+                told.hear(entry.mark)
+        at = cut
+        outcomes = [*plain_outcomes(), *(Chance(seed + cut * 1000 + each) for each in range(chances))]
+        for outcome in outcomes:
+            yield State(cut, outcome.name, disk.left(outcome), told)
+
+
+def some_states(life: Life, count: int, seed: int) -> Iterator[State]:
+    """So many states, each of another cut, the outcomes by turns."""
+    dice = random.Random(seed)
+    kinds: list[Outcome | None] = [*plain_outcomes(), None, None, None]
+    disk, told, at = Disk(life.inode), Told(), 0
+    for number, cut in enumerate(sorted(dice.sample(range(len(life.entries) + 1), count))):
+        disk.take(life.entries[at:cut])
+        for entry in life.entries[at:cut]:
+            if entry.kind == "K":
+                told.hear(entry.mark)
+        at = cut
+        outcome = kinds[number % len(kinds)] or Chance(seed + cut)
+        yield State(cut, outcome.name, disk.left(outcome), told)
+
+
+def judge(life: Life, state: State, folder: Path) -> None:
+    """Start a broker of this process on the state, and look. Raises AssertionError, with what the broker has said."""
+    witness = Witness(state.told, life.later, synced=life.synced)
+    data = _lay_out(state, folder)
+    with _heard() as lines:
+        try:
+            with live_broker(data, life.settings, clock=SystemClock()) as broker:
+                witness.judge(broker.address, data)
+            checked = verify_directory(data, deep=True, topics=known_topics(stored_topics(data)))
+            assert not checked.problems, [str(problem) for problem in checked.problems[:3]]
+        except Exception as error:
+            said = "\n".join(line for line in lines if "is not used" not in line)
+            raise AssertionError(f"{state}: {error!r}\n{said[-2000:]}") from error
+
+
+def judge_process(life: Life, state: State, folder: Path) -> None:
+    """As `judge`, with the program itself: it is killed when it has served, and serves again."""
+    witness = Witness(state.told, life.later, synced=life.synced)
+    data = _lay_out(state, folder)
+    try:
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            with running_broker(data.parent, life.settings) as broker:
+                witness.judge(broker.address, data)
+                broker.stop(how)
+        command = [sys.executable, "-m", "leafcuttr", "verify", str(data)]
+        checked = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stdout[-2000:] + checked.stderr[-2000:]
+    except Exception as error:
+        raise AssertionError(f"{state}: {error!r}") from error
+
+
+def _lay_out(state: State, folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    put(state.files, folder)
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    return data
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    lines: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    ear, logger = Ear(), logging.getLogger("leafcuttr")
+    logger.addHandler(ear)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(ear)
+
+
+def failures(life: Life, found: Iterable[State], folder: Path, *, most: int = 5) -> list[str]:
+    """What is wrong with the states, at most so many."""
+    wrong: list[str] = []
+    for state in found:
+        try:
+            judge(life, state, folder)
+        except AssertionError as error:
+            wrong.append(str(error))
+            if len(wrong) == most:
+                break
+    return wrong

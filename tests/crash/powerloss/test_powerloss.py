@@ -1,0 +1,99 @@
+"""The power is cut, at any moment of a broker's life and with any outcome that a disk allows: what was promised is
+there, nothing else came, and the broker goes on.
+
+A recorded life is replayed up to a cut; see `replay`. `--crash-seed` repeats a run that has failed as far as the
+machine lets it: the seed chooses the cuts and the outcomes, the recording is another each time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from crash.powerloss.disk import Disk, Fate, Outcome
+from crash.powerloss.recording import tree
+from crash.powerloss.replay import Life, State, failures, judge_process, live, some_states, states
+
+GATE_STATES = 24
+LONG_CUTS = 250  # of each life, with seven outcomes each
+
+
+@pytest.fixture(scope="module")
+def seed(request: pytest.FixtureRequest) -> int:
+    given = request.config.getoption("--crash-seed")
+    chosen = int(time.time()) if given is None else int(given)
+    print(f"--crash-seed {chosen}")
+    return chosen
+
+
+def test_nothing_was_missed_in_the_recording(life: Life) -> None:
+    disk = Disk(life.inode)
+    disk.take(life.entries)
+    left, there = disk.left(Outcome("everything", Fate.THERE, True)), tree(life.root)
+    # What the broker inherits open is not recorded, SQLite's index in memory is made anew.
+    names = there.keys() - {"broker.log"}
+    assert left.keys() == names
+    assert {name for name in names if left[name] != there[name]} <= {"data/metadata.sqlite-shm"}
+
+
+def test_promises_hold_after_a_cut(life: Life, seed: int, scratch: Path) -> None:
+    wrong = failures(life, some_states(life, GATE_STATES, seed), scratch)
+    assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)
+
+
+def test_the_program_starts_after_a_cut_and_once_more_after_sigkill(
+    life: Life, seed: int, scratch: Path
+) -> None:
+    (state,) = (
+        state for state in states(life, [_late(life, seed)], seed, chances=1) if "chance" in state.outcome
+    )
+    judge_process(life, state, scratch)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        pytest.param(r"^/data$", id="the data directory is never synced"),
+        pytest.param(r"^/data/(sync|moved|__)[^/]*$", id="folders of partitions are never synced"),
+        pytest.param(r"/sync-0/\d+\.log$", id="records are not written through"),
+        pytest.param(r"metadata\.sqlite", id="metadata is not synced"),
+        pytest.param(r"log-start-offset-checkpoint", id="log start offsets are not synced"),
+    ],
+)
+def test_a_broken_disk_is_noticed(life: Life, scratch: Path, breaks: str) -> None:
+    """Whoever syncs nothing is caught: else the other tests here would prove nothing."""
+    found: list[State] = []
+    for cut in (len(life.entries), _late(life, 1)):
+        found += states(life, [cut], 1, chances=0, breaks=breaks)
+    assert failures(life, found, scratch, most=1)
+
+
+def _late(life: Life, seed: int) -> int:
+    """A cut in the second half of the life."""
+    return random.Random(seed).randrange(len(life.entries) // 2, len(life.entries))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("synced", [True, False], ids=["synced", "plain"])
+@pytest.mark.parametrize("number", range(3))
+def test_promises_hold_after_thousands_of_cuts(
+    recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool, number: int
+) -> None:
+    life = live(recorder_library, tmp_path, synced=synced, rounds=60)
+    dice = random.Random(seed + number)
+    cuts = dice.sample(range(len(life.entries) + 1), LONG_CUTS)
+    wrong = failures(life, states(life, cuts, seed + number, chances=2), scratch)
+    assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("synced", [True, False], ids=["synced", "plain"])
+def test_the_program_starts_after_many_cuts(
+    recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool
+) -> None:
+    life = live(recorder_library, tmp_path, synced=synced, rounds=40)
+    for state in some_states(life, 60, seed):
+        judge_process(life, state, scratch)
