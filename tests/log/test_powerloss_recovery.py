@@ -52,6 +52,20 @@ def test_a_small_file_that_has_lost_its_content_is_none(tmp_path: Path, name: st
     assert read_all(log) == data
 
 
+async def test_a_clean_stop_does_not_speak_for_the_small_files_of_an_empty_log(tmp_path: Path) -> None:
+    manager, _ = filled(tmp_path, 0)
+    manager.close()
+    names = (PARTITION_METADATA, LEADER_EPOCHS)
+    before = [(tmp_path / FOLDER / name).read_bytes() for name in names]
+    for name in names:
+        (tmp_path / FOLDER / name).write_bytes(bytes(43))
+    manager = opened(tmp_path, spec())
+    await manager.inspect()
+    manager.close()
+    assert manager.logs[TP].offline is None
+    assert [(tmp_path / FOLDER / name).read_bytes() for name in names] == before
+
+
 def test_indexes_without_their_log_make_way(tmp_path: Path) -> None:
     manager, _ = filled(tmp_path, 0)
     abandon(manager)

@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 
 import trio
 
-from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id, uuid_text
+from leafcuttr.log.checkpoints import (
+    PARTITION_METADATA,
+    DamagedCheckpointError,
+    read_topic_id,
+    uuid_text,
+    write_topic_id,
+)
 from leafcuttr.log.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.files import NO_DESCRIPTORS, FilePool
 from leafcuttr.log.index import OffsetIndex, TimeIndex
@@ -96,17 +102,20 @@ def _has_moved_on(log: Log, segment: Segment | None) -> bool:
 def _look_at(
     folder: Path, trusted: Sequence[_Trusted], topic_id: bytes, end: int, leader_epoch: int
 ) -> tuple[Segment | None, str] | None:
-    """`_fault_of`; a sound partition's leader epochs are put right on the way: no damage there costs it."""
+    """`_fault_of`; a sound partition's leader epochs are put right on the way, and it is said whose it is where the
+    loss of power has taken that: no damage there costs it."""
     fault = _fault_of(folder, trusted, topic_id)
     if fault is None:
         pool = FilePool(8)
         segments = [Segment(str(folder), each.base_offset, pool=pool, size=each.size) for each in trusted]
         try:
             EpochCheckpoint(folder).settle(segments, end, current=leader_epoch)
+            if read_topic_id(folder / PARTITION_METADATA) is None:
+                write_topic_id(folder / PARTITION_METADATA, topic_id)
         except FileNotFoundError:
             pass  # the topic or a segment has gone meanwhile
         except (OSError, DamagedSegmentError) as error:
-            _log.warning("the leader epochs in %s cannot be put right: %s", folder, error)
+            _log.warning("the small files in %s cannot be put right: %s", folder, error)
         finally:
             for segment in segments:
                 segment.close()

@@ -149,6 +149,7 @@ class _Restore:
             # Indexes, whose log file the loss of power has taken.
             if path.suffix in SUFFIXES:
                 path.unlink()
+        EpochCheckpoint(self.folder).settle([], self.known.log_start_offset)
         if self.known.log_start_offset:
             return self._build([], 0, 0, 0, 0, None, [])
         return Log.create(

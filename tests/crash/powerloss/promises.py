@@ -54,6 +54,7 @@ class Witness:
         self.told = told
         self.later = later
         self.synced = synced
+        self._ends: dict[tuple[str, int], int] = {}  # at the first look; what comes behind is new
 
     def judge(self, address: str, data: Path) -> None:
         """Everything, reading first, then whether the broker goes on."""
@@ -115,7 +116,9 @@ class Witness:
         topic = self.told.topics[name]
         told, where = topic.partitions[index], f"{name}-{index}"
         found = read(client, name, index)
-        history = self.later.topics[name].partitions[index].acked if name in _kept(self.later) else told.acked
+        known = self.later.topics[name].partitions[index].acked if name in _kept(self.later) else told.acked
+        end = self._ends.setdefault((name, index), found.end)
+        history = {offset: value for offset, value in known.items() if offset < end}
         ours = {offset for offset, (_, value) in found.records.items() if value in _OURS}
         records = {offset: found.records[offset] for offset in found.records.keys() - ours}
         for offset, (_, value) in records.items():

@@ -117,6 +117,7 @@ def judge(life: Life, state: State, folder: Path) -> None:
         try:
             with live_broker(data, life.settings, clock=SystemClock()) as broker:
                 witness.judge(broker.address, data)
+                broker.run(broker.broker.logs.inspect)
             checked = verify_directory(data, deep=True, topics=known_topics(stored_topics(data)))
             assert not checked.problems, [str(problem) for problem in checked.problems[:3]]
         except Exception as error:
