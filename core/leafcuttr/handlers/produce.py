@@ -13,6 +13,9 @@ A request that cannot be staged in a moment (many partitions, a batch that a wor
 to there; the turn then has a `rest`, which `finish` stages and writes in pieces, with others in between. The
 connection does nothing else until then, so that the order of its requests holds.
 
+What is refused before the log is asked is in `handlers.produce_checks`, what answers look like in
+`handlers.produce_answers`.
+
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`).
 
 A transactional batch is written only if its partition belongs to the transaction that goes on: from version 12 on the
@@ -27,35 +30,26 @@ from typing import Any, Final, NamedTuple, cast
 
 import trio
 
-from leafcuttr.errors import (
-    BrokerError,
-    ErrorCode,
-    InvalidRecordSet,
-    UnknownTopicOrPartition,
-    UnsupportedCompressionType,
-)
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.produce_answers import (
+    all_refused,
+    failure,
+    first_failure,
+    from_error,
+    not_admitted,
+    refused,
+    succeeded,
+)
+from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
 from leafcuttr.log.append import LongWork, Prepared, one_batch
 from leafcuttr.log.commit import WriteError
-from leafcuttr.log.log import Log, Staged
+from leafcuttr.log.log import Log
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
-from leafcuttr.wire.batch import (
-    ATTRIBUTES_AT,
-    CODEC_MASK,
-    HEADER_SIZE,
-    MAGIC,
-    MAGIC_AT,
-    TRANSACTIONAL,
-    CorruptBatch,
-    batch_size,
-    parse,
-)
-from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL
 from leafcuttr.wire.messages.produce import (
-    BatchIndexAndErrorMessage,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -65,35 +59,11 @@ from leafcuttr.wire.messages.produce import (
 
 logger = logging.getLogger(__name__)
 
-_KNOWS_ABORTABLE: Final = 11
-_ADDS_PARTITIONS: Final = 12
 _TOPIC_IDS: Final = 13
-_ZSTD: Final = 7  # the first version that may carry it (KIP-110)
 # Partitions of one request that are staged and written before others have their turn: some milliseconds of writes.
 _AT_ONCE: Final = 100
 # The client id with which Kafka's own tools may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
-_NOT_ADDED: Final = "Partition was not added to the transaction"
-_UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction."
-# The coordinator cannot say at the moment.
-_UNASKED: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
-)
-# Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
-_WITHOUT_LOG_START: Final = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-    }
-)
 
 # One staged partition: its log, and where its answer lies: (request, topic, partition) in order of arrival.
 _Place = tuple[int, int, int]
@@ -144,12 +114,12 @@ class Turn:
         partition. Not while there is a `rest`."""
         topics: list[TopicProduceResponse] = []
         self._answers.append((context.correlation_id, route, request.acks, topics))
-        refusal = _refusal(request)
+        refusal = refusal_of(request)
         if refusal is not None:
-            topics += _all_refused(request, *refusal)
+            topics += all_refused(request, *refusal)
             return
         if request.acks not in (-1, 0, 1):
-            topics += [_refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
+            topics += [refused(topic, ErrorCode.INVALID_REQUIRED_ACKS) for topic in request.topic_data]
             return
         now_ms = broker.clock.now_ms()
         self._left = _AT_ONCE
@@ -237,19 +207,19 @@ class Turn:
                 return _PAUSE
             self._left -= 1
             if not 0 <= item.index < len(partitions):
-                answers.append(_failure(item.index, missing))
+                answers.append(failure(item.index, missing))
                 continue
             log = partitions[item.index].log
             try:
-                records = _records(item, version)
+                records = records_of(item, version)
                 if (
                     self._transactional_id is not None
                     and len(records) > HEADER_SIZE
                     and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
                 ):
-                    code = _admit(broker, version, self._transactional_id, log, one_batch(records))
+                    code = admit(broker, version, self._transactional_id, log, one_batch(records))
                     if code:
-                        answers.append(_not_admitted(item.index, version, code))
+                        answers.append(not_admitted(item.index, version, code))
                         continue
                 if prepared is None:
                     staged = log.stage_at_once(records, now_ms=now_ms)
@@ -263,12 +233,12 @@ class Turn:
             except LongWork as long:
                 return _Stop(long.do)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
-                answers.append(_from_error(item.index, error, log.log_start_offset))
+                answers.append(from_error(item.index, error, log.log_start_offset))
                 continue
             except Exception:
                 # As in Kafka, an error nobody thought of is that of its partition; the others are answered.
                 logger.exception("appending to %s failed", log.topic_partition)
-                answers.append(_failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+                answers.append(failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
                 continue
             self._logs.setdefault(log, []).append((*here, len(answers)))
             answers.append(succeeded(item.index, staged, log.log_start_offset))
@@ -326,7 +296,7 @@ class Turn:
             if acks:
                 out.append((correlation_id, route, ProduceResponse(responses=topics)))
             else:
-                self.refused = self.refused or _first_failure(topics)
+                self.refused = self.refused or first_failure(topics)
         return out
 
     def _fail(self, places: list[_Place], error: WriteError) -> None:
@@ -334,7 +304,7 @@ class Turn:
         for request, topic, partition in places:
             parts = cast(list[PartitionProduceResponse], self._answers[request][3][topic].partition_responses)
             if parts[partition].base_offset >= error.written_to:
-                parts[partition] = _from_error(parts[partition].index, error)
+                parts[partition] = from_error(parts[partition].index, error)
 
 
 def write_staged(turns: Iterable[Turn]) -> None:
@@ -371,126 +341,3 @@ async def handle(broker: Broker, context: RequestContext, request: ProduceReques
     await turn.finish(broker)
     answers = turn.take()
     return answers[0][2] if answers else None
-
-
-def _records(item: PartitionProduceData, version: int) -> memoryview:
-    records = item.records
-    if records is None:
-        raise InvalidRecordSet(
-            "a Produce request carries exactly one record batch for a partition, this one has none"
-        )
-    if (
-        version < _ZSTD
-        and len(records) > HEADER_SIZE
-        and records[ATTRIBUTES_AT + 1] & CODEC_MASK == Codec.ZSTD
-    ):
-        raise UnsupportedCompressionType
-    return records
-
-
-def _refusal(request: ProduceRequest) -> tuple[ErrorCode, str | None] | None:
-    """Why nothing of the request is taken, whatever the partitions: a transactional batch without a transactional id,
-    or, before such a batch is found, bytes that cannot begin a batch. A batch that is cut off counts as none."""
-    for topic in request.topic_data:
-        for item in topic.partition_data:
-            records = item.records
-            if not records:
-                continue
-            try:
-                size = batch_size(records)
-            except CorruptBatch as error:
-                return ErrorCode.CORRUPT_MESSAGE, str(error)
-            if size is not None and records[MAGIC_AT] == MAGIC and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
-                if request.transactional_id is None:
-                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
-                return None
-    return None
-
-
-def _admit(broker: Broker, version: int, transactional_id: str, log: Log, batch: memoryview) -> ErrorCode:
-    """Whether a transactional batch may be written: NONE, or the error of its partition."""
-    header = parse(batch)
-    known = log.producers.get(header.producer_id)
-    if known is not None and known.epoch == header.producer_epoch and known.current_txn_first_offset >= 0:
-        return ErrorCode.NONE
-    try:
-        admitted = broker.transactions.admit(
-            transactional_id,
-            header.producer_id,
-            header.producer_epoch,
-            log.topic_partition,
-            adds=version >= _ADDS_PARTITIONS,
-            knows_abortable=version >= _KNOWS_ABORTABLE,
-        )
-    except BrokerError as error:
-        return error.code
-    return admitted if isinstance(admitted, ErrorCode) else ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-def _not_admitted(index: int, version: int, code: ErrorCode) -> PartitionProduceResponse:
-    """As Kafka tells it: what passes has a code that producers of every age come again after."""
-    if code in _UNASKED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_PARTITIONS):
-        return _failure(index, ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED} Underlying error: {code.name}")
-    return _failure(index, code, _NOT_ADDED if code is ErrorCode.INVALID_TXN_STATE else None)
-
-
-def _first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
-    for topic in topics:
-        for part in topic.partition_responses:
-            if part.error_code:
-                return (
-                    f"{ErrorCode(part.error_code).name} for {topic.name or topic.topic_id.hex()}-{part.index}"
-                )
-    return None
-
-
-def succeeded(index: int, staged: Staged, log_start_offset: int) -> PartitionProduceResponse:
-    """The answer for a batch that is staged, true once it is written."""
-    return PartitionProduceResponse(
-        index=index,
-        base_offset=staged.base_offset,
-        log_append_time_ms=staged.log_append_time,
-        log_start_offset=log_start_offset,
-    )
-
-
-def _refused(data: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
-    answers = [_failure(item.index, code) for item in data.partition_data]
-    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
-
-
-def _all_refused(request: ProduceRequest, code: ErrorCode, message: str | None) -> list[TopicProduceResponse]:
-    """The same answer for every partition; as in Kafka, one for each, however often the request names it."""
-    named: dict[tuple[str, bytes], dict[int, PartitionProduceResponse]] = {}
-    for data in request.topic_data:
-        for item in data.partition_data:
-            answers = named.setdefault((data.name, data.topic_id), {})
-            answers[item.index] = _failure(item.index, code, message)
-    return [
-        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=list(answers.values()))
-        for (name, topic_id), answers in named.items()
-    ]
-
-
-def _failure(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
-    )
-
-
-def _from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """A message goes out only where Kafka's does: of records."""
-    refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        log_start_offset=-1 if refused_before else log_start_offset,
-        record_errors=[
-            BatchIndexAndErrorMessage(
-                batch_index=record.batch_index, batch_index_error_message=record.message
-            )
-            for record in error.record_errors
-        ],
-        error_message=error.message if error.record_errors else None,
-    )

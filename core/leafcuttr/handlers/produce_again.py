@@ -24,7 +24,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from leafcuttr.handlers.produce import Turn, commit_now, succeeded
+from leafcuttr.handlers.produce import Turn, commit_now
+from leafcuttr.handlers.produce_answers import succeeded
 from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker

@@ -1,0 +1,107 @@
+"""What the answers to Produce look like: successes, and errors with what goes out beside them. Nothing is decided
+here."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecordSet
+from leafcuttr.handlers.produce_checks import ADDS_PARTITIONS
+from leafcuttr.log.log import Staged
+from leafcuttr.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+_NOT_ADDED: Final = "Partition was not added to the transaction"
+_UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction."
+# The coordinator cannot say at the moment.
+_UNASKED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+# Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+
+
+def succeeded(index: int, staged: Staged, log_start_offset: int) -> PartitionProduceResponse:
+    """The answer for a batch that is staged, true once it is written."""
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=staged.base_offset,
+        log_append_time_ms=staged.log_append_time,
+        log_start_offset=log_start_offset,
+    )
+
+
+def failure(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
+    )
+
+
+def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
+    """A message goes out only where Kafka's does: of records."""
+    refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=-1 if refused_before else log_start_offset,
+        record_errors=[
+            BatchIndexAndErrorMessage(
+                batch_index=record.batch_index, batch_index_error_message=record.message
+            )
+            for record in error.record_errors
+        ],
+        error_message=error.message if error.record_errors else None,
+    )
+
+
+def not_admitted(index: int, version: int, code: ErrorCode) -> PartitionProduceResponse:
+    """As Kafka tells it: what passes has a code that producers of every age come again after."""
+    if code in _UNASKED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS):
+        return failure(index, ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED} Underlying error: {code.name}")
+    return failure(index, code, _NOT_ADDED if code is ErrorCode.INVALID_TXN_STATE else None)
+
+
+def refused(data: TopicProduceData, code: ErrorCode) -> TopicProduceResponse:
+    answers = [failure(item.index, code) for item in data.partition_data]
+    return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+
+
+def all_refused(request: ProduceRequest, code: ErrorCode, message: str | None) -> list[TopicProduceResponse]:
+    """The same answer for every partition; as in Kafka, one for each, however often the request names it."""
+    named: dict[tuple[str, bytes], dict[int, PartitionProduceResponse]] = {}
+    for data in request.topic_data:
+        for item in data.partition_data:
+            answers = named.setdefault((data.name, data.topic_id), {})
+            answers[item.index] = failure(item.index, code, message)
+    return [
+        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=list(answers.values()))
+        for (name, topic_id), answers in named.items()
+    ]
+
+
+def first_failure(topics: Sequence[TopicProduceResponse]) -> str | None:
+    for topic in topics:
+        for part in topic.partition_responses:
+            if part.error_code:
+                return (
+                    f"{ErrorCode(part.error_code).name} for {topic.name or topic.topic_id.hex()}-{part.index}"
+                )
+    return None
