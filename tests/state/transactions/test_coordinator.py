@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -263,21 +264,64 @@ async def test_in_sync_mode_nothing_is_written_on_the_loop(
     assert on_the_loop == []
 
 
-async def test_kafkas_own_tool_reads_what_we_write(start: Start) -> None:
-    if reason := jars.missing():
-        pytest.skip(reason)
-    broker = start(**ONE)
+def told_by_kafka(broker: Broker) -> list[tuple[str, dict[str, Any] | None]]:
+    """Id and value of each record of `__transaction_state` as Kafka's own decoder reads them; None for a tombstone."""
+    log = broker.topics.by_name["__transaction_state"].partitions[0].log
+    files = ",".join(str(file) for file in log.directory.glob("*.log"))
+    name = "org.apache.kafka.tools.DumpLogSegments"
+    tool = jars.java("4.3.1", name, "--transaction-log-decoder", "--files", files)
+    done = subprocess.run(tool, capture_output=True, text=True, check=True)
+    assert done.stdout.count("isvalid: true") == log.log_end_offset, done.stdout
+    found = []
+    for line in done.stdout.splitlines():
+        if line.startswith("| offset"):
+            key, payload = line.partition(" key: ")[2].split(" payload: ")
+            value = None if payload == "<DELETE>" else json.loads(payload)["data"]
+            found.append((json.loads(key)["data"]["transactionalId"], value))
+    return found
+
+
+@pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
+async def test_kafkas_own_tool_reads_every_state(start: Start) -> None:
+    broker = start(**ONE, transactional_id_expiration_ms="1")
     async with running(broker):
         producer_id, epoch = await begin(broker)
-        assert not (await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)).error
-    log = broker.topics.by_name["__transaction_state"].partitions[0].log
-    (file,) = log.directory.glob("*.log")
-    tool = jars.java(
-        "4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--transaction-log-decoder", "--files", str(file)
-    )
-    done = await trio.run_process(tool, capture_stdout=True, stderr=subprocess.STDOUT)
-    text = done.stdout.decode()
-    assert text.count('"transactionalId":"id"') == 4
-    assert f'"producerId":{producer_id}' in text
-    assert '"transactionPartitions":[{"topic":"t","partitionIds":[0]}]' in text
-    assert '"clientTransactionVersion":2' in text
+        for commits, due in ((True, State.COMPLETE_COMMIT), (False, State.COMPLETE_ABORT)):
+            answer = await broker.transactions.end("id", producer_id, epoch, commit=commits, version=2)
+            epoch += 1
+            assert answer == (ErrorCode.NONE, producer_id, epoch)
+            await until_state(broker, due)
+            assert not broker.transactions.add("id", producer_id, epoch, [P0], 2)
+        # Fenced by one who has taken its place, while its transaction goes on.
+        assert (await broker.transactions.init("id", 60_000, None)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+        await until_state(broker, State.COMPLETE_ABORT)
+        with trio.fail_after(60):
+            while broker.transactions.find("id") is not None:
+                await broker.transactions.forget_expired()
+    told = told_by_kafka(broker)
+    assert {name for name, _ in told} == {"id"}
+    values = [value for _, value in told]
+    states = [None if value is None else State(value["transactionStatus"]) for value in values]
+    aborted = [State.PREPARE_ABORT, State.COMPLETE_ABORT]
+    committed = [State.PREPARE_COMMIT, State.COMPLETE_COMMIT]
+    assert states == [
+        State.EMPTY,
+        State.ONGOING,
+        *committed,
+        State.ONGOING,
+        *aborted,
+        State.ONGOING,
+        *aborted,
+        None,
+    ]
+    partitions = [{"topic": "t", "partitionIds": [0]}]
+    for state, value in zip(states, values, strict=True):
+        if value is not None:
+            assert value["producerId"] == producer_id
+            assert value["transactionTimeoutMs"] == 60_000
+            assert value["transactionPartitions"] == {
+                State.EMPTY: None, State.COMPLETE_COMMIT: [], State.COMPLETE_ABORT: [],
+            }.get(state, partitions)  # fmt: skip
+    # By a client of transaction version 2 each end raises the epoch, which the tool shows with the decision.
+    assert [value["clientTransactionVersion"] for value in values[1:4] if value is not None] == [2, 2, 2]
+    assert values[3] is not None and values[3]["producerEpoch"] == 1
