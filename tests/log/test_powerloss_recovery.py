@@ -134,7 +134,8 @@ def test_an_index_of_aborted_transactions_is_made_again_whatever_is_in_it(tmp_pa
     manager, log = filled(tmp_path, 1)
     log.roll()
     log.append(batch(1, key=b"k", producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
-    log.append_marker(3, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    log.stage_marker(3, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    log.commit()
     log.flush_indexes()
     before = log.segments[1].txn_index.aborted()
     assert len(before) == 1
