@@ -26,6 +26,7 @@ _AGAIN: Final = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,  # of a Produce whose coordinator is not there yet
     }
 )
 _PAUSE_S: Final = 0.02
