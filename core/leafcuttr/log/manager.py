@@ -52,6 +52,7 @@ __all__ = ["LogManager", "LogSpec"]
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _SYNCERS: Final = 8  # syncs at once when closing: file systems commit those of several files together
 _RESERVED_DESCRIPTORS: Final = 512
+_FEWEST_FILES: Final = 64
 _MOST_FILES: Final = 16_384
 
 _log = logging.getLogger(__name__)
@@ -440,4 +441,4 @@ def _most_open_files() -> int:
     """How many files the logs may keep open: half of what the process may have beyond what it needs
     otherwise."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(64, min((soft - _RESERVED_DESCRIPTORS) // 2, _MOST_FILES))
+    return max(min(soft // 4, _FEWEST_FILES), min((soft - _RESERVED_DESCRIPTORS) // 2, _MOST_FILES))

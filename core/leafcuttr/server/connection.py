@@ -24,6 +24,7 @@ import trio
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
+from leafcuttr.log.files import NO_DESCRIPTORS
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.reactor import Reactor
@@ -380,7 +381,11 @@ class Connection:
         view, context = self.buffer.view, self._context
         if end - at < 8:
             raise CloseConnection(f"a request of {end - at} bytes has no header")
-        found = route(int.from_bytes(view[at : at + 4], "big")) or REFUSED
+        key = int.from_bytes(view[at : at + 4], "big")
+        try:
+            found = route(key) or REFUSED
+        except OSError:  # its modules are read at the first use, and there may be no descriptor to do it with
+            found = self._broker.logs.pool.make_way(lambda: route(key)) or REFUSED
         context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
         if found is REFUSED:
             context.api_key = int.from_bytes(view[at : at + 2], "big")
@@ -421,6 +426,8 @@ class Connection:
             return
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             logger.warning("closing the connection from %s: %s", self, error)
+        elif isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
+            self._broker.logs.pool.complaints(str(error), "closing the connection from %s: %s", self, error)
         elif isinstance(error, OSError):
             logger.debug("the connection from %s ended: %s", self, error)
         else:

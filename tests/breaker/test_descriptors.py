@@ -1,0 +1,144 @@
+"""A broker whose table of open files is full: a real process, whose limit is set while it runs.
+
+What one log does without a descriptor is in tests/breaker/test_storage.py, the listener's pause in
+tests/server/test_listeners.py.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+
+from leafcuttr.errors import ErrorCode
+from support import librdkafka
+from support.broker_process import BrokerProcess, running_broker, start_broker
+from support.logs import batch
+from support.waiting import until
+from support.wire_client import WireClient
+
+TOPICS = [f"t{number}" for number in range(12)]
+SETTINGS = {"log.segment.bytes": str(1 << 20), "offsets.topic.num.partitions": "2"}
+
+
+def open_files(broker: BrokerProcess) -> int:
+    return len([*Path(f"/proc/{broker.process.pid}/fd").iterdir()])
+
+
+@contextmanager
+def limited(broker: BrokerProcess, spare: int) -> Iterator[None]:
+    """The process may have `spare` descriptors more than it has."""
+    pid = broker.process.pid
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    numbers = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    limit = next(n for n in range(1 << 20) if n - len([each for each in numbers if each < n]) == spare)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(limit, max(numbers) + 1), hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def fill(client: WireClient, counts: dict[str, int], times: int, size: int = 300_000) -> None:
+    """Every acknowledged record is counted; what is refused for want of a descriptor may be asked for again."""
+    for topic in TOPICS:
+        for _ in range(times):
+            answer = client.produce(topic, batch(size=size))
+            assert answer.error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR)
+            if not answer.error_code:
+                assert answer.base_offset == counts[topic]
+                counts[topic] += 1
+
+
+def assert_all_there(client: WireClient, counts: dict[str, int]) -> None:
+    for topic, count in counts.items():
+        assert client.list_offset(topic, -1).offset == count
+        for offset in range(count):
+            answer = client.fetch(topic, offset, max_bytes=1)
+            assert answer.error_code == 0
+            assert int.from_bytes((answer.records or b"")[:8], "big") == offset
+
+
+def test_a_full_descriptor_table_harms_nobody_who_is_there(tmp_path: Path) -> None:
+    counts = dict.fromkeys(TOPICS, 0)
+    with running_broker(tmp_path, SETTINGS) as broker, WireClient(broker.address) as client:
+        for topic in TOPICS:
+            librdkafka.create(broker.address, topic)
+        fill(client, counts, 2)
+        group = librdkafka.Group(broker.address, "g", TOPICS)
+        with ExitStack() as crowd:
+            crowd.callback(group.close)
+            assert len(group.take(2 * len(TOPICS))) == 2 * len(TOPICS)
+            with limited(broker, 10):
+                late = [
+                    crowd.enter_context(socket.create_connection((broker.host, broker.port)))
+                    for _ in range(30)
+                ]
+                until(lambda: "pauses" in broker.log, "the listener's pause")
+                before = dict(counts)
+                fill(client, counts, 6)  # rolls every log more than once
+                assert counts != before
+                group.take(sum(counts.values()) - sum(before.values()))
+                group.commit()
+                for topic in TOPICS:
+                    code = client.fetch(topic, 0).error_code
+                    assert code in (0, ErrorCode.KAFKA_STORAGE_ERROR)
+            for sock in late:
+                sock.settimeout(30)
+                sock.sendall(bytes.fromhex("0000000a00120000000000010000"))  # ApiVersions
+                assert sock.recv(4)
+        fill(client, counts, 1)
+        assert_all_there(client, counts)
+        assert broker.log.count("pauses") == 1
+        assert "offline" not in broker.log
+        assert "Traceback" not in broker.log
+        assert len(broker.log.splitlines()) < 8, broker.log
+    with running_broker(tmp_path, SETTINGS) as broker, WireClient(broker.address) as client:
+        assert_all_there(client, counts)
+
+
+@pytest.mark.long
+def test_a_broker_that_may_have_few_files_starts_and_serves_many_partitions(tmp_path: Path) -> None:
+    if shutil.which("prlimit") is None:
+        pytest.skip("prlimit (util-linux) is not here")
+    counts = dict.fromkeys(TOPICS, 0)
+    few = ("prlimit", "--nofile=64:64")
+    with running_broker(tmp_path, SETTINGS) as broker, WireClient(broker.address) as client:
+        for topic in TOPICS:
+            librdkafka.create(broker.address, topic)
+        fill(client, counts, 5)
+    for how in ("after a clean stop", "after a kill"):
+        broker = start_broker(tmp_path, SETTINGS, before=few)
+        try:
+            with WireClient(broker.address) as client:
+                assert_all_there(client, counts)
+                before = dict(counts)
+                fill(client, counts, 1)
+                assert counts == {topic: count + 1 for topic, count in before.items()}
+            assert "offline" not in broker.log, how
+            assert "Traceback" not in broker.log
+        finally:
+            broker.process.kill()
+            broker.process.wait()
+    with running_broker(tmp_path, SETTINGS) as broker, WireClient(broker.address) as client:
+        assert_all_there(client, counts)
+
+
+def test_a_topic_that_cannot_be_made_for_want_of_descriptors_leaves_nothing(tmp_path: Path) -> None:
+    with running_broker(tmp_path, SETTINGS) as broker, WireClient(broker.address) as client:
+        librdkafka.create(broker.address, "warm")  # what a creation needs is imported
+        admin = librdkafka.admin(broker.address)
+        admin.list_topics(timeout=30)
+        with limited(broker, 0), pytest.raises(KafkaException):
+            from confluent_kafka.admin import NewTopic
+
+            admin.create_topics([NewTopic("t", 3, 1)])["t"].result(30)
+        librdkafka.create(broker.address, "t", 3)
+        assert client.produce("t", batch(), partition=2).base_offset == 0
+        assert "Traceback" not in broker.log
