@@ -146,6 +146,9 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> bool:
             # What start-up has allocated stays; the collector need not look at it again.
             gc.collect()
             gc.freeze()
+            # Hardly anything here is garbage in a circle, while the elements of long requests are many and live long
+            # enough to be looked at: by default again and again, tens of milliseconds each time.
+            gc.set_threshold(5000, 10, 100)
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)
             nursery.start_soon(stop_on_signal)
