@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import StorageError
+from leafcuttr.log.pace import Pace
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
 
@@ -23,7 +24,7 @@ _RETENTION_DELAY_S: Final = 30.0
 _PRODUCER_EXPIRY_S: Final = 600.0
 # How often a connection is looked at while it may be idle, and at most how long between two looks.
 _IDLE_CHECKS: Final = 4
-_SWEEP_S: Final = 10.0
+_SWEEP_S: Final = 2.0
 
 
 def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> None:
@@ -87,8 +88,11 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
         limit = broker.settings.int("connections.max.idle.ms") / 1000
         await trio.sleep(max(min(limit / _IDLE_CHECKS, _SWEEP_S), 0.05) if limit >= 0 else _SWEEP_S)
         now = trio.current_time()
-        before, seen = seen, {}
-        for connection in connections.all:
+        before, seen, pace = seen, {}, Pace()
+        for connection in list(connections.all):
+            await pace.turn()
+            if connection not in connections.all:
+                continue
             turns, since = before.get(connection, (-1, now))
             if turns != connection.turns:
                 since = now
