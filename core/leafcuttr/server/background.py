@@ -13,6 +13,7 @@ import trio
 from leafcuttr.errors import StorageError
 from leafcuttr.log.pace import Pace
 from leafcuttr.server.listener import Connections
+from leafcuttr.state import standstill
 from leafcuttr.state.broker import Broker
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
     seen: dict[object, tuple[int, float]] = {}
     while True:
         limit = broker.settings.int("connections.max.idle.ms") / 1000
-        await trio.sleep(max(min(limit / _IDLE_CHECKS, _SWEEP_S), 0.05) if limit >= 0 else _SWEEP_S)
+        await standstill.sleep(max(min(limit / _IDLE_CHECKS, _SWEEP_S), 0.05) if limit >= 0 else _SWEEP_S)
         now = trio.current_time()
         before, seen, pace = seen, {}, Pace()
         for connection in list(connections.all):

@@ -29,6 +29,7 @@ from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
 from leafcuttr.state.groups.timers import Timers
+from leafcuttr.state.standstill import hear_first
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr_sdk import Clock, TopicPartition
@@ -92,6 +93,7 @@ class GroupCoordinator:
                 await load(self._table, self._log, self._clock, self._loaded)
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
+                    await hear_first(self._timers.late_s)
                     for entry in self._timers.due():
                         self._tick(entry)
                     await self._timers.wait()

@@ -32,6 +32,11 @@ class Timers:
         if self._heap[0][2] is entry:
             self._sooner.set()
 
+    @property
+    def late_s(self) -> float:
+        """For how long the first one has been due."""
+        return self._clock.monotonic() - self._heap[0][0] if self._heap else 0.0
+
     def due(self) -> list[Entry]:
         """Take the groups whose time has come; each is asked for again with `want` when it has been served."""
         now = self._clock.monotonic()

@@ -16,6 +16,7 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode
+from leafcuttr.state import standstill
 from leafcuttr.state.features import Features
 from leafcuttr.state.groups.committing import Offsets
 from leafcuttr.state.producer_ids import ProducerIds
@@ -301,7 +302,7 @@ class TransactionCoordinator:
 
     async def _now_and_then(self, setting: str, step: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await trio.sleep(self._settings.int(setting) / 1000)
+            await standstill.sleep(self._settings.int(setting) / 1000)
             try:
                 await step()
             except Exception:
