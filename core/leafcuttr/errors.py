@@ -198,6 +198,10 @@ class UnknownTopicId(BrokerError):
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
+class GroupMaxSizeReached(BrokerError):
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 class MessageTooLarge(BrokerError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 

@@ -9,7 +9,7 @@ import trio.testing
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
-from leafcuttr.wire.messages.join_group import JoinGroupResponse
+from leafcuttr.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 from support.groups import join_alone, join_request, stable
 
 
@@ -114,3 +114,24 @@ async def test_client_host_and_id_are_kept(ask, broker: Broker) -> None:
     await join_alone(ask, "g")
     (member,) = broker.groups.find("g").members
     assert (member.client_id, member.client_host) == ("test", "/127.0.0.1")
+
+
+async def test_metadata_that_no_record_could_hold_is_not_taken_in(
+    open_test_broker: Callable[..., Broker], ask_of
+) -> None:
+    broker = open_test_broker({"message.max.bytes": "20000", "offsets.topic.num.partitions": "3"})
+    ask = ask_of(broker)
+
+    def offering(size: int) -> list[JoinGroupRequestProtocol]:
+        return [JoinGroupRequestProtocol(name="range", metadata=bytes(size))]
+
+    large = await ask(join_request("g", protocols=offering(90_000)), 3)
+    assert (large.error_code, large.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    assert (await ask(join_request("g", protocols=offering(50_000)), 3)).error_code == 0
+    group = broker.groups.find("g")
+    (member,) = group.members
+    again = await ask(join_request("g", member.member_id, protocols=offering(60_000)), 3)
+    assert again.error_code == 0, "its former metadata does not count"
+    second = await ask(join_request("g", protocols=offering(30_000)), 3)
+    assert second.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert group.members.size == 60_000 + len("range")

@@ -71,3 +71,21 @@ async def test_a_follower_waits_for_the_leader(ask) -> None:
         assert not shares
         await sync(ask, "g", lead, {first.member_id: b"1", followers[0].member_id: b"2"})
     assert shares[0].assignment == b"2"
+
+
+async def test_assignments_that_no_record_can_hold_are_refused_before_one_is_made(
+    open_test_broker: Callable[..., Broker], ask_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = open_test_broker({"message.max.bytes": "20000", "offsets.topic.num.partitions": "3"})
+    ask = ask_of(broker)
+    joined = await join_alone(ask, "g")
+
+    def made(*_: object) -> None:
+        raise AssertionError("a record was made")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leafcuttr.state.groups.coordinator.group_record", made)
+        refused = await sync(ask, "g", joined, {joined.member_id: bytes(30_000)})
+    assert refused.error_code == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    again = await ask(join_request("g", joined.member_id), 9)
+    assert (await sync(ask, "g", again, {again.member_id: b"a"})).assignment == b"a"

@@ -14,7 +14,7 @@ import trio
 from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode
+from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, MessageTooLarge
 from leafcuttr.log.commit import WriteError
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.files import FileRegion
@@ -22,7 +22,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
 from leafcuttr.wire.compression import Codec
-from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr.wire.records import DECOMPRESSED_LIMIT, Record, encode_batch
 from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
@@ -147,6 +147,22 @@ class InternalLog:
             return
         then(ErrorCode.NONE, staged.base_offset)
         _keep_short(log)
+
+    def refuses(self, partition: int, size: int) -> ErrorCode:
+        """What to answer if so many bytes are more than one batch can hold, without making it; else NONE."""
+        most = self.largest_batch()
+        if size <= most:
+            return ErrorCode.NONE
+        return self._answer(
+            partition, MessageTooLarge(f"{size} bytes are more than max.message.bytes allows, {most}")
+        )
+
+    def largest_batch(self) -> int:
+        """Bytes of keys and values that one batch may hold, as far as it can be known before it is compressed."""
+        topic = self.topic
+        if topic is None or self._codec is not Codec.NONE:
+            return DECOMPRESSED_LIMIT
+        return topic.config.max_message_bytes
 
     async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
         try:

@@ -7,11 +7,12 @@ not notice: the member stays until its session or the round ends.
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 import trio
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import ErrorCode, GroupIdNotFound, UnknownMemberId
+from leafcuttr.errors import ErrorCode, GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
 from leafcuttr.state.groups.committing import Offsets, group_record
 from leafcuttr.state.groups.events import (
     NO_MEMBER,
@@ -26,6 +27,7 @@ from leafcuttr.state.groups.events import (
 )
 from leafcuttr.state.groups.loader import load
 from leafcuttr.state.groups.machine import Group
+from leafcuttr.state.groups.members import size_of
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
 from leafcuttr.state.groups.timers import Timers
@@ -35,6 +37,9 @@ from leafcuttr.state.topics import Topic, Topics
 from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
+
+# Members may offer so many protocols, all of whose metadata is kept, while one of them is stored.
+_PROTOCOLS: Final = 4
 
 
 class Waiter:
@@ -114,10 +119,11 @@ class GroupCoordinator:
     def join(self, group_id: str, join: Join) -> Waiter:
         """JoinGroup; the waiter may have its answer already.
 
-        Raises UnknownMemberId (a member of a group that does not exist), CoordinatorLoadInProgress,
-        CoordinatorNotAvailable.
+        Raises UnknownMemberId (a member of a group that does not exist), GroupMaxSizeReached,
+        CoordinatorLoadInProgress, CoordinatorNotAvailable.
         """
         entry = self._table.find(group_id)
+        self._check_size(entry, join)
         if entry is None:
             if join.member_id != NO_MEMBER:
                 raise UnknownMemberId
@@ -127,6 +133,17 @@ class GroupCoordinator:
         entry.group.join(join, waiter, self._clock.monotonic())
         self._settle(entry)
         return waiter
+
+    def _check_size(self, entry: Entry | None, join: Join) -> None:
+        """Take nobody into a group that could not be stored with it: one request may carry 100 MB, and stay as long as
+        its session."""
+        size = size_of(join.protocols)
+        if entry is not None:
+            former = entry.group.members.by_id.get(join.member_id)
+            size += entry.group.members.size - (size_of(former.protocols) if former else 0)
+        most = _PROTOCOLS * self._log.largest_batch()
+        if size > most:
+            raise GroupMaxSizeReached(f"The metadata of the group's members is more than {most} bytes.")
 
     def sync(self, group_id: str, sync: Sync) -> Waiter:
         """SyncGroup; raises as `join`."""
@@ -210,6 +227,11 @@ class GroupCoordinator:
             if not at_once:
                 self._settle(entry)
 
+        size = sum(len(each.metadata(group.protocol_name)) for each in group.members)
+        refused = self._log.refuses(entry.partition, size + sum(map(len, store.assignments.values())))
+        if refused:
+            written(refused, -1)
+            return
         record = group_record(entry, store.assignments, self._clock.now_ms())
         self._log.write(entry.partition, [record], written)
         at_once = False

@@ -34,12 +34,18 @@ class Member:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
+def size_of(protocols: Protocols) -> int:
+    """In bytes, names by their characters."""
+    return sum(len(name) + len(metadata) for name, metadata in protocols)
+
+
 @dataclass(slots=True, eq=False)
 class Members:
     """The members by id, in the order in which they came."""
 
     by_id: dict[str, Member] = field(default_factory=dict)
     by_instance: dict[str, str] = field(default_factory=dict)
+    size: int = 0  # bytes of all names and metadata of protocols
     _leader_id: str | None = None
     _supporters: Counter[str] = field(default_factory=Counter)
 
@@ -66,6 +72,7 @@ class Members:
 
     def add(self, member: Member) -> None:
         self.by_id[member.member_id] = member
+        self.size += size_of(member.protocols)
         self._supporters.update({name for name, _ in member.protocols})
         if member.instance_id is not None:
             self.by_instance[member.instance_id] = member.member_id
@@ -73,6 +80,7 @@ class Members:
     def remove(self, member_id: str) -> Member:
         """Forget a member."""
         member = self.by_id.pop(member_id)
+        self.size -= size_of(member.protocols)
         self._supporters -= Counter({name for name, _ in member.protocols})
         if member.instance_id is not None:
             self.by_instance.pop(member.instance_id, None)
@@ -89,6 +97,7 @@ class Members:
 
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
         self._supporters -= Counter({name for name, _ in member.protocols})
+        self.size += size_of(protocols) - size_of(member.protocols)
         member.protocols = protocols
         self._supporters.update({name for name, _ in protocols})
 
