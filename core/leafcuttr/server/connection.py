@@ -14,6 +14,7 @@ else notices.
 
 import inspect
 import logging
+import re
 import socket
 from collections.abc import Awaitable, Sequence
 from time import perf_counter
@@ -44,6 +45,7 @@ _OUTBOX_LIMIT: Final = 256 * 1024
 _TURN_S: Final = 0.002
 # States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
 _PEER_GONE: Final = (7, 8)
+_DIGITS: Final = re.compile(r"[0-9]+")
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
@@ -425,7 +427,11 @@ class Connection:
         if self._ended:
             return
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
-            logger.warning("closing the connection from %s: %s", self, error)
+            # The same of one host is said once a minute: a health check that speaks HTTP comes every second.
+            key = f"{self._context.peer.rpartition(':')[0]} {_DIGITS.sub('', str(error))}"
+            self._broker.logs.pool.complaints(
+                key, "closing the connection from %s: %s", self, error, level=logging.WARNING
+            )
         elif isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
             self._broker.logs.pool.complaints(str(error), "closing the connection from %s: %s", self, error)
         elif isinstance(error, OSError):

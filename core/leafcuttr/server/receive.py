@@ -26,6 +26,15 @@ class FrameTooLarge(WireError):
     """A size that no request may have: negative, or above `socket.request.max.bytes`."""
 
 
+def _looks_like(size: bytes) -> str:
+    """A hint for people, if what should be a size begins another protocol."""
+    if size[:2] == b"\x16\x03":
+        return "; it looks like TLS"
+    if size in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PRI "):
+        return "; it looks like HTTP"
+    return ""
+
+
 class ReceiveBuffer:
     """A byte buffer with a window of unhandled bytes [start, end)."""
 
@@ -82,6 +91,7 @@ class ReceiveBuffer:
         if size < 0 or size > self._max_frame:
             raise FrameTooLarge(
                 f"a request of {size} bytes, allowed are 0 to {self._max_frame} (socket.request.max.bytes)"
+                f"{_looks_like(bytes(self.view[self._start : self._start + 4]))}"
             )
         return size
 
