@@ -326,6 +326,9 @@ def group_consumer(bootstrap: str, group: str = GROUP) -> Any:
             "group.id": group,
             "enable.auto.commit": False,
             "socket.timeout.ms": 3_000,
+            # An offset that an open transaction may change is asked for again until none is open, for a moment.
+            "retry.backoff.ms": 10,
+            "retry.backoff.max.ms": 30,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,
