@@ -113,3 +113,31 @@ async def test_others_have_their_turn_while_one_is_read_and_answered(
         await peer.ask(request, version)
     # Read in steps and written in steps; a handler's own turns come on top.
     assert stops >= 2 * (MANY // PER_STEP)
+
+
+async def test_others_have_their_turn_between_requests_that_came_together(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where each of them is handled without a wait."""
+    broker = await serve()
+    await broker.topics.create("t", 1, {})
+    request, count = metadata_request("t"), 300
+    together = b"".join(
+        framed(request_bytes(request, METADATA, correlation_id=number)) for number in range(count)
+    )
+    monkeypatch.setattr(pace, "TURN_S", 0.0)
+    turns, answered = 0, trio.Event()
+    async with await connect(broker) as peer:
+
+        async def ask() -> None:
+            await peer.stream.send_all(together)
+            for number in range(count):
+                await peer.answer_to(request, METADATA, number)
+            answered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            while not answered.is_set():
+                await trio.lowlevel.checkpoint()
+                turns += 1
+    assert turns > count / 2

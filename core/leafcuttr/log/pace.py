@@ -25,14 +25,24 @@ class Pace:
     def __init__(self) -> None:
         self._until = time.monotonic() + TURN_S
 
+    @staticmethod
+    def share() -> float:
+        """How long a turn may be now, in seconds."""
+        return max(TURN_S / (1 + Pace._waiting), min(_LEAST_S, TURN_S))
+
+    @staticmethod
+    async def give_way() -> None:
+        """Let others have their turn: what `turn` does once it is time."""
+        Pace._waiting += 1
+        try:
+            await trio.lowlevel.checkpoint()
+        finally:
+            Pace._waiting -= 1
+
     async def turn(self) -> None:
         if time.monotonic() >= self._until:
-            Pace._waiting += 1
-            try:
-                await trio.lowlevel.checkpoint()
-            finally:
-                Pace._waiting -= 1
-            self._until = time.monotonic() + max(TURN_S / (1 + Pace._waiting), min(_LEAST_S, TURN_S))
+            await Pace.give_way()
+            self._until = time.monotonic() + Pace.share()
 
     async def over(self, items: Iterable[T]) -> AsyncIterator[T]:
         """The items, with a turn before each: `[f(item) async for item in pace.over(items)]`."""

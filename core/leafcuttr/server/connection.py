@@ -26,6 +26,7 @@ from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
 from leafcuttr.log.files import NO_DESCRIPTORS
+from leafcuttr.log.pace import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.reactor import Reactor
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 # Answers are sent before more requests are handled once this much waits: a peer that does not read costs itself only.
 # More than this is sent by the connection's task, in slices between which others have their turn.
 _OUTBOX_LIMIT: Final = 256 * 1024
-# How long the requests that a connection has sent together may keep the loop before others have their turn.
+# How long the requests that connections have sent together may keep the reactor before others have their turn.
 _TURN_S: Final = 0.002
 # States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
 _PEER_GONE: Final = (7, 8)
@@ -170,7 +171,11 @@ class Connection:
         self._handed_over.set()
 
     async def _work(self) -> None:
-        """Run the errand, and the requests that have arrived behind it, to the last answer."""
+        """Run the errand, and the requests that have arrived behind it, to the last answer.
+
+        Most errands end without a wait, so the turn goes on through as many of them as it lasts.
+        """
+        self._yield_at = perf_counter() + Pace.share()
         while True:
             if self.produce_turn.waits:
                 # Before anything that depends on the peer: a log with something staged can neither roll nor close.
@@ -190,7 +195,6 @@ class Connection:
 
     def _more_to_do(self) -> bool:
         """One round of what the reactor does, alone; whether something waits again."""
-        self._yield_at = perf_counter() + _TURN_S
         self.stage()  # a request that cannot be read does not keep those before it from being written
         try:
             produce.write_staged((self.produce_turn,))
@@ -309,12 +313,12 @@ class Connection:
             self._answer_produce()
         context = self._context
         while self._errand is None and not self._ended and self._outbox.size <= _OUTBOX_LIMIT:
-            if perf_counter() > self._yield_at:
-                self._errand = _let_others()
-                return False
             found = self._peek()
             if found is None:
                 self._release_memory()
+                return False
+            if perf_counter() > self._yield_at:
+                self._errand = self._let_others()
                 return False
             if found.api.key == _PRODUCE:
                 return True
@@ -334,6 +338,10 @@ class Connection:
             elif response is not None:
                 self._add_answers(((context.correlation_id, found, response),))
         return False
+
+    async def _let_others(self) -> None:
+        await Pace.give_way()
+        self._yield_at = perf_counter() + Pace.share()
 
     async def _read_produce(self, found: Route) -> None:
         self._long_produce = await found.read_in_turns(self.buffer.view, self._at, self._end)
@@ -444,7 +452,3 @@ class Connection:
                 exc_info=error,
             )
         self._finish()
-
-
-async def _let_others() -> None:
-    await trio.lowlevel.checkpoint()
