@@ -13,6 +13,7 @@ from leafcuttr.server.routes import FEW_ELEMENTS
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
 from leafcuttr.wire.emit import PER_STEP
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from leafcuttr.wire.messages.produce import (
     PartitionProduceData,
@@ -118,26 +119,26 @@ async def test_others_have_their_turn_while_one_is_read_and_answered(
 async def test_others_have_their_turn_between_requests_that_came_together(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where each of them is handled without a wait."""
+    """Also where each of them is handled by the connection's task, without a wait."""
     broker = await serve()
-    await broker.topics.create("t", 1, {})
-    request, count = metadata_request("t"), 300
+    request, version, count = FindCoordinatorRequest(key="g", key_type=0), 1, 300
     together = b"".join(
-        framed(request_bytes(request, METADATA, correlation_id=number)) for number in range(count)
+        framed(request_bytes(request, version, correlation_id=number)) for number in range(count)
     )
-    monkeypatch.setattr(pace, "TURN_S", 0.0)
-    turns, answered = 0, trio.Event()
+    turns = 0
+    plain = Pace.give_way
+
+    async def counted() -> None:
+        nonlocal turns
+        turns += 1
+        await plain()
+
     async with await connect(broker) as peer:
-
-        async def ask() -> None:
-            await peer.stream.send_all(together)
-            for number in range(count):
-                await peer.answer_to(request, METADATA, number)
-            answered.set()
-
+        await peer.ask(request, version)  # makes the topic of groups
+        monkeypatch.setattr(pace, "TURN_S", 0.0)
+        monkeypatch.setattr(Pace, "give_way", counted)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            while not answered.is_set():
-                await trio.lowlevel.checkpoint()
-                turns += 1
+            nursery.start_soon(peer.stream.send_all, together)
+            for number in range(count):
+                await peer.answer_to(request, version, number)
     assert turns > count / 2

@@ -317,7 +317,9 @@ class Connection:
             if found is None:
                 self._release_memory()
                 return False
-            if perf_counter() > self._yield_at:
+            if not self._yield_at:  # a new turn, in which at least this one is handled
+                self._yield_at = perf_counter() + Pace.share()
+            elif perf_counter() > self._yield_at:
                 self._errand = self._let_others()
                 return False
             if found.api.key == _PRODUCE:
@@ -341,7 +343,7 @@ class Connection:
 
     async def _let_others(self) -> None:
         await Pace.give_way()
-        self._yield_at = perf_counter() + Pace.share()
+        self._yield_at = 0.0
 
     async def _read_produce(self, found: Route) -> None:
         self._long_produce = await found.read_in_turns(self.buffer.view, self._at, self._end)
