@@ -4,8 +4,9 @@ partitions and offsets.
 
 Writers (librdkafka, and one of transaction version 2) fill an input topic, copiers take it to output topics in
 transactions with their offsets, all in processes of their own (`txn_client`). The broker is killed at random moments
-and at the points of the transaction coordinator, the clients in whatever they do. At the end the log is read as files
-(`txn_audit`), by new readers, and compared with what a reader got that was there all the time.
+and at the points of the transaction coordinator, the clients in whatever they do; now and then one stands still, is
+replaced, and goes on as a zombie, which has to be fenced. At the end the log is read as files (`txn_audit`), by new
+readers, and compared with what a reader got that was there all the time.
 
 The gate kills the broker a few times, `--long` 60 times, `--kills` as often as one likes. `--crash-seed` repeats the
 plan of a run, not its timing.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -92,6 +94,14 @@ class Child:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def replace(self) -> subprocess.Popen[bytes] | None:
+        """Stop it where it is and start another in its place; returns the one that does not know."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGSTOP)
+        self.start()
+        return process
 
     def finish(self) -> None:
         """End it after the transaction at hand."""
@@ -243,8 +253,8 @@ class Run:
             child.kill()
             self.killed[child.name] += 1
 
-    def get_on(self) -> None:
-        """Everybody runs, and everybody commits something."""
+    def get_on(self, besides: Child | None = None) -> None:
+        """Everybody runs, and everybody commits something; of the members of the group one, and `besides`."""
         for child in self.children:
             child.mark()
 
@@ -253,7 +263,8 @@ class Run:
             for child in self.children:
                 child.start()
             grouped = any(child.got_on for child in self.copiers[:-1])
-            return grouped and all(child.got_on for child in (*self.writers, self.copiers[-1]))
+            alone = (*self.writers, self.copiers[-1], besides or self.copiers[-1])
+            return grouped and all(child.got_on for child in alone)
 
         try:
             until(all_got_on, "a transaction of everybody", seconds=PATIENCE_S, pause=0.05)
@@ -261,6 +272,23 @@ class Run:
             stuck = [child.name for child in self.children if not child.got_on]
             logs = {child.name: child.log.read_text()[-1000:] for child in self.children}
             raise AssertionError(f"{stuck} commit nothing: {logs}") from error
+
+    def haunt(self) -> None:
+        """One client stands still while another takes its place, then goes on: it is fenced, and ends by that."""
+        child = self.chance.choice(self.children)
+        self.get_on(child)  # one that is only starting would be the one who fences
+        zombie = child.replace()
+        assert zombie is not None
+        try:
+            self.get_on(child)
+            zombie.send_signal(signal.SIGCONT)
+            status = zombie.wait(PATIENCE_S)
+            # One that had ended, of a fatal error or by a kill, was none.
+            assert status in (3, -9), f"the zombie of {child.name}: {status}, {child.log.read_text()[-3000:]}"
+        finally:
+            zombie.kill()
+            zombie.wait()
+        self.killed["zombies"] += 1
 
     def linger(self, most: float) -> None:
         self._unused.wait(self.chance.uniform(0.0, most))
@@ -402,9 +430,12 @@ def test_transactions_survive(
         point = ""
         for number in range(kills):
             if not point:
-                run.get_on()
-                run.linger(0.5)
-                run.kill_children()
+                if number % 4 == 2:
+                    run.haunt()
+                for _ in range(run.chance.randint(1, 3)):
+                    run.get_on()
+                    run.linger(0.5)
+                    run.kill_children()
             run.kill(point)
             if number % 4 == 3:
                 run.verify()

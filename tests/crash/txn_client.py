@@ -52,7 +52,7 @@ class Client:
         self.name: str = config["name"]
         self.seed: int = config["seed"]
         self.journal = Journal(Path(config["journal"]))
-        self.number = self.journal.next_number()
+        self.number = self.journal.first_of_a_life()
         self.chance = random.Random(f"{self.seed} {self.name} life {self.number}")
         self.over = False
         signal.signal(signal.SIGTERM, self._end)

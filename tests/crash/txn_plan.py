@@ -17,6 +17,9 @@ PARTITIONS = 3
 BEGUN, ASKED, COMMITTED, ABORTED = "begun", "asked", "committed", "aborted"
 
 
+LIFE = 1_000_000  # more transactions than one process can begin
+
+
 class Plan(NamedTuple):
     """One transaction of a writer: how many records go into which partition, how large they are, how it ends."""
 
@@ -57,8 +60,9 @@ class Journal:
                 found[int(number)] = word
         return found
 
-    def next_number(self) -> int:
-        return max(self.transactions(), default=-1) + 1
+    def first_of_a_life(self) -> int:
+        """Where the next process begins to count. An earlier one that lives on, as a zombie, counts on below."""
+        return (max(self.transactions(), default=-1) // LIFE + 1) * LIFE
 
     def count(self, word: str) -> int:
         return sum(found == word for found in self.transactions().values())
