@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support import jars
-from support.librdkafka import create
+from support.librdkafka import create, watermarks
 from support.restarting import Restarting
 from support.waiting import until
 
@@ -35,10 +35,10 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitio
 class WordCount:
     """The program in a process of its own, again and again with the same state on its disk."""
 
-    def __init__(self, folder: Path, address: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, address: str, name: str = "streams") -> None:
+        self._state = folder / f"{name}.state"
         self._address = address
-        self._out = folder / "streams.out"
+        self._out = folder / f"{name}.out"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -48,7 +48,7 @@ class WordCount:
         command = jars.java(VERSION, str(PROGRAM), self._address, "lines", "counts", "word-count", more=more)
         with self._out.open("ab") as out:
             self._process = subprocess.Popen(
-                [*command, str(self._folder / "state")], stdout=out, stderr=subprocess.STDOUT
+                [*command, str(self._state)], stdout=out, stderr=subprocess.STDOUT
             )
 
         def running() -> bool:
@@ -125,8 +125,8 @@ def broker(tmp_path: Path) -> Iterator[Restarting]:
 
 
 @contextmanager
-def word_count(folder: Path, address: str) -> Iterator[WordCount]:
-    one = WordCount(folder, address)
+def word_count(folder: Path, address: str, name: str = "streams") -> Iterator[WordCount]:
+    one = WordCount(folder, address, name)
     try:
         yield one
     finally:
@@ -145,14 +145,25 @@ def send(address: str, lines: list[str]) -> None:
     assert not failed
 
 
-def test_word_count_through_kills(broker: Restarting, tmp_path: Path) -> None:
-    """Streams is killed once and the broker is killed once, each with transactions under way."""
+def fill(address: str) -> Counter[str]:
+    """Make the topics and the input; how often each word is in it."""
     chance = random.Random(4)
     lines = [" ".join(chance.choices(WORDS, k=5)) for _ in range(LINES)]
-    expected = Counter(word for line in lines for word in line.split())
     for topic in ("lines", "counts"):
-        create(broker.address, topic, PARTITIONS)
-    send(broker.address, lines)
+        create(address, topic, PARTITIONS)
+    send(address, lines)
+    return Counter(word for line in lines for word in line.split())
+
+
+def check(counts: Counts, expected: Counter[str]) -> None:
+    """Each step of each word's count is there, once and in order."""
+    assert counts.total == expected.total()
+    assert counts.seen == {word: list(range(1, many + 1)) for word, many in expected.items()}
+
+
+def test_word_count_through_kills(broker: Restarting, tmp_path: Path) -> None:
+    """Streams is killed once and the broker is killed once, each with transactions under way."""
+    expected = fill(broker.address)
     total = expected.total()
     counts = Counts(broker.address)
     with word_count(tmp_path, broker.address) as program:
@@ -163,7 +174,34 @@ def test_word_count_through_kills(broker: Restarting, tmp_path: Path) -> None:
         counts.wait_for(total // 2)
         broker.restart(signal.SIGKILL)
         counts.wait_for(total)
+        until(lambda: purged(broker.address), "the end of what has been counted", seconds=SECONDS)
         assert program.stop(signal.SIGTERM) == 143, program.tail()
     counts.close()
-    assert counts.total == total
-    assert counts.seen == {word: list(range(1, many + 1)) for word, many in expected.items()}
+    check(counts, expected)
+
+
+def purged(address: str) -> bool:
+    """Whether Streams has deleted what it is done with: the records of its topic in between."""
+    topic = "word-count-counts-repartition"
+    return all(low > 0 for low, _ in (watermarks(address, topic, each) for each in range(PARTITIONS)))
+
+
+def test_one_takes_over_from_another(broker: Restarting, tmp_path: Path) -> None:
+    """Of two processes one is killed and stays away: the other goes on with its partitions, from its changelog."""
+    expected = fill(broker.address)
+    total = expected.total()
+    counts = Counts(broker.address)
+    with (
+        word_count(tmp_path, broker.address, "stays") as stays,
+        word_count(tmp_path, broker.address, "goes") as goes,
+    ):
+        goes.start()
+        counts.wait_for(total // 10)
+        stays.start()
+        goes.stop(signal.SIGKILL)
+        counts.wait_for(total // 2)
+        broker.restart(signal.SIGKILL)
+        counts.wait_for(total)
+        assert stays.stop(signal.SIGTERM) == 143, stays.tail()
+    counts.close()
+    check(counts, expected)
