@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.config.settings import Settings
 from leafcuttr.log import manager as managers
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, RECOVERY_POINTS
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.producer_snapshot import is_sound
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch, read_all
-from support.managers import abandon, opened, spec
+from support.logs import NOW, HandClock, batch, read_all
+from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
 FOLDER = "t-0"
@@ -183,3 +184,26 @@ def test_an_empty_folder_that_does_not_say_whose_it_is_goes(tmp_path: Path) -> N
     (tmp_path / FOLDER / PARTITION_METADATA).write_bytes(b"")
     abandon(opened(tmp_path))
     assert not (tmp_path / FOLDER).exists()
+
+
+def test_a_deleted_topic_does_not_stand_in_the_way_of_a_new_one_of_its_name(tmp_path: Path) -> None:
+    """The old folder has been renamed, the new one too, and the loss of power has taken both new names."""
+    manager, _ = filled(tmp_path)
+    abandon(manager)
+    manager = LogManager.open(tmp_path, clock=HandClock(), settings=Settings(), node_id=1)
+    manager.load([spec(topic_id=bytes(range(16, 32)))], deleted=[TOPIC_ID])
+    abandon(manager)
+    log = manager.logs[TP]
+    assert (log.offline, log.log_end_offset) == (None, 0)
+
+
+def test_a_start_knows_whether_the_last_stop_was_a_clean_one(tmp_path: Path) -> None:
+    manager, _ = filled(tmp_path)
+    assert manager.stopped_cleanly
+    abandon(manager)
+    manager = opened(tmp_path, spec())
+    assert not manager.stopped_cleanly
+    manager.close()
+    manager = opened(tmp_path, spec())
+    assert manager.stopped_cleanly
+    abandon(manager)

@@ -81,6 +81,8 @@ class LogManager:
         self._inspection = Inspection()
         self._turn = trio.Lock()
         self._closed = False
+        self.stopped_cleanly = True
+        """Whether the broker that was here before has left by itself; a new directory counts as such."""
 
     @classmethod
     def open(
@@ -115,12 +117,13 @@ class LogManager:
         state = read_state(self.directory)
         clean = clean and state is not None and state.clean
         same_boot = state is not None and state.boot_id != "" and state.boot_id == boot_id()
+        self.stopped_cleanly = clean or not specs
         known = state.partitions if state is not None and (state.clean or same_boot) else {}
         points, starts = self._upkeep.read_offsets()
         if not specs:
             self._upkeep.begin_points()
         folders = self._folders()
-        folders -= self._finish_deletions(folders - {spec.topic_partition for spec in specs}, deleted)
+        folders -= self._finish_deletions(folders, {spec.topic_partition for spec in specs}, deleted)
         for spec in specs:
             name = spec.topic_partition
             entry = known.get(name)
@@ -165,17 +168,18 @@ class LogManager:
         return found
 
     def _finish_deletions(
-        self, folders: set[TopicPartition], deleted: frozenset[bytes]
+        self, folders: set[TopicPartition], known: set[TopicPartition], deleted: frozenset[bytes]
     ) -> set[TopicPartition]:
         """Rename what a crash has left of deleted topics; returns which partitions that were. A folder without records
-        that does not say whose it was is one of them: the loss of power may have taken both. All is synced, because
-        the metadata forgets these topics next."""
+        that does not say whose it was is one of them, unless its name is `known` (to the metadata): the loss of power
+        may have taken both. All is synced, because the metadata forgets these topics next."""
         gone = set()
-        for name in folders:
+        for name in folders if deleted else folders - known:
             folder = self.directory / str(name)
             with contextlib.suppress(DamagedCheckpointError):
                 topic_id = read_topic_id(folder / PARTITION_METADATA)
-                if topic_id in deleted or (topic_id is None and not holds_records(folder)):
+                lost = topic_id is None and name not in known and not holds_records(folder)
+                if topic_id in deleted or lost:
                     aside = self.directory / renamed(name, DELETE)
                     folder.rename(aside)
                     self._deletion.add(aside, 0)
@@ -288,8 +292,9 @@ class LogManager:
 
     async def inspect(self) -> None:
         """Look at every log that the start has taken on trust; damaged ones go offline."""
-        while len(self._inspection):
-            await self._inspection.go_on(self.logs, self._ids)
+        async with self._turn:
+            while len(self._inspection):
+                await self._inspection.go_on(self.logs, self._ids)
 
     async def soft_checkpoint(self) -> None:
         """Record what has changed, about once a second; then sync what is due. Raises OSError."""
@@ -401,7 +406,9 @@ class LogManager:
         changed = [(name, log) for name, log in open_logs if self._record.changed(name, log)]
         touched = {name for name, _ in changed}
         unsynced = [
-            log for name, log in open_logs if log.log_end_offset > log.recovery_point or name in touched
+            log
+            for name, log in open_logs
+            if log.log_end_offset > log.recovery_point or name in touched or log.doomed
         ]
         with ThreadPoolExecutor(_SYNCERS) as pool:
             fine = all(list(pool.map(_finish, unsynced)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import OffsetOutOfRange, StorageError
+from leafcuttr.log.doubt import sync_directory
 from leafcuttr.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _drop(log: "Log", doomed: list[Segment], reason: str) -> int:
 
 def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
     """See `Log.delete_scheduled_files`."""
-    gone = 0
+    gone, done = 0, []
     for first in tuple(log.doomed):
         if gone >= at_most or first.at_ms > elapsed_ms:
             break
@@ -144,6 +145,12 @@ def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
             except FileNotFoundError:
                 continue
             gone += 1
+        done.append(first)
+    if done:
+        # Else the loss of power could give them back their names, beside a clean stop that knows nothing of them.
+        with suppress(FileNotFoundError):  # the topic is being deleted
+            sync_directory(log.directory_name)
+    for first in done:
         with suppress(ValueError):  # another worker was faster
             log.doomed.remove(first)
     return gone

@@ -92,6 +92,7 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
             producer_ids=producer_ids,
             offsets=groups.offsets,
             features=features,
+            stopped_cleanly=logs.stopped_cleanly,
         ),
         fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
     )

@@ -26,6 +26,7 @@ from leafcuttr.state.transactions.endings import Endings, outcome
 from leafcuttr.state.transactions.loader import load
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
 from leafcuttr.state.transactions.markers import Markers
+from leafcuttr.state.transactions.partitions_say import PartitionsSay
 from leafcuttr.state.transactions.records import transaction_key, transaction_value
 from leafcuttr.state.transactions.states import PREPARED, State
 from leafcuttr.state.transactions.store import TransactionLog
@@ -83,8 +84,13 @@ class TransactionCoordinator:
         producer_ids: ProducerIds,
         offsets: Offsets,
         features: Features,
+        stopped_cleanly: bool = True,
     ) -> None:
+        """Unless the broker has `stopped_cleanly`, `__transaction_state` may be older than what the partitions have."""
         self._settings = settings
+        self._topics = topics
+        self._partitions: PartitionsSay | None = None
+        self._stopped_cleanly = stopped_cleanly
         self._clock = clock
         self._producer_ids = producer_ids
         self._features = features
@@ -103,8 +109,12 @@ class TransactionCoordinator:
             self._endings.use(nursery)
             self._nursery = nursery
             try:
+                partitions = self._partitions = PartitionsSay(self._topics)
                 task_status.started()
                 await load(self._table, self._log, self._loaded)
+                if not self._stopped_cleanly and not self._table.failed:
+                    await partitions.abort_unknown(self.markers)
+                self._partitions = None
                 nursery.start_soon(
                     self._now_and_then,
                     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -125,6 +135,9 @@ class TransactionCoordinator:
         """These ids can be asked now. What is prepared by now was so in the log, and nobody else will complete it: a
         client's own transaction may be prepared a moment later, and is completed by its request."""
         prepared = []
+        transactions = list(transactions)
+        if self._partitions is not None:
+            self._partitions.loaded(transactions)
         for transaction in transactions:
             self._keep_time(transaction)
             if transaction.now.state in PREPARED:

@@ -55,7 +55,7 @@ Decision = Snapshot | ErrorCode
 class Transaction:
     """One transactional id. Not thread-safe; each call is complete when it returns."""
 
-    __slots__ = ("_pending", "began_s", "now", "transactional_id")
+    __slots__ = ("_pending", "began_s", "epoch_floor", "now", "transactional_id")
 
     def __init__(self, transactional_id: str, snapshot: Snapshot) -> None:
         self.transactional_id = transactional_id
@@ -63,6 +63,8 @@ class Transaction:
         self._pending: Snapshot | None = None
         self.began_s: float | None = None
         """When the transaction that goes on began, in monotonic seconds; kept by the coordinator, who has a clock."""
+        self.epoch_floor = NO_EPOCH
+        """The highest epoch that a partition knows of this producer id, where what is here may be older than that."""
 
     @property
     def busy(self) -> bool:
@@ -72,7 +74,11 @@ class Transaction:
     @property
     def exhausted(self) -> bool:
         """No epoch is left for this producer id: the next raise needs a `fresh_id`."""
-        return self.now.epoch >= LAST_EPOCH
+        return self._highest_epoch >= LAST_EPOCH
+
+    @property
+    def _highest_epoch(self) -> int:
+        return max(self.now.epoch, self.epoch_floor)
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -93,7 +99,7 @@ class Transaction:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if now.state is State.ONGOING:
             return self.fence(now_ms, version)
-        producer_id, epoch, last_epoch = now.producer_id, now.epoch + 1, NO_EPOCH
+        producer_id, epoch, last_epoch = now.producer_id, self._highest_epoch + 1, NO_EPOCH
         if self.exhausted and (known is None or known[1] == now.epoch):
             producer_id, epoch = fresh_id, 0
             last_epoch = NO_EPOCH if known is None else now.epoch
@@ -216,7 +222,7 @@ class Transaction:
         return self._begin(
             fenced._replace(
                 state=after(fenced.state, Cause.ABORTED),
-                epoch=now.epoch + 1,
+                epoch=self._highest_epoch + 1,
                 last_epoch=now.epoch if version >= BUMPS_EPOCHS else NO_EPOCH,
                 previous_id=now.producer_id,
                 updated_ms=now_ms,
@@ -255,6 +261,8 @@ class Transaction:
     def written(self) -> None:
         """What was to be written is in the log."""
         assert self._pending is not None
+        if self._pending.producer_id != self.now.producer_id:
+            self.epoch_floor = NO_EPOCH
         self.now, self._pending = self._pending, None
 
     def failed(self) -> None:
