@@ -4,9 +4,9 @@ partitions and offsets.
 
 Writers (librdkafka, and one of transaction version 2) fill an input topic, copiers take it to output topics in
 transactions with their offsets, all in processes of their own (`txn_client`). The broker is killed at random moments
-and at the points of the transaction coordinator, the clients in whatever they do; now and then one stands still, is
-replaced, and goes on as a zombie, which has to be fenced. At the end the log is read as files (`txn_audit`), by new
-readers, and compared with what a reader got that was there all the time.
+and at the points of the transaction coordinator, or told to stop, the clients in whatever they do; now and then one
+stands still, is replaced, and goes on as a zombie, which has to be fenced. At the end the log is read as files
+(`txn_audit`), by new readers, and compared with what a reader got that was there all the time.
 
 The gate kills the broker a few times, `--long` 60 times, `--kills` as often as one likes. `--crash-seed` repeats the
 plan of a run, not its timing.
@@ -248,6 +248,13 @@ class Run:
             assert status == -9, f"the broker ended with status {status}: {self.broker.log[-3000:]}"
         self.reached[point.partition(":")[0] or "at random"] += 1
 
+    def stop(self) -> None:
+        """End the broker as its service manager does, in the middle of everything."""
+        assert self.broker is not None
+        status = self.broker.stop(seconds=PATIENCE_S)
+        assert status == 0, f"the broker stopped with status {status}: {self.broker.log[-3000:]}"
+        self.reached["SIGTERM"] += 1
+
     def kill_children(self) -> None:
         for child in self.chance.sample(self.children, self.chance.randint(0, 2)):
             child.kill()
@@ -436,7 +443,10 @@ def test_transactions_survive(
                     run.get_on()
                     run.linger(0.5)
                     run.kill_children()
-            run.kill(point)
+            if point or run.chance.random() < 0.75:
+                run.kill(point)
+            else:
+                run.stop()
             if number % 4 == 3:
                 run.verify()
             point = f"{run.chance.choice(POINTS)}:{run.chance.randint(1, 30)}" if number % 2 == 0 else ""
