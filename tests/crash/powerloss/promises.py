@@ -251,8 +251,19 @@ def committed(client: WireClient, group: str, *, stable: bool = False) -> int:
 
 
 def read(client: WireClient, topic: str, partition: int) -> Found:
-    """All of a partition, also what is not decided; which transactions are aborted by the markers, and by what Fetch
-    says to readers of read_committed."""
+    """All of a partition, also what is not decided. What is aborted by the markers is so by what Fetch says to readers
+    of read_committed. Read again if the coordinator has ended a transaction meanwhile."""
+    while True:
+        found, ranges = _read_once(client, topic, partition)
+        named = _aborted(client, topic, partition, found.start) if ranges else ranges
+        if client.list_offset(topic, -1, partition=partition).offset == found.end:
+            where = f"{topic}-{partition}"
+            assert named == ranges, f"{where}: aborted by Fetch {named}, by the markers {ranges}"
+            return found
+
+
+def _read_once(client: WireClient, topic: str, partition: int) -> tuple[Found, set[tuple[int, int]]]:
+    """What is there, and producer and first offset of each transaction that a marker has aborted."""
     answer = client.list_offset(topic, -2, partition=partition)
     where, start = f"{topic}-{partition}", answer.offset
     assert answer.error_code == 0, f"{where}: error {answer.error_code}"
@@ -282,10 +293,8 @@ def read(client: WireClient, topic: str, partition: int) -> Found:
         if at == before:
             break
     assert at == data.high_watermark, f"{where} ends at {data.high_watermark}, nothing comes after {at}"
-    if ranges:
-        named = _aborted(client, topic, partition, start)
-        assert named == ranges, f"{where}: aborted by Fetch {named}, by the markers {ranges}"
-    return Found(start, at, data.last_stable_offset, records, aborted, set().union(*going.values()))
+    found = Found(start, at, data.last_stable_offset, records, aborted, set().union(*going.values()))
+    return found, ranges
 
 
 def _batches(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:

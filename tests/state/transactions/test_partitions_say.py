@@ -76,6 +76,33 @@ async def test_an_open_transaction_that_the_coordinator_does_not_know_is_aborted
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("prepared", [True, False])
+async def test_a_later_one_than_the_coordinator_knows_is_aborted(
+    start: Start, monkeypatch: pytest.MonkeyPatch, prepared: bool
+) -> None:
+    broker = start()
+    await broker.topics.create("t", 1, {})
+    given = await broker.transactions.init("id", 60_000, None)
+    assert not broker.transactions.add("id", given.producer_id, given.epoch, [P0], 2)
+    if prepared:
+        monkeypatch.setattr(broker.transactions._endings, "finish", lambda transaction: None)
+        answer = await broker.transactions.end("id", given.producer_id, given.epoch, commit=True, version=2)
+        assert not answer.error
+    left_open(broker.topics.partition(P0).log, given.producer_id, given.epoch + 1)
+    stop(broker, cleanly=False)
+    broker = start()
+    async with trio.open_nursery() as nursery:
+        log = await loaded(broker, nursery)
+        assert log.last_stable_offset == log.log_end_offset
+        assert len(log.aborted_transactions(0, log.log_end_offset)) == 1
+        again = await broker.transactions.init("id", 60_000, None)
+        if again.error:  # the one that the coordinator knew has been aborted
+            again = await broker.transactions.init("id", 60_000, None)
+        assert (again.producer_id, again.error) == (given.producer_id, 0)
+        assert again.epoch > given.epoch + 1
+        nursery.cancel_scope.cancel()
+
+
 async def test_one_that_the_coordinator_knows_goes_on(start: Start) -> None:
     broker = start()
     await broker.topics.create("t", 1, {})

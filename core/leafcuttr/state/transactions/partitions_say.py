@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from leafcuttr.log.log import Log
 from leafcuttr.state.topics import Topics
-from leafcuttr.state.transactions.machine import NO_EPOCH, Transaction
+from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, Transaction
 from leafcuttr.state.transactions.markers import End, Markers, Wait, wait_for_all
 from leafcuttr.state.transactions.states import PREPARED, State
 from leafcuttr_sdk import TopicPartition
@@ -42,7 +42,7 @@ class PartitionsSay:
     def __init__(self, topics: Topics) -> None:
         self._epochs: dict[int, int] = {}
         self._open: list[_Open] = []
-        self._going: set[tuple[int, TopicPartition]] = set()
+        self._going: dict[tuple[int, TopicPartition], int] = {}  # and the epoch of its records
         for name, log in _with_producers(topics):
             for entry in log.producers:
                 producer_id = entry.producer_id
@@ -59,14 +59,17 @@ class PartitionsSay:
             if known > now.epoch:
                 transaction.epoch_floor = known
             if now.state is State.ONGOING or now.state in PREPARED:
-                self._going.update((now.producer_id, partition) for partition in now.partitions)
+                raised = now.state in PREPARED and now.version >= BUMPS_EPOCHS
+                epoch = now.epoch - 1 if raised else now.epoch
+                self._going.update({(now.producer_id, partition): epoch for partition in now.partitions})
 
     async def abort_unknown(self, markers: Markers) -> None:
         """Abort what is open in a partition and belongs to no transaction that was `loaded` as going on, or as being
-        ended. Raises nothing: what a partition refuses is logged."""
+        ended: also a later one of the same producer. Raises nothing: what a partition refuses is logged."""
         waiting: list[Wait] = []
         for name, log, producer_id, epoch, coordinator_epoch in self._open:
-            if (producer_id, name) in self._going or log.ongoing(producer_id, epoch) < 0:
+            ended_by_others = epoch <= self._going.get((producer_id, name), NO_EPOCH)
+            if ended_by_others or log.ongoing(producer_id, epoch) < 0:
                 continue
             logger.warning(
                 "%s: a transaction of producer %d is open that the coordinator does not know; it is aborted",
