@@ -131,7 +131,9 @@ def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
 
 def write_leader_epochs(path: Path, epochs: Iterable[tuple[int, int]], *, sync: bool = True) -> None:
     """Put a `leader-epoch-checkpoint` in place. Raises OSError."""
-    replace_file(path, _rows(f"{epoch} {start}" for epoch, start in epochs), sync=sync)
+    replace_file(
+        path, _rows(f"{epoch} {start}" for epoch, start in epochs), sync=sync, points="leader-epochs"
+    )
 
 
 def read_topic_id(path: Path) -> bytes | None:
@@ -159,4 +161,5 @@ def read_topic_id(path: Path) -> bytes | None:
 
 def write_topic_id(path: Path, topic_id: bytes, *, sync: bool = True) -> None:
     """Write a `partition.metadata`. Raises OSError."""
-    replace_file(path, f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode(), sync=sync)
+    content = f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode()
+    replace_file(path, content, sync=sync, points="partition-metadata")

@@ -152,7 +152,7 @@ async def _fly(log: "Log") -> None:
                 segment = take_over(log, fresh)
             sync = to_sync(log, segment, group)
             file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
-            await run_in_writer(_write, file, group.views, position, group.size, sync)
+            await run_in_writer(_write_there, file, group.views, position, group.size, sync)
             reach("append.written")
             _publish(log, segment, group, synced=bool(sync) or file.synced)
             del file
@@ -167,6 +167,14 @@ async def _fly(log: "Log") -> None:
         if ticket is not None:
             ticket.finished = True
         landed.set()
+
+
+def _write_there(
+    file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
+) -> None:
+    reach("writer.before-write")
+    _write(file, views, position, size, sync)
+    reach("writer.written")
 
 
 def _write(

@@ -150,11 +150,13 @@ class LogManager:
                 self._upkeep.doomed.add(log)
         self._inspection.add(self.logs)
         self._warn_of_strays(folders - self.logs.keys())
+        crashpoints.reach("start.loaded")
         # From here on this start is one that has not stopped cleanly yet. Synced, because a mark that came
         # back with the power would have the next start trust files that have grown since.
         if marker.exists():
             marker.unlink()
             sync_directory(self.directory)
+        crashpoints.reach("start.unmarked")
 
     def _folders(self) -> set[TopicPartition]:
         """The partitions that have a folder. Folders of deleted ones are put on their way."""
@@ -323,6 +325,7 @@ class LogManager:
             reason = f"The log start offsets in {self.directory} cannot be written: {error.strerror or error}"
             self.pool.complaints("log start offsets", "%s", reason)
             raise StorageError(reason) from error
+        crashpoints.reach("delete-records.kept")
 
     async def watch_room(self) -> None:
         """See whether the disk has room for what clients produce. Raises OSError."""
@@ -386,6 +389,7 @@ class LogManager:
         try:
             fine = self._close_logs()
             if fine:
+                crashpoints.reach("shutdown.synced")
                 self._record.write_clean()
                 self._upkeep.write_offsets(self.logs, self.logs)
                 replace_file(self.directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')

@@ -78,7 +78,7 @@ def _entry(
 
 def write_snapshot(path: Path, table: ProducerStateTable, *, sync: bool = False) -> None:
     """Write the published entries, in one step: a crash leaves no half of them. Raises OSError."""
-    replace_file(path, encode_snapshot(table), sync=sync)
+    replace_file(path, encode_snapshot(table), sync=sync, points="producer-snapshot")
 
 
 def read_snapshot(path: Path) -> ProducerStateTable:

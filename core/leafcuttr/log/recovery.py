@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr.crashpoints import reach
 from leafcuttr.log.checkpoints import (
     PARTITION_METADATA,
     DamagedCheckpointError,
@@ -367,6 +368,7 @@ class _Restore:
                 break
             segment.flush_indexes()
         segments[-1].flush_indexes()
+        reach("recovery.scanned")
         if size >= _LONG_SCAN:
             took = time.monotonic() - began
             _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
@@ -426,6 +428,7 @@ class _Restore:
         level = logging.INFO if zeros else logging.WARNING
         _log.log(level, "%s: cutting %d bytes: %s", self.spec.topic_partition, size - position, damage)
         segment.truncate(position)
+        reach("recovery.cut")
 
     def _remove(self, segments: list[Segment], reason: str, synced: int, offset: int) -> None:
         if offset < synced:

@@ -145,6 +145,7 @@ def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
             except FileNotFoundError:
                 continue
             gone += 1
+            reach("retention.removing")
         done.append(first)
     if done:
         # Else the loss of power could give them back their names, beside a clean stop that knows nothing of them.

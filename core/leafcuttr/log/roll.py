@@ -23,6 +23,7 @@ def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
     reads but the index files of `active`, whose entries stay the same. Raises OSError."""
     reach("roll.before")
     active.seal()
+    reach("roll.sealed")
     snapshot = Path(log.directory_name, f"{segment_name(base_offset)}.snapshot")
     log.pool.make_way(lambda: write_snapshot(snapshot, log.producers))
     reach("roll.snapshot-written")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr.crashpoints import reach
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.doubt import SyncFailedError, mark, sync_descriptor, sync_directory, sync_file
 from leafcuttr.log.files import FilePool, OpenFile
@@ -489,6 +490,7 @@ class Segment:
             self._pool.make_way(partial(sync_directory, folder))
             self._pool.make_way(partial(sync_directory, folder.parent))
             self.name_synced = True
+            reach("segment.names-synced")
 
     def close(self) -> None:
         """Let go of the files."""

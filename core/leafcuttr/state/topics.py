@@ -158,7 +158,10 @@ class Topics:
             specs = _specs(record, range(partitions), topic_config(self._settings, record.overrides))
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
-            topic = self._publish(record, specs, await self._adopt(specs))
+            crashpoints.reach("topic-create.committed")
+            logs = await self._adopt(specs)
+            crashpoints.reach("topic-create.adopted")
+            topic = self._publish(record, specs, logs)
             # The broker's defaults may have changed while the logs were made.
             _configure(topic, stored_topic_config(self._settings, record.overrides))
             return topic

@@ -208,6 +208,7 @@ class Cleaner:
         base = -1
         try:
             await child.say("round", _plain(round_))
+            reach("compaction.begun")
             while True:
                 message = await child.hear()
                 match message.pop("say"):

@@ -247,6 +247,7 @@ class Offsets:
                 if not error:
                     for number, (topic, partition) in enumerate(part):
                         entry.offsets.remove(topic, partition, base_offset + number)
+                    crashpoints.reach("group-commit.buried")
 
             self._log.write(entry.partition, [(offset_key(group_id, *each), None) for each in part], written)
         if group_too and not first_error:
@@ -254,6 +255,8 @@ class Offsets:
             def buried(error: ErrorCode, _: int) -> None:
                 nonlocal first_error
                 first_error = error
+                if not error:
+                    crashpoints.reach("group.buried")
 
             self._log.write(entry.partition, [(group_key(group_id), None)], buried)
         return first_error

@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
 from leafcuttr.state.groups.committing import Offsets, group_record
@@ -223,6 +224,8 @@ class GroupCoordinator:
         at_once = True
 
         def written(error: ErrorCode, _: int) -> None:
+            if not error:
+                crashpoints.reach("group.stored")
             group.stored(store, error, self._clock.monotonic())
             if not at_once:
                 self._settle(entry)
