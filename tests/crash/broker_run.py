@@ -56,7 +56,7 @@ class BrokerRun:
             self.spent[what] += time.monotonic() - began  # type: ignore[assignment]
 
     def start(self, point: str = "") -> bool:
-        """Start the broker, armed with `point`; whether it is ready. If not, the point has killed it within the start."""
+        """Start the broker, armed with `point`; whether it is ready. If not, the point has killed it in the start."""
         self.broker = None
         began = time.monotonic()
         with self.timed("start"):

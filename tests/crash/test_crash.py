@@ -1,10 +1,14 @@
 """The broker is killed at random moments and at every named point, under load; nothing acknowledged may be lost.
 
-After each start everything is read back: idempotent senders' records in order without gap or duplicate, the others'
-without gap, transactions whole or not at all, commits and topics as they were acknowledged; before each start and
-after the last stop `leafcuttr verify` finds no problem. The gate runs one kill at each point and a few at random;
-`--kills 200` (the `crash` session runs that by default) as many as one likes. A failing run prints its seed;
-`--crash-seed` repeats it.
+The load: librdkafka producers (idempotent and not, to plain topics, to one in topic sync mode, to a compacted one),
+producers on a socket of their own, Kafka's Java producer and group, transactions, commits, members, topics that come
+and go, records that are deleted. Segments are rolled every few batches, and now and then a log is left with a torn end.
+
+After each start everything is read back: idempotent senders' records in order without gap or duplicate and where the
+broker has said that they are, the others' without gap, the latest value of each key, transactions whole or not at all,
+commits and topics as they were acknowledged; after each kill and after the last stop `leafcuttr verify` finds no
+problem. The gate runs one kill at each point and a few at random; `--kills 200` (the `crash` session runs that by
+default) as many as one likes. A failing run prints its seed; `--crash-seed` repeats it.
 
 What exactly is running at the moment of a kill differs from run to run; the seed repeats the points, their counts,
 the delays and the order.
@@ -13,114 +17,84 @@ the delays and the order.
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from crash.readback import Reader, check_commits, check_topics, check_transactions
-from crash.workload import DATA, PARTITIONS, TRANSACTIONS, Chores, Committer, Sender, Transactor, Worker
+from crash import java_clients, keyed
+from crash.broker_run import BrokerRun
+from crash.raw_workers import Members, RawSender, Topics, Trimmer, create_topic
+from crash.readback import Readback
+from crash.workload import DATA, PARTITIONS, TRANSACTIONS, Committer, Sender, Transactor
 from leafcuttr.crashpoints import POINTS
-from support.broker_process import BrokerProcess, start_broker
-from support.waiting import free_port
+from support import jars
+from support.wire_client import WireClient
 
+SYNCED = "synced"
 SETTINGS = {
     "log.segment.bytes": "1048576",
     "log.flush.offset.checkpoint.interval.ms": "700",
     "log.flush.start.offset.checkpoint.interval.ms": "700",
-    "log.retention.check.interval.ms": "1000",
+    "log.retention.check.interval.ms": "500",
     "log.segment.delete.delay.ms": "0",
+    "log.cleaner.backoff.ms": "300",
     "offsets.topic.num.partitions": "2",
+    "offsets.topic.segment.bytes": "32768",
     "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.segment.bytes": "32768",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
 }
 
-# What runs here is not compacted: crash/test_compaction.py kills at these.
-HERE = {name for name in POINTS if not name.startswith("compaction.")}
+# Within a start; a file cannot arm them in time.
+STARTING = {"recovery.cut", "recovery.scanned", "start.loaded", "start.unmarked"}
 
 # The kill comes at one of so many passes of a point; otherwise at one of two.
 OFTEN = {
-    "shutdown.checkpointed": 1,
     "append.staged": 300,
     "append.written": 300,
     "append.published": 300,
+    "writer.before-write": 100,
+    "writer.written": 100,
     "group-commit.appended": 20,
+    "group.stored": 10,
     "transaction.written": 20,
     "transaction.before-prepare": 5,
     "transaction.prepared": 5,
     "transaction.marked": 20,
     "transaction.before-complete": 5,
+    "retention.removing": 10,
 }
+ONCE = {"start.loaded", "start.unmarked", "shutdown.synced", "shutdown.checkpointed"}
 
 
-class Run:
-    """One run: a directory, a port, the clients, and what has been reached."""
+class Kill(NamedTuple):
+    """One step of the plan: a point with its count, or "" for a random moment. `early`: it may be in the start."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = folder
-        self.random = random.Random(seed)
-        self.port = free_port()
-        self.bootstrap = f"127.0.0.1:{self.port}"
-        self.reached: Counter[str] = Counter()
-        self.records = 0
-        self.slowest_start = 0.0
-        self.notes: list[str] = []
-        self.patience = 0.4
-        self._unused = threading.Event()
+    point: str
+    early: bool = False
 
-    def start(self, point: str = "") -> BrokerProcess | None:
-        """A ready broker, or None if it has died at `point` before it was ready."""
-        settings = {**SETTINGS, "listeners": f"PLAINTEXT://{self.bootstrap}"}
-        began = time.monotonic()
-        try:
-            broker = start_broker(self.folder, settings, environ={"LEAFCUTTR_CRASH_POINT": point})
-        except RuntimeError as error:
-            if point and "status -9" in str(error):
-                return None
-            raise
-        self.slowest_start = max(self.slowest_start, time.monotonic() - began)
-        return broker
+    @property
+    def name(self) -> str:
+        return self.point.partition(":")[0]
 
-    def kill(self, broker: BrokerProcess | None, point: str) -> None:
-        """End the broker by its point, or at a random moment."""
-        name = point.partition(":")[0]
-        if broker is None:
-            self.reached[name] += 1
-            return
-        if name == "shutdown.checkpointed":
-            self._unused.wait(self.random.uniform(0.1, 0.5))
-            broker.process.terminate()
-        if not point:
-            self._unused.wait(self.random.uniform(0.0, self.patience))
-            broker.process.kill()
-        try:
-            status = broker.process.wait(25)
-        except subprocess.TimeoutExpired:
-            broker.process.kill()
-            broker.process.wait()
-            self.notes.append(f"{point} was not reached in time")
-            return
-        if point:
-            assert status == -9, f"the broker ended with status {status} at {point}: {broker.log[-3000:]}"
-            self.reached[name] += 1
 
-    def verify(self) -> None:
-        """`leafcuttr verify` has nothing to complain of."""
-        done = subprocess.run(
-            [sys.executable, "-m", "leafcuttr", "verify", str(self.folder / "data")],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"verify: {done.stdout[-3000:]}{done.stderr[-2000:]}"
+def kill_at(name: str, dice: random.Random, *, early: bool = False) -> Kill:
+    most = 1 if name in ONCE else OFTEN.get(name, 2)
+    return Kill(f"{name}:{dice.randint(1, most)}", early or name in STARTING)
 
-    def point(self, name: str) -> str:
-        """The point with the count at which it kills."""
-        return f"{name}:{self.random.randint(1, OFTEN.get(name, 2))}"
+
+def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
+    """Every point once, so many random moments; `thorough`: each point again, armed before the start."""
+    plan = [kill_at(name, dice) for name in sorted(POINTS)]
+    plan += [Kill("")] * kills
+    if thorough:
+        plan += [kill_at(name, dice, early=True) for name in sorted(POINTS) if name not in ONCE]
+    dice.shuffle(plan)
+    return plan
 
 
 @pytest.fixture
@@ -131,6 +105,75 @@ def seed(request: pytest.FixtureRequest) -> Iterator[int]:
     yield seed
 
 
+class Load:
+    """All that runs against the broker, and the comparison of what it was told with what there is."""
+
+    def __init__(self, run: BrokerRun, seed: int) -> None:
+        at = run.address
+        numbered: list[Any] = [
+            Sender(at, 0, idempotent=True, codec="none", partition=0),
+            Sender(at, 1, idempotent=True, codec="lz4", partition=1),
+            Sender(at, 2, idempotent=False, codec="none", partition=0),
+            Sender(at, 3, idempotent=True, codec="none", topic=SYNCED, partition=0),
+            RawSender(at, 4, DATA, 1),
+            RawSender(at, 5, SYNCED, 1),
+        ]
+        self.keyed = keyed.KeyedSender(at)
+        self.committer = Committer(at)
+        self.transactor = Transactor(at)
+        self.raw = [Members(at, DATA), Topics(at, seed), Trimmer(at, seed)]
+        self.workers: list[Any] = [*numbered, self.keyed, self.committer, self.transactor, *self.raw]
+        self.java: java_clients.JavaConsumer | None = None
+        if jars.missing() is None:
+            numbered.append(java_clients.JavaProducer(run.folder, at))
+            self.java = java_clients.JavaConsumer(run.folder, at)
+            self.workers += [numbered[-1], self.java]
+        else:
+            run.notes.append(f"no Java clients: {jars.missing()}")
+        self.readback = Readback(at, numbered, self.keyed)
+        self.run = run
+
+    def start(self) -> None:
+        for worker in self.workers:
+            worker.start()
+
+    def stop(self) -> None:
+        for worker in reversed(self.workers):
+            worker.stop()
+
+    def check(self) -> None:
+        """What was acknowledged is there, nobody has met an error, the broker lives."""
+        timed = self.run.timed
+        with timed("read senders"):
+            self.readback.check_senders()
+        with timed("read keyed"):
+            self.readback.check_keyed()
+        with timed("read transactions"):
+            self.readback.check_transactions(self.transactor)
+        with timed("read state"):
+            self.readback.check_commits(self.committer)
+            for worker in self.raw:
+                worker.check()
+            if self.java is not None:
+                self.java.check(self.run.address)
+        for worker in self.workers:
+            assert worker.failure is None, worker.failure
+        broker = self.run.broker
+        assert broker is not None
+        assert broker.alive(), broker.log[-3000:]
+
+
+def create_topics(address: str) -> None:
+    small = {"segment_index_bytes": "120"}
+    with WireClient(address) as client:
+        create_topic(client, DATA, PARTITIONS, **small)
+        create_topic(client, SYNCED, PARTITIONS, lc_log_sync_always="true", **small)
+        create_topic(client, TRANSACTIONS, PARTITIONS, **small)
+        create_topic(client, Trimmer.TOPIC, 1, **small)
+        create_topic(client, java_clients.TOPIC, 1, **small)
+        create_topic(client, keyed.TOPIC, 1, **keyed.SETTINGS)
+
+
 @pytest.mark.timeout(0)
 def test_nothing_acknowledged_is_lost(
     tmp_path: Path, seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
@@ -138,82 +181,62 @@ def test_nothing_acknowledged_is_lost(
     long = request.config.getoption("--long", default=False)
     kills = request.config.getoption("--kills", default=None)
     kills = kills if kills is not None else (200 if long else 5)
-    run = Run(tmp_path, seed)
-    plan = [*(run.point(name) for name in sorted(HERE)), *([""] * kills)]
-    run.random.shuffle(plan)
-    if long:
-        run.patience = 2.0
-
-    broker = run.start()
-    assert broker is not None
-    create_data_topic(run.bootstrap)
-    senders = [
-        Sender(run.bootstrap, 0, idempotent=True, codec="none"),
-        Sender(run.bootstrap, 1, idempotent=True, codec="lz4"),
-        Sender(run.bootstrap, 2, idempotent=False, codec="none"),
-    ]
-    committer, chores = Committer(run.bootstrap), Chores(run.bootstrap, seed)
-    transactor = Transactor(run.bootstrap)
-    workers: list[Worker] = [*senders, committer, transactor, chores]
-    reader = Reader(senders)
-
-    def check(running: BrokerProcess) -> None:
-        run.records += reader.read(run.bootstrap)
-        check_commits(run.bootstrap, committer)
-        check_transactions(run.bootstrap, transactor)
-        check_topics(run.bootstrap, chores)
-        for worker in workers:
-            assert worker.failure is None, worker.failure
-        assert running.alive(), running.log[-3000:]
-
-    for worker in workers:
-        worker.start()
+    run = BrokerRun(tmp_path, seed, SETTINGS)
+    plan = planned(run.random, kills, thorough=long)
+    began = time.monotonic()
+    assert run.start()
+    create_topics(run.address)
+    load = Load(run, seed)
+    load.start()
     try:
-        run.kill(broker, "")
+        run.kill(0.5)
         while plan:
-            point = plan.pop()
-            broker = run.start(point)
-            if broker is not None and not point:
-                check(broker)
-            run.kill(broker, point)
-            run.verify()
-            broker = run.start()
-            assert broker is not None
-            check(broker)
-            run.kill(broker, "")
-            for name in HERE - run.reached.keys():
+            one_kill(run, load, plan.pop(), patience=2.0 if long else 0.5)
+            for name in POINTS - run.reached.keys():
                 if not plan and run.reached["tries " + name] < 3:
                     run.reached["tries " + name] += 1
-                    plan.append(f"{name}:1")
-        broker = run.start()
-        assert broker is not None
-        for worker in workers:
-            worker.stop()
-        reader.restart()
-        check(broker)
-        assert broker.stop() == 0
+                    plan.append(Kill(f"{name}:1", name in STARTING))
+        assert run.start()
+        load.stop()
+        load.readback.restart()
+        load.check()
+        run.stop()
         run.verify()
     finally:
-        for worker in workers:
+        for worker in load.workers:
             worker.abandon()
-        if broker is not None and broker.alive():
-            broker.process.kill()
-            broker.process.wait()
+        run.end()
+        took = time.monotonic() - began
         with capsys.disabled():
-            print(
-                f"\ncrash: seed {seed}, {run.records} records read back, slowest start {run.slowest_start:.2f} s"
-            )
-            for note in run.notes:
-                print(f"  {note}")
-            for name in sorted(HERE):
-                print(f"  {name:26} reached {run.reached[name]}")
-    missed = sorted(name for name in HERE if not run.reached[name])
+            report(run, load, took, seed)
+    missed = sorted(name for name in POINTS if not run.reached[name])
     assert not missed, f"never reached: {missed}"
 
 
-def create_data_topic(bootstrap: str) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+def one_kill(run: BrokerRun, load: Load, kill: Kill, *, patience: float) -> None:
+    """Start, read back, kill, verify; a kill in the start leaves the reading to the next one."""
+    if kill.early:
+        run.tear(run.random.choice((f"{DATA}-0", f"{SYNCED}-0", f"{SYNCED}-1", f"{keyed.TOPIC}-0")))
+        if run.start(kill.point):
+            run.killed_by(kill.point)
+    else:
+        assert run.start()
+        load.check()
+        if kill.point:
+            run.arm(kill.point)
+            run.killed_by(kill.point)
+        else:
+            run.kill(patience)
+    run.verify()
 
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    for name in (DATA, TRANSACTIONS):
-        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
+
+def report(run: BrokerRun, load: Load, took: float, seed: int) -> None:
+    print(
+        f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
+        f"{load.readback.records} records read back, slowest start {run.slowest_start:.2f} s"
+    )
+    print("  " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in run.spent.most_common()))
+    for note in run.notes:
+        print(f"  {note}")
+    for name in sorted(POINTS):
+        print(f"  {name:26} reached {run.reached[name]}")

@@ -6,7 +6,6 @@ again. What they were told is compared with what the broker has by `crash.readba
 
 from __future__ import annotations
 
-import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -79,18 +78,21 @@ class Worker(ABC):
 
 
 class Sender(Worker):
-    """Sends numbered records to one partition, one librdkafka producer for the whole run.
+    """Sends numbered records to one partition, with one librdkafka producer for the whole run.
 
     `acknowledged` is how many of them, from the first on, the broker has acknowledged: acknowledgements come in order
     (idempotent: however many are in flight; otherwise one request is in flight at a time).
     """
 
-    def __init__(self, bootstrap: str, number: int, *, idempotent: bool, codec: str) -> None:
+    def __init__(
+        self, bootstrap: str, number: int, *, idempotent: bool, codec: str, topic: str = DATA, partition: int
+    ) -> None:
         super().__init__(f"sender {number}")
         from confluent_kafka import Producer
 
         self.number = number
-        self.partition = number % PARTITIONS
+        self.topic = topic
+        self.partition = partition
         self.idempotent = idempotent
         self.sent = 0
         self.acknowledged = 0
@@ -118,7 +120,7 @@ class Sender(Worker):
             for _ in range(25):
                 value = f"{self.number}:{self.sent}:".encode().ljust(VALUE_BYTES, b"x")
                 self._producer.produce(
-                    DATA, value, partition=self.partition, on_delivery=self._delivered(self.sent)
+                    self.topic, value, partition=self.partition, on_delivery=self._delivered(self.sent)
                 )
                 self.sent += 1
         self._producer.poll(0)
@@ -235,85 +237,6 @@ class Transactor(Worker):
     def finish(self) -> None:
         self._producer = None
         self._group.close()
-
-
-class Chores(Worker):
-    """Creates topics, puts a few records into them, deletes them; deletes records of a topic it keeps.
-
-    `must_exist` were acknowledged as created and are not yet asked to go; `must_not` as deleted.
-    """
-
-    def __init__(self, bootstrap: str, seed: int) -> None:
-        super().__init__("chores")
-        from confluent_kafka.admin import AdminClient
-
-        self.must_exist: set[str] = set()
-        self.must_not: set[str] = set()
-        self.deleted_before = 0
-        self._random = random.Random(seed)
-        self._bootstrap = bootstrap
-        self._number = 0
-        self._admin = AdminClient(
-            {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 100, "log_level": 0}
-        )
-
-    def step(self) -> None:
-        from confluent_kafka import KafkaException
-
-        try:
-            self._random.choice((self._create, self._create, self._delete, self._delete, self._trim))()
-        except KafkaException:
-            self.pause(0.05)
-
-    def _create(self) -> None:
-        from confluent_kafka.admin import NewTopic
-
-        if len(self.must_exist) >= 5:
-            return
-        name = f"chore-{self._number}"
-        self._number += 1
-        topic = NewTopic(name, num_partitions=3, replication_factor=1)
-        self._admin.create_topics([topic], request_timeout=3)[name].result()
-        self.must_exist.add(name)
-
-    def _delete(self) -> None:
-        names = sorted(self.must_exist - {"trimmed"})
-        if not names:
-            return
-        name = self._random.choice(names)
-        self.must_exist.discard(name)
-        self._admin.delete_topics([name], request_timeout=3)[name].result()
-        self.must_not.add(name)
-
-    def _trim(self) -> None:
-        from confluent_kafka import TopicPartition
-
-        kept = "trimmed"
-        if kept not in self.must_exist:
-            return self._make_trimmed(kept)
-        from confluent_kafka import Producer
-
-        producer = Producer(
-            {"bootstrap.servers": self._bootstrap, "message.timeout.ms": 3000, "log_level": 0}
-        )
-        for _ in range(1200):
-            producer.produce(kept, b"y" * 1000, partition=0)
-        producer.flush(5)
-        where = TopicPartition(kept, 0, -1)
-        answer = self._admin.delete_records([where], request_timeout=3)[where].result()
-        self.deleted_before = max(self.deleted_before, answer.low_watermark)
-        return None
-
-    def _make_trimmed(self, name: str) -> None:
-        from confluent_kafka import KafkaError, KafkaException
-        from confluent_kafka.admin import NewTopic
-
-        try:
-            self._admin.create_topics([NewTopic(name, 1, 1)], request_timeout=3)[name].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-        self.must_exist.add(name)
 
 
 def group_consumer(bootstrap: str, group: str = GROUP) -> Any:

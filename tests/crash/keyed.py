@@ -1,0 +1,105 @@
+"""Records with keys to a compacted topic whose cleaner is at work during the kills, and what has to be left of them.
+
+The number of a record is in a header, so that a tombstone has one too. Each key's numbers rise; every seventh is a
+tombstone, and those go after `delete.retention.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crash.workload import Worker
+
+TOPIC = "latest"
+KEYS = 60
+SETTINGS = {
+    "cleanup_policy": "compact",
+    "min_cleanable_dirty_ratio": "0.01",
+    "delete_retention_ms": "300",
+    "segment_index_bytes": "120",
+}
+
+
+def is_tombstone(number: int) -> bool:
+    return number % 7 == 6
+
+
+class KeyedSender(Worker):
+    """One librdkafka producer. `acknowledged` and `tried` are the last numbers of each key."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__("keyed sender")
+        from confluent_kafka import Producer
+
+        self.acknowledged: dict[bytes, int] = {}
+        self.tried: dict[bytes, int] = {}
+        self._sent = 0
+        self._open = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "message.timeout.ms": 0,
+                "linger.ms": 1,
+                "batch.num.messages": 20,
+                "compression.type": "zstd",
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "retry.backoff.ms": 20,
+                "socket.timeout.ms": 5_000,
+                "log_level": 0,
+            }
+        )
+
+    def step(self) -> None:
+        if self._open < 200:
+            for _ in range(20):
+                number, key = self._sent, b"key %d" % (self._sent % KEYS)
+                value = None if is_tombstone(number) else b"%d:" % number + b"v" * 200
+                self._producer.produce(
+                    TOPIC, value, key, headers={"number": b"%d" % number}, on_delivery=self._told(key, number)
+                )
+                self.tried[key] = number
+                self._sent += 1
+                self._open += 1
+        self._producer.poll(0)
+        self.pause(0.02)
+
+    def finish(self) -> None:
+        self._producer.flush(60)
+
+    def _told(self, key: bytes, number: int) -> Callable[[Any, Any], None]:
+        def report(error: Any, _message: Any) -> None:
+            self._open -= 1
+            if error is not None:
+                self.failure = f"keyed sender: record {number} failed: {error}"
+            else:
+                self.acknowledged[key] = number
+
+        return report
+
+
+def check_latest(records: list[Any], acknowledged: dict[bytes, int], sender: KeyedSender) -> None:
+    """`records` is all that the topic holds; `acknowledged` what was acknowledged before it was read."""
+    last: dict[bytes, int] = {}
+    before = -1
+    for record in records:
+        assert record.offset() > before, f"{TOPIC}: offset {record.offset()} after {before}"
+        before = record.offset()
+        number = int(dict(record.headers())["number"])
+        key, value = record.key(), record.value()
+        assert number > last.get(key, -1), f"{key!r}: record {number} after {last[key]}"
+        last[key] = number
+        assert (value is None) == is_tombstone(number), f"{key!r}: {number} has the value {value!r}"
+        assert value is None or value.startswith(b"%d:" % number), (
+            f"{key!r}: {number} has the value {value!r}"
+        )
+    for key, due in acknowledged.items():
+        found = last.get(key)
+        if found is None:
+            # All of it may have gone behind a tombstone.
+            numbers = range(due, sender.tried[key] + 1, KEYS)
+            assert any(map(is_tombstone, numbers)), f"{key!r}: {due} was acknowledged, nothing is there"
+        else:
+            assert found >= due, f"{key!r}: {due} was acknowledged, {found} is the last that is there"
