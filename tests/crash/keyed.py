@@ -17,7 +17,6 @@ SETTINGS = {
     "cleanup_policy": "compact",
     "min_cleanable_dirty_ratio": "0.01",
     "delete_retention_ms": "300",
-    "segment_index_bytes": "120",
 }
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crash.workload import VALUE_BYTES, Worker
 from leafcuttr.errors import ErrorCode
@@ -45,11 +45,10 @@ from leafcuttr.wire.messages.produce import ProduceRequest
 from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from leafcuttr.wire.records import Record, encode_batch
 from support.logs import batch
+from support.waiting import until
 from support.wire_client import WireClient, produce_request
 
 EARLIEST, LATEST = -2, -1
-SMALL_SEGMENTS = {"segment.index.bytes": "120"}
-"""Room for ten entries in the time index of a segment: it is rolled every few batches."""
 
 
 class RawWorker(Worker):
@@ -351,14 +350,17 @@ def now_ms() -> int:
 def committed(client: WireClient, group: str, topic: str) -> int:
     """The offset of a group in partition 0; 0 if it has none. The coordinator may still be loading."""
     asked = OffsetFetchRequestTopic(name=topic, partition_indexes=[0])
-    while True:
+
+    def ask() -> Any:
         answer = client.ask(OffsetFetchRequest(group_id=group, topics=[asked]), 5)
-        found = answer.topics[0].partitions[0] if answer.topics else None
-        error = answer.error_code or (found.error_code if found else 0)
-        if error not in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
-            assert not error, f"{group}: {ErrorCode(error).name}"
-            return max(found.committed_offset, 0) if found else 0
-        threading.Event().wait(0.02)
+        return None if answer.error_code in loading else answer
+
+    loading = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+    answer = until(ask, f"the offset of {group}", seconds=60)
+    assert not answer.error_code, f"{group}: {ErrorCode(answer.error_code).name}"
+    found = answer.topics[0].partitions[0]
+    assert not found.error_code, f"{group}: {ErrorCode(found.error_code).name}"
+    return max(found.committed_offset, 0)
 
 
 def create_topic(client: WireClient, name: str, partitions: int, **settings: str) -> None:

@@ -35,16 +35,14 @@ from support.wire_client import WireClient
 
 SYNCED = "synced"
 SETTINGS = {
-    "log.segment.bytes": "1048576",
+    "log.index.size.max.bytes": "120",  # a segment of any topic, internal ones too, is full after ten entries
     "log.flush.offset.checkpoint.interval.ms": "700",
     "log.flush.start.offset.checkpoint.interval.ms": "700",
     "log.retention.check.interval.ms": "500",
     "log.segment.delete.delay.ms": "0",
     "log.cleaner.backoff.ms": "300",
     "offsets.topic.num.partitions": "2",
-    "offsets.topic.segment.bytes": "32768",
     "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.segment.bytes": "32768",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
 }
@@ -164,13 +162,12 @@ class Load:
 
 
 def create_topics(address: str) -> None:
-    small = {"segment_index_bytes": "120"}
     with WireClient(address) as client:
-        create_topic(client, DATA, PARTITIONS, **small)
-        create_topic(client, SYNCED, PARTITIONS, lc_log_sync_always="true", **small)
-        create_topic(client, TRANSACTIONS, PARTITIONS, **small)
-        create_topic(client, Trimmer.TOPIC, 1, **small)
-        create_topic(client, java_clients.TOPIC, 1, **small)
+        create_topic(client, DATA, PARTITIONS)
+        create_topic(client, SYNCED, PARTITIONS, lc_log_sync_always="true")
+        create_topic(client, TRANSACTIONS, PARTITIONS)
+        create_topic(client, Trimmer.TOPIC, 1)
+        create_topic(client, java_clients.TOPIC, 1)
         create_topic(client, keyed.TOPIC, 1, **keyed.SETTINGS)
 
 
