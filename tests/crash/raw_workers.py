@@ -54,6 +54,8 @@ EARLIEST, LATEST = -2, -1
 class RawWorker(Worker):
     """A worker with a connection, made anew when it is lost. `still` is held while a step is under way."""
 
+    RATE_S = 0.02
+
     def __init__(self, name: str, address: str) -> None:
         super().__init__(name)
         self.address = address
@@ -69,8 +71,8 @@ class RawWorker(Worker):
                 self.work(self.client)
             except OSError:
                 self._disconnect()
-        if self.client is None:
-            self.pause(0.02)
+        # Without the lock: who waits for it has to get it some time.
+        self.pause(0.02 if self.client is None else self.RATE_S)
 
     def connected(self, client: WireClient) -> None:
         """On a new connection."""
@@ -106,7 +108,7 @@ class RawSender(RawWorker):
     """Up to five requests in flight, each one batch of a few numbered records. `places` says at which offset the batch
     that begins with a number is, by the broker's word."""
 
-    IN_FLIGHT, BATCH = 5, 4
+    IN_FLIGHT, BATCH, RATE_S = 5, 4, 0.01
 
     def __init__(self, address: str, number: int, topic: str, partition: int) -> None:
         super().__init__(f"raw sender {number}", address)
@@ -136,7 +138,6 @@ class RawSender(RawWorker):
             self._waiting.append(self._new())
             client.send(self._waiting[-1].request, 11)
         self._take(client)
-        self.pause(0.01)
 
     def finish(self) -> None:
         if self.client is not None:
@@ -181,7 +182,7 @@ class Members(RawWorker):
         self._tried = 0
         self._committed = 0
         self._made: dict[str, int] = {}  # acknowledged and not asked to go
-        self._gone: deque[str] = deque(maxlen=20)
+        self._gone: deque[str] = deque(maxlen=5)
 
     def work(self, client: WireClient) -> None:
         self._tried += 1
@@ -189,7 +190,6 @@ class Members(RawWorker):
             self._come_and_go(client, f"passing-{self._tried}")
         else:
             self._member(client)
-        self.pause(0.02)
 
     def _member(self, client: WireClient) -> None:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"what it subscribes to")
@@ -267,7 +267,6 @@ class Topics(RawWorker):
             set_config(client, name, "lc.log.sync.always", self._random.choice(("true", "false")))
         else:
             self._fill(client, name)
-        self.pause(0.01)
 
     def _create(self, client: WireClient, name: str) -> None:
         self._gone.discard(name)
@@ -330,7 +329,6 @@ class Trimmer(RawWorker):
         )
         assert not answer.error_code, f"DeleteRecords: {ErrorCode(answer.error_code).name}"
         self._start = (offset, offset)
-        self.pause(0.02)
 
     def compare(self, client: WireClient) -> None:
         start, end = (client.list_offset(self.TOPIC, which).offset for which in (EARLIEST, LATEST))

@@ -1,6 +1,6 @@
 """Reading back what the broker has after a start, and comparing it with what the clients were told.
 
-The consumers live as long as the run, through every kill, as an application's do.
+The consumer lives as long as the run, through every kill, as an application's does.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from crash.java_clients import NUMBER as JAVA
 from crash.keyed import TOPIC as KEYED
 from crash.keyed import KeyedSender, check_latest
 from crash.raw_workers import EARLIEST, LATEST, committed
@@ -40,70 +41,87 @@ class Numbered(Protocol):
 
 
 class Readback:
-    """Reads each partition on from where the last reading ended, and the compacted topic whole.
+    """Reads each partition on from where the last reading ended, and the compacted topic whole, all at once.
 
     A fault is an AssertionError that says what was expected.
     """
 
-    def __init__(self, bootstrap: str, senders: Sequence[Numbered], keyed: KeyedSender) -> None:
+    def __init__(
+        self, bootstrap: str, senders: Sequence[Numbered], keyed: KeyedSender, transactor: Transactor
+    ) -> None:
         self.records = 0
         self._bootstrap = bootstrap
         self._senders = {sender.number: sender for sender in senders}
         self._keyed = keyed
-        self._plain = _consumer(bootstrap, {})
-        self._stable = _consumer(bootstrap, {"isolation.level": "read_committed"})
+        self._transactor = transactor
+        self._consumer = _consumer(bootstrap)
         self.restart()
 
     def restart(self) -> None:
         """Forget what was read: the next reading is from the first offset on."""
         self._numbers = dict.fromkeys(self._senders, 0)
         self._offsets = {(each.topic, each.partition): 0 for each in self._senders.values()}
+        self._offsets |= {(TRANSACTIONS, partition): 0 for partition in range(PARTITIONS)}
         self._found: dict[int, dict[int, int]] = {number: {} for number in self._senders}
         self._transactions: list[list[int]] = [[] for _ in range(PARTITIONS)]
-        self._transactions_at = [0] * PARTITIONS
 
-    def close(self) -> None:
-        self._plain.close()
-        self._stable.close()
-
-    # Numbered records
-
-    def check_senders(self) -> None:
-        """Every record that was acknowledged is there, in order, without a gap, and once where that was promised."""
+    def check(self) -> None:
+        """Every numbered record that was acknowledged is there, in order, without a gap, and once where that was
+        promised; the compacted topic has for each key what was acknowledged last, or something newer; of transactions
+        see `_check_transactions`."""
         promised = {number: sender.acknowledged for number, sender in self._senders.items()}
-        self._read_on()
+        latest = dict(self._keyed.acknowledged)
+        done, aborted = set(self._transactor.committed), set(self._transactor.aborted)
+        keyed = self._read(done)
         for number, acknowledged in promised.items():
             assert self._numbers[number] >= acknowledged, (
                 f"sender {number}: {acknowledged} records were acknowledged, {self._numbers[number]} are there"
             )
-            found = self._found[number]
-            for first, offset in list(getattr(self._senders[number], "places", {}).items()):
-                if first < acknowledged:
-                    assert found[first] == offset, (
-                        f"sender {number}: {first} is at offset {found[first]}, acknowledged was {offset}"
-                    )
+            self._check_places(number, acknowledged)
+        check_latest(keyed, latest, self._keyed)
+        self._check_transactions(done, aborted)
 
-    def _read_on(self) -> None:
-        from confluent_kafka import TopicPartition
+    def _check_places(self, number: int, acknowledged: int) -> None:
+        found = self._found[number]
+        for first, offset in list(getattr(self._senders[number], "places", {}).items()):
+            if first < acknowledged:
+                assert found[first] == offset, (
+                    f"sender {number}: {first} is at offset {found[first]}, acknowledged was {offset}"
+                )
 
-        ends = {}
-        for (topic, partition), next_offset in self._offsets.items():
-            high = self._end_of(topic, partition)
-            assert high >= next_offset, (
-                f"{topic}-{partition} ends at {high}, {next_offset} records of it were read before"
-            )
-            if high > next_offset:
-                ends[topic, partition] = high
-        if not ends:
-            return
-        self._plain.assign([TopicPartition(*place, self._offsets[place]) for place in ends])
+    def _read(self, committed_numbers: set[int]) -> list[Any]:
+        """Read on in every partition up to where it ends now, of transactions to the last stable offset behind the
+        committed ones; returns all records of the compacted topic."""
+        from confluent_kafka import KafkaError, TopicPartition
+
+        ends = {place: self._end_of(*place) for place in [*self._offsets, (KEYED, 0)]}
+        for place, offset in self._offsets.items():
+            assert ends[place] >= offset, f"{place} ends at {ends[place]}, {offset} were read before"
+        missing = [committed_numbers - set(numbers) for numbers in self._transactions]
+        keyed: list[Any] = []
+        self._consumer.assign([TopicPartition(*place, self._offsets.get(place, 0)) for place in ends])
         while ends:
-            for message in self._read(self._plain, ends):
-                place = (message.topic(), message.partition())
-                self._take(place, message.offset(), message.value())
-                if place in ends and self._offsets[place] >= ends[place]:
-                    del ends[place]
-        self._plain.unassign()
+            first = self._consumer.poll(PATIENCE_S)
+            assert first is not None, f"nothing comes any more, due are {ends}, transactions {missing}"
+            for message in [first, *self._consumer.consume(1000, 0)]:
+                topic, partition, error = message.topic(), message.partition(), message.error()
+                assert error is None or error.code() == KafkaError._PARTITION_EOF, f"{topic}: {error}"
+                if error is None:
+                    self.records += 1
+                if topic == KEYED and error is None:
+                    keyed.append(message)
+                elif topic == TRANSACTIONS:
+                    self._offsets[topic, partition] = message.offset() + (error is None)
+                    if error is None:
+                        self._transactions[partition].append(int(message.value()))
+                        missing[partition].discard(int(message.value()))
+                elif error is None:
+                    self._take((topic, partition), message.offset(), message.value())
+                at_end = message.offset() >= ends.get((topic, partition), 0) or topic == TRANSACTIONS
+                if error is not None and at_end and not (topic == TRANSACTIONS and missing[partition]):
+                    ends.pop((topic, partition), None)
+        self._consumer.unassign()
+        return keyed
 
     def _end_of(self, topic: str, partition: int) -> int:
         """The end of a partition from which nothing is deleted."""
@@ -116,25 +134,12 @@ class Readback:
         assert low.offset == 0, f"{topic}-{partition} begins at {low.offset}"
         return high.offset
 
-    def _read(self, consumer: Any, due: object) -> list[Any]:
-        """Some more messages, and ends of partitions."""
-        from confluent_kafka import KafkaError
-
-        first = consumer.poll(PATIENCE_S)
-        assert first is not None, f"nothing comes any more, due is {due}"
-        messages: list[Any] = [first, *consumer.consume(1000, 0)]
-        for message in messages:
-            error = message.error()
-            assert error is None or error.code() == KafkaError._PARTITION_EOF, f"{message.topic()}: {error}"
-        return [message for message in messages if message.error() is None or consumer is self._stable]
-
     def _take(self, place: tuple[str, int], offset: int, value: bytes) -> None:
         where, due = f"{place[0]}-{place[1]}", self._offsets[place]
         assert offset == due, f"{where}: offset {offset} after {due - 1}"
         self._offsets[place] = offset + 1
-        self.records += 1
         words = value.split(b":")
-        number = int(words[0]) if len(words) > 1 else _JAVA
+        number = int(words[0]) if len(words) > 1 else JAVA
         sequence = int(words[1] if len(words) > 1 else value)
         next_number = self._numbers[number]
         if self._senders[number].idempotent:
@@ -148,35 +153,11 @@ class Readback:
         if hasattr(self._senders[number], "places"):
             self._found[number][sequence] = offset
 
-    # The latest value of each key
-
-    def check_keyed(self) -> None:
-        """The compacted topic has for each key what was acknowledged last, or something newer."""
-        from confluent_kafka import KafkaError, TopicPartition
-
-        acknowledged = dict(self._keyed.acknowledged)
-        high = self._end_of(KEYED, 0)
-        self._stable.assign([TopicPartition(KEYED, 0, 0)])
-        records: list[Any] = []
-        while True:
-            for message in self._read(self._stable, f"offset {high} of {KEYED}"):
-                if message.error() is None:
-                    records.append(message)
-                elif message.error().code() == KafkaError._PARTITION_EOF and message.offset() >= high:
-                    self._stable.unassign()
-                    self.records += len(records)
-                    check_latest(records, acknowledged, self._keyed)
-                    return
-
-    # Transactions
-
-    def check_transactions(self, transactor: Transactor) -> None:
+    def _check_transactions(self, done: set[int], aborted: set[int]) -> None:
         """A read_committed reader sees every committed transaction, once, in both partitions or in none, and no aborted
         one; the group is at the last that committed."""
-        aborted, done = set(transactor.aborted), set(transactor.committed)
-        for partition in range(PARTITIONS):
-            self._read_transactions(partition, done)
-            numbers, where = self._transactions[partition], f"{TRANSACTIONS}-{partition}"
+        for partition, numbers in enumerate(self._transactions):
+            where = f"{TRANSACTIONS}-{partition}"
             assert numbers == sorted(set(numbers)), f"{where}: transactions out of order, or twice"
             assert not aborted & set(numbers), f"{where}: aborted and there: {aborted & set(numbers)}"
         # What was not acknowledged when the reading began may have been read in one partition only.
@@ -188,24 +169,6 @@ class Readback:
                 offset = committed(client, TRANSACTIONAL_GROUP, DATA)
             assert max(done) <= offset, f"the group is at {offset}, not {max(done)}"
             assert offset not in aborted, f"the group is at {offset}, which was aborted"
-
-    def _read_transactions(self, partition: int, due: set[int]) -> None:
-        """Read on, up to the last stable offset and all that is due."""
-        from confluent_kafka import TopicPartition
-
-        numbers = self._transactions[partition]
-        missing = due - set(numbers)
-        self._stable.assign([TopicPartition(TRANSACTIONS, partition, self._transactions_at[partition])])
-        while True:
-            for message in self._read(self._stable, f"{sorted(missing)[:5]} of {TRANSACTIONS}-{partition}"):
-                self._transactions_at[partition] = message.offset() + (message.error() is None)
-                if message.error() is None:
-                    numbers.append(int(message.value()))
-                    missing.discard(numbers[-1])
-                    self.records += 1
-                elif not missing:
-                    self._stable.unassign()
-                    return
 
     # Commits
 
@@ -219,21 +182,19 @@ class Readback:
         )
 
 
-_JAVA = 9
-
-
-def _consumer(bootstrap: str, more: dict[str, Any]) -> Any:
+def _consumer(bootstrap: str) -> Any:
     from confluent_kafka import Consumer
 
     return Consumer(
         {
-            **more,
             "bootstrap.servers": bootstrap,
             "group.id": "reader",
+            "isolation.level": "read_committed",
             "enable.auto.commit": False,
-            "enable.partition.eof": "isolation.level" in more,
+            "enable.partition.eof": True,
             "check.crcs": True,
             "fetch.wait.max.ms": 50,
+            "fetch.error.backoff.ms": 20,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,

@@ -16,7 +16,7 @@ TRANSACTIONS = "transactions"
 GROUP = "commits"
 TRANSACTIONAL_GROUP = "transactional-commits"
 PARTITIONS = 2
-VALUE_BYTES = 900
+VALUE_BYTES = 300
 
 # librdkafka from 2.10 on forgets the broker when no connection is left, but its cache of coordinators does not, and
 # send_offsets_to_transaction then waits for ever for the handle that is gone, past its own timeout and without a
@@ -117,7 +117,7 @@ class Sender(Worker):
 
     def step(self) -> None:
         if self.sent - self.acknowledged < 500:
-            for _ in range(25):
+            for _ in range(10):
                 value = f"{self.number}:{self.sent}:".encode().ljust(VALUE_BYTES, b"x")
                 self._producer.produce(
                     self.topic, value, partition=self.partition, on_delivery=self._delivered(self.sent)
