@@ -117,11 +117,13 @@ class BrokerRun:
 
     def tear(self, partition: str) -> None:
         """Leave the beginning of a batch at the end of a partition's log, as a write that was cut short does."""
-        newest = max((self.data / partition).glob("*.log"))
-        first = min(path for path in (self.data / partition).glob("*.log") if path.stat().st_size)
+        paths = sorted((self.data / partition).glob("*.log"))
+        first = next((path for path in paths if path.stat().st_size), None)
+        if first is None:
+            return
         with first.open("rb") as file:
             part = file.read(self.random.randint(1, 90))
-        with newest.open("ab") as file:
+        with paths[-1].open("ab") as file:
             file.write(part)
 
     def stop(self) -> None:
