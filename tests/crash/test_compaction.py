@@ -2,49 +2,45 @@
 
 Records with keys come in between; after each start all keys have the last value that was acknowledged, `verify` finds
 nothing, no file of a half exchange is left, and compaction goes on. Kafka's DumpLogSegments reads what is left.
+`--long` kills at a later exchange of a round too, and once more while what the kill has left is compacted.
 """
 
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crash.broker_run import BrokerRun
 from leafcuttr.crashpoints import POINTS
 from support import jars, librdkafka
-from support.broker_process import BrokerProcess, start_broker
-from support.waiting import free_port, until
+from support.waiting import until
 
 TOPIC = "latest"
 KEYS = 200
+VALUE_BYTES = 400
 SETTINGS = {
     "log.cleaner.backoff.ms": "50",
     "log.cleaner.min.cleanable.ratio": "0.01",
     "log.segment.delete.delay.ms": "0",
-    "log.segment.bytes": "1048576",
+    "log.index.size.max.bytes": "120",  # ten batches fill a segment
     "offsets.topic.num.partitions": "1",
 }
 STEPS = sorted(point for point in POINTS if point.startswith("compaction."))
 
 
-class Run:
-    """A data directory, and what was acknowledged."""
+class Keyed:
+    """Sends records with keys, and knows what was acknowledged of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.address = f"127.0.0.1:{free_port()}"
+    def __init__(self, run: BrokerRun) -> None:
+        self.run = run
         self.latest: dict[bytes, int] = {}
         self.sent = 0
 
-    def start(self, point: str = "") -> BrokerProcess:
-        settings = {**SETTINGS, "listeners": f"PLAINTEXT://{self.address}"}
-        return start_broker(self.folder, settings, environ={"LEAFCUTTR_CRASH_POINT": point})
-
-    def send(self, broker: BrokerProcess, megabytes: int) -> None:
-        """Records of 2,000 bytes with keys in turn, until so much is acknowledged or the broker is dead."""
+    def send(self, records: int) -> None:
+        """So many records with keys in turn, until they are acknowledged or the broker is dead."""
         from confluent_kafka import Producer
 
         def delivered(error: Any, message: Any) -> None:
@@ -53,41 +49,46 @@ class Run:
                 self.latest[key] = max(self.latest.get(key, -1), number)
 
         producer = Producer(
-            {"bootstrap.servers": self.address, "message.timeout.ms": 3000, "log_level": 0, "linger.ms": 5}
+            {
+                "bootstrap.servers": self.run.address,
+                "batch.num.messages": 20,
+                "linger.ms": 2,
+                "log_level": 0,
+            }
         )
-        for _ in range(megabytes * 500):
-            value = b"%08d" % self.sent + b"x" * 1992
+        for _ in range(records):
+            value = b"%08d" % self.sent + b"x" * VALUE_BYTES
             producer.produce(TOPIC, value, key=b"key %d" % (self.sent % KEYS), on_delivery=delivered)
             self.sent += 1
             producer.poll(0)
-            if not broker.alive():
-                break
-        producer.flush(4)
+        while self.alive() and producer.flush(0.1):
+            pass
+        producer.purge()
+        producer.flush(0)
+
+    def alive(self) -> bool:
+        return self.run.broker is not None and self.run.broker.alive()
 
     def check(self) -> None:
         """Read all there is: each key's last value is at least the one that was acknowledged."""
-        low, high = librdkafka.watermarks(self.address, TOPIC)
+        low, high = librdkafka.watermarks(self.run.address, TOPIC)
         found: dict[bytes, int] = {}
-        for message in read_to(self.address, high):
+        for message in read_to(self.run.address, high):
             found[message.key()] = int(message.value()[:8])
         assert low == 0
         missing = {key: (n, found.get(key)) for key, n in self.latest.items() if found.get(key, -1) < n}
         assert not missing, f"acknowledged and found: {missing}"
 
-    def verify(self) -> None:
-        command = [sys.executable, "-m", "leafcuttr", "verify", str(self.folder / "data")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
     def is_compacted(self) -> bool:
         """Whether little more is left than the last record of each key, but for the active segment."""
         try:
-            return sum(path.stat().st_size for path in self.log_files()[:-1]) < 2 * KEYS * 2100
+            sealed = sum(path.stat().st_size for path in self.log_files()[:-1])
         except FileNotFoundError:
             return False
+        return sealed < 2 * KEYS * (VALUE_BYTES + 50)
 
     def log_files(self) -> list[Path]:
-        return sorted((self.folder / "data" / f"{TOPIC}-0").glob("*.log"))
+        return sorted((self.run.data / f"{TOPIC}-0").glob("*.log"))
 
 
 def read_to(address: str, high: int) -> list[Any]:
@@ -100,7 +101,7 @@ def read_to(address: str, high: int) -> list[Any]:
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         got = []
         while not got or got[-1].offset() < high - 1:
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None, f"nothing comes after {got[-1].offset() if got else 'the start'}"
             assert message.error() is None, message.error()
             got.append(message)
@@ -110,32 +111,37 @@ def read_to(address: str, high: int) -> list[Any]:
 
 
 @pytest.mark.timeout(0)
-def test_a_kill_at_each_step(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    broker = run.start()
-    librdkafka.create(run.address, TOPIC, cleanup_policy="compact")
-    run.send(broker, 1)
-    assert broker.stop() == 0
-    for point in [*STEPS, *(f"{step}:2" for step in STEPS)]:
-        broker = run.start(point)
-        while broker.alive():
-            run.send(broker, 3)
-        assert broker.process.returncode == -9, broker.log[-3000:]
-        run.verify()
-        broker = run.start()
-        run.check()
-        until(run.is_compacted, "compaction", seconds=30)
-        run.check()
-        broker.process.kill()
-        broker.process.wait()
-        broker = run.start()
-        run.check()
-        assert broker.stop() == 0
-        run.verify()
-        left = [path.name for path in (tmp_path / "data" / f"{TOPIC}-0").iterdir()]
-        assert not [name for name in left if name.endswith((".swap", ".cleaned"))]
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_kill_at_each_step(tmp_path: Path, again: bool) -> None:
+    run = BrokerRun(tmp_path, 0, SETTINGS)
+    keyed = Keyed(run)
+    try:
+        assert run.start()
+        librdkafka.create(run.address, TOPIC, cleanup_policy="compact")
+        keyed.send(800)
+        run.stop()
+        for step in STEPS:
+            if run.start(f"{step}:2" if again else step):
+                while keyed.alive():
+                    keyed.send(800)
+                run.killed_by(step)
+            run.verify()
+            assert run.start()
+            keyed.check()
+            if again:
+                run.kill(0.5)
+                run.verify()
+                assert run.start()
+            until(keyed.is_compacted, "compaction", seconds=60)
+            keyed.check()
+            run.stop()
+            run.verify()
+            left = [path.name for path in (run.data / f"{TOPIC}-0").iterdir()]
+            assert not [name for name in left if name.endswith((".swap", ".cleaned"))]
+    finally:
+        run.end()
     if jars.missing() is None:
-        dump(run.log_files())
+        dump(keyed.log_files())
 
 
 def dump(files: list[Path]) -> None:
