@@ -27,7 +27,8 @@ PATIENCE_S = 60.0
 
 
 class BrokerRun:
-    """The directory, the port, and what has been reached. `spent` says where the time goes, in seconds."""
+    """The directory, the port, and what has been reached. `spent` says where the time goes, `waited` how long a point
+    was waited for, in seconds."""
 
     def __init__(self, folder: Path, seed: int, settings: Mapping[str, str]) -> None:
         self.folder = folder
@@ -36,7 +37,8 @@ class BrokerRun:
         self.reached: Counter[str] = Counter()
         self.kills = 0
         self.slowest_start = 0.0
-        self.spent: Counter[str] = Counter()
+        self.spent: dict[str, float] = {}
+        self.waited: dict[str, float] = {}
         self.notes: list[str] = []
         self.broker: BrokerProcess | None = None
         self._settings = {**settings, "listeners": f"PLAINTEXT://{self.address}"}
@@ -53,7 +55,7 @@ class BrokerRun:
         try:
             yield
         finally:
-            self.spent[what] += time.monotonic() - began  # type: ignore[assignment]
+            self.spent[what] = self.spent.get(what, 0.0) + time.monotonic() - began
 
     def start(self, point: str = "") -> bool:
         """Start the broker, armed with `point`; whether it is ready. If not, the point has killed it in the start."""
@@ -92,7 +94,7 @@ class BrokerRun:
 
     def killed_by(self, point: str) -> bool:
         """Wait until the point has killed it. If nothing reaches the point, it is killed all the same, with a note."""
-        broker = self._running
+        broker, began = self._running, time.monotonic()
         with self.timed("wait"):
             try:
                 broker.process.wait(PATIENCE_S)
@@ -102,6 +104,7 @@ class BrokerRun:
                 broker.process.wait()
                 self._arming.unlink(missing_ok=True)
                 return False
+        self.waited[point] = time.monotonic() - began
         self._arming.unlink(missing_ok=True)
         status = broker.process.returncode
         assert status == -9, f"the broker ended with status {status} at {point}: {broker.log[-3000:]}"

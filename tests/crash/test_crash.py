@@ -231,7 +231,9 @@ def report(run: BrokerRun, load: Load, took: float, seed: int) -> None:
         f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
         f"{load.readback.records} records read back, slowest start {run.slowest_start:.2f} s"
     )
-    print("  " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in run.spent.most_common()))
+    for title, found in ("time spent", run.spent), ("longest waits", run.waited):
+        most = sorted(found.items(), key=lambda item: -item[1])[:6]
+        print(f"  {title}: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in most))
     for note in run.notes:
         print(f"  {note}")
     for name in sorted(POINTS):
