@@ -35,6 +35,7 @@ class _Tool:
         self.failure: str | None = None
         self._out = folder / f"{name}.out"
         self._at = 0
+        self._stopping = False
         self._errors = folder / f"{name}.err"
         command = jars.java(VERSION, f"org.apache.kafka.tools.{name}", *arguments, heap="96m")
         with self._out.open("wb") as out, self._errors.open("wb") as errors:
@@ -42,7 +43,7 @@ class _Tool:
 
     def lines(self) -> list[dict[str, Any]]:
         """What has come since the last call."""
-        if self.process.poll() is not None:
+        if self.process.poll() is not None and not self._stopping:
             self.failure = f"{self.process.args!r} has ended: {self._errors.read_text()[-2000:]}"
         with self._out.open("rb") as file:
             file.seek(self._at)
@@ -54,7 +55,8 @@ class _Tool:
         """It runs already."""
 
     def stop(self) -> None:
-        """Ask it to end and wait: what is under way is finished."""
+        """Ask it to end and wait for that. What it says then of records that it did not send is no fault."""
+        self._stopping = True
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(120)
@@ -87,7 +89,7 @@ class JavaProducer(_Tool):
     def acknowledged(self) -> int:
         """How many numbers, from the first on, were acknowledged by now."""
         for line in self.lines():
-            if line["name"] == "producer_send_error":
+            if line["name"] == "producer_send_error" and not self._stopping:
                 self.failure = f"VerifiableProducer: {line}"
             elif line["name"] == "producer_send_success":
                 number = int(line["value"])
