@@ -358,7 +358,7 @@ def committed(client: WireClient, group: str, topic: str) -> int:
     assert not answer.error_code, f"{group}: {ErrorCode(answer.error_code).name}"
     found = answer.topics[0].partitions[0]
     assert not found.error_code, f"{group}: {ErrorCode(found.error_code).name}"
-    return max(found.committed_offset, 0)
+    return max(int(found.committed_offset), 0)
 
 
 def create_topic(client: WireClient, name: str, partitions: int, **settings: str) -> None:

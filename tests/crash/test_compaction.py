@@ -99,7 +99,7 @@ def read_to(address: str, high: int) -> list[Any]:
     )
     try:
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        got = []
+        got: list[Any] = []
         while not got or got[-1].offset() < high - 1:
             message = consumer.poll(60)
             assert message is not None, f"nothing comes after {got[-1].offset() if got else 'the start'}"
