@@ -10,6 +10,7 @@ from leafcuttr.log import checkpoints
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.partition_state import STATE_FILE
+from leafcuttr.offline.verify import verify_directory
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, batch, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
@@ -66,6 +67,27 @@ async def test_what_lies_behind_the_soft_checkpoint_is_read(tmp_path: Path) -> N
     assert log.log_end_offset == 64
     assert log.segment_sizes() == sizes
     assert read_all(log) == data
+
+
+@pytest.mark.parametrize("preallocated", [False, True])
+async def test_an_end_that_went_with_its_disk_is_cut_though_the_file_kept_its_size(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, preallocated: bool
+) -> None:
+    """The machine has not lost its power, its disk has: it was pulled out, and came back."""
+    settings = {"preallocate": preallocated, "segment_bytes": 1 << 20}
+    manager, data = filled(tmp_path, 10, **settings)
+    log = manager.logs[TP]
+    await manager.soft_checkpoint()
+    path, kept = Path(log.segments[-1].path(".log")), len(data) // 2
+    abandon(manager)
+    with path.open("r+b") as file:
+        file.seek(kept)
+        file.write(bytes(len(data) - kept))
+    log = again(tmp_path, **settings)
+    assert (log.offline, log.log_end_offset) == (None, 15)
+    assert read_all(log) == data[:kept]
+    assert "the last checkpoint knew of offsets up to" in caplog.text
+    assert log.append(batch(), NOW) == 15
 
 
 async def test_indexes_after_a_soft_recovery_are_those_of_a_full_one(tmp_path: Path) -> None:
@@ -317,6 +339,17 @@ def test_a_damaged_state_file_is_none(tmp_path: Path, caplog: pytest.LogCaptureF
     path.write_bytes(content)
     assert again(tmp_path).log_end_offset == 12
     assert "CRC does not match" in caplog.text
+
+
+def test_an_empty_preallocated_segment_is_empty_after_a_clean_stop(tmp_path: Path) -> None:
+    manager = opened(tmp_path)
+    log = manager.create(spec(preallocate=True, segment_bytes=1 << 20))
+    assert Path(log.segments[0].path(".log")).stat().st_size == 1 << 20
+    manager.close()
+    assert Path(log.segments[0].path(".log")).stat().st_size == 0
+    assert not verify_directory(tmp_path).problems
+    log = again(tmp_path, preallocate=True, segment_bytes=1 << 20)
+    assert (log.offline, log.append(batch(), NOW)) == (None, 0)
 
 
 def test_a_preallocated_segment_ends_where_its_records_end(tmp_path: Path) -> None:

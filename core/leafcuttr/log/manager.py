@@ -432,7 +432,7 @@ def _finish(log: Log) -> bool:
     try:
         if log.doomed:
             log.delete_scheduled_files(1 << 62, at_most=1 << 30)
-        if not log.log_end_offset:
+        if not log.log_end_offset and not log.config.preallocate:
             return True  # an empty log whose files the power takes is made again
         log.close()
         if log.has_producers:

@@ -56,6 +56,8 @@ _log = logging.getLogger(__name__)
 
 # A scan of this much takes long enough that a person wants to know why the start takes it.
 _LONG_SCAN: Final = 256 * 1024 * 1024
+# How much behind the last index entry is looked at before a checkpoint is believed: usually some kilobytes.
+_CHECKED_END: Final = 16 * 1024 * 1024
 
 
 MAX_OFFSET: Final = (1 << 63) - 1
@@ -132,7 +134,7 @@ class _Restore:
         bases = segments_in(self.folder)
         if is_marked(self.folder):
             return self._from_disk(bases)
-        if state is not None and self._holds(state, bases):
+        if state is not None and self._holds(state, bases) and self._ends_soundly(state):
             return self._from_state(state, bases)
         return self._from_recovery_point(bases)
 
@@ -209,6 +211,31 @@ class _Restore:
             self.known.recovery_point,
         )
         return False
+
+    def _ends_soundly(self, state: PartitionState) -> bool:
+        """Whether the end that the state knows of is there. A disk that went and came back in the same boot has lost
+        what was not synced like one that lost its power, and files may have kept their sizes."""
+        last, end = state.segments[-1], state.log_end_offset
+        if self.known.clean or not last.size or end <= self.known.recovery_point:
+            return True
+        segment = Segment(str(self.folder), last.base_offset, pool=FilePool(3), size=last.size)
+        try:
+            position = segment.index.boundary_at_most(last.size - 1)
+            if last.size - position <= _CHECKED_END:
+                for _ in segment.scan(position, check_crc=True):
+                    pass
+        except (DamagedSegmentError, FileNotFoundError) as error:
+            _log.warning(
+                "%s: the last checkpoint knew of offsets up to %d, but %s; it is read from the recovery point %d on",
+                self.spec.topic_partition,
+                end,
+                error,
+                self.known.recovery_point,
+            )
+            return False
+        finally:
+            segment.close()
+        return True
 
     def _compacted_since(self, state: PartitionState, bases: list[int]) -> bool:
         """Whether compaction may have exchanged a segment that the state knows: the last one if it is sealed by now,
