@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from leafcuttr.wire.records import Record, encode_batch
 from support import jars
-from support.librdkafka import create
+from support.librdkafka import alter, create, watermarks
 from support.waiting import until
+from support.wire_client import WireClient
 
 Fresh = Callable[[str], str]
 pytestmark = [
@@ -201,3 +204,61 @@ def test_admin_tools(bootstrap: str, fresh: Fresh, version: str, tmp_path: Path)
         ask("GroupsCommand", "--list")
     ask(topics, "--delete", "--topic", topic)
     assert topic not in ask(topics, "--list").split()
+
+
+@pytest.mark.long
+def test_transactions_tool(bootstrap: str, fresh: Fresh) -> None:
+    """Transactions are listed, described and ended by an administrator; one that hangs is found and aborted."""
+    from confluent_kafka import KafkaException, Producer
+
+    topic, name = fresh("topic"), fresh("transactional")
+    create(bootstrap, topic)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"never seen", partition=0)
+    producer.flush(60)
+
+    def ask(*arguments: str) -> str:
+        return tool(NEW, "TransactionsCommand", "--bootstrap-server", bootstrap, *arguments)
+
+    def listed() -> list[str]:
+        told = ask("list", "--transactional-id-pattern", f"{name}.*").splitlines()
+        return next(line for line in told if line.startswith(name)).split()
+
+    at = ("--topic", topic, "--partition", "0")
+    _, _, producer_id, state = listed()
+    assert state == "Ongoing"
+    assert f"{topic}-0" in ask("describe", "--transactional-id", name)
+    assert producer_id in ask("describe-producers", *at)
+    ask("forceTerminateTransaction", "--transactionalId", name)
+    assert listed()[-1] == "Empty"  # the tool takes the id over, as a new producer would
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(60)
+
+    # Only who does not ask the coordinator can leave a transaction behind of which it does not know.
+    stable = watermarks(bootstrap, topic)[1]
+    alter(bootstrap, "broker", "1", {"transaction.partition.verification.enable": "false"})
+    try:
+        batch = encode_batch(
+            [Record(0, 0, None, b"hangs")],
+            producer_id=2**40,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        part = PartitionProduceData(index=0, records=memoryview(batch))
+        request = ProduceRequest(
+            transactional_id=fresh("transactional"),
+            acks=-1,
+            topic_data=[TopicProduceData(name=topic, partition_data=[part])],
+        )
+        with WireClient(bootstrap) as client:
+            assert client.ask(request, 11).responses[0].partition_responses[0].error_code == 0
+    finally:
+        alter(bootstrap, "broker", "1", {"transaction.partition.verification.enable": None})
+    search = ("find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
+    assert str(2**40) in until(lambda: found if str(2**40) in (found := ask(*search)) else None, "what hangs")
+    ask("abort", *at, "--start-offset", str(stable))
+    assert str(2**40) not in ask(*search)
+    assert watermarks(bootstrap, topic)[1] == stable + 2

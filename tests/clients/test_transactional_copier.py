@@ -21,10 +21,10 @@ from support.wire_client import WireClient
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.client("Kafka's TransactionalMessageCopier", version="4.3.1"),
+    pytest.mark.client("Kafka's TransactionalMessageCopier"),
     pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
 ]
-VERSION = "4.3.1"
+NEW, OLD = "4.3.1", "3.9.1"
 TOOL = "org.apache.kafka.tools.TransactionalMessageCopier"
 SECONDS = 180.0
 PARTITIONS = 3
@@ -41,14 +41,14 @@ KILLED_WITHIN = 3
 class Copier:
     """One copier that is started again, with the same transactional id, whenever it has ended."""
 
-    def __init__(self, folder: Path, address: str, name: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, address: str, version: str, name: str, *arguments: str) -> None:
         self.name = name
         self._out = folder / f"{name}.out"
         topics = ("--input-topic", "input", "--output-topic", "output", "--broker-list", address)
         how = ("--consumer-group", GROUP, "--transactional-id", name, "--transaction-size", "300")
         # A copier asks for its position before it ends what its predecessor left open: only time does that.
         also = ("--enable-random-aborts", "--use-group-metadata", "--transaction-timeout", "5000", *arguments)
-        self._command = jars.java(VERSION, TOOL, *topics, *how, *also, heap="128m")
+        self._command = jars.java(version, TOOL, *topics, *how, *also, heap="128m")
         self._process: subprocess.Popen[bytes] | None = None
 
     def keep(self) -> None:
@@ -64,14 +64,14 @@ class Copier:
 
 
 @contextmanager
-def copiers(folder: Path, address: str, *, groupwise: bool) -> Iterator[list[Copier]]:
+def copiers(folder: Path, address: str, version: str, *, groupwise: bool) -> Iterator[list[Copier]]:
     """One for each partition; or two members of a group."""
     if groupwise:
         each = ("--group-mode", "--input-partition", "0")
-        found = [Copier(folder, address, f"copier-{number}", *each) for number in range(2)]
+        found = [Copier(folder, address, version, f"copier-{number}", *each) for number in range(2)]
     else:
         found = [
-            Copier(folder, address, f"copier-{number}", "--input-partition", str(number))
+            Copier(folder, address, version, f"copier-{number}", "--input-partition", str(number))
             for number in range(PARTITIONS)
         ]
     try:
@@ -171,12 +171,19 @@ def committed(address: str, partition: int) -> list[int]:
         consumer.close()
 
 
-@pytest.mark.parametrize("groupwise", [False, True], ids=["one-a-partition", "group"])
-def test_copies_through_kills(broker: Restarting, tmp_path: Path, groupwise: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "groupwise"),
+    [
+        pytest.param(NEW, False, id="one-a-partition"),
+        pytest.param(NEW, True, id="group"),
+        pytest.param(OLD, True, id="group-of-before-transaction-version-2"),
+    ],
+)
+def test_copies_through_kills(broker: Restarting, tmp_path: Path, version: str, groupwise: bool) -> None:
     fill(broker.address)
     progress = Progress(broker.address)
     everything = PARTITIONS * RECORDS
-    with copiers(tmp_path, broker.address, groupwise=groupwise) as running:
+    with copiers(tmp_path, broker.address, version, groupwise=groupwise) as running:
 
         def keep() -> None:
             for copier in running:
