@@ -254,7 +254,11 @@ def test_transactions_tool(bootstrap: str, fresh: Fresh) -> None:
             topic_data=[TopicProduceData(name=topic, partition_data=[part])],
         )
         with WireClient(bootstrap) as client:
-            assert client.ask(request, 11).responses[0].partition_responses[0].error_code == 0
+
+            def taken() -> bool:
+                return client.ask(request, 11).responses[0].partition_responses[0].error_code == 0
+
+            until(taken, "the setting that lets it pass")
     finally:
         alter(bootstrap, "broker", "1", {"transaction.partition.verification.enable": None})
     search = ("find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
