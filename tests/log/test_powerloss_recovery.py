@@ -177,10 +177,12 @@ def test_snapshots_that_have_lost_their_content_go(tmp_path: Path) -> None:
     assert all(map(is_sound, (tmp_path / FOLDER).glob("*.snapshot")))
 
 
-def test_an_empty_folder_that_does_not_say_whose_it_is_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", bytes(300)], ids=["empty", "zeros"])
+def test_an_empty_folder_that_does_not_say_whose_it_is_goes(tmp_path: Path, content: bytes) -> None:
     """Of a deleted topic: the loss of power has taken what was in it, and given it back its name."""
     manager, _ = filled(tmp_path, 0)
     abandon(manager)
+    (tmp_path / FOLDER / f"{0:020d}.log").write_bytes(content)
     (tmp_path / FOLDER / PARTITION_METADATA).write_bytes(b"")
     abandon(opened(tmp_path))
     assert not (tmp_path / FOLDER).exists()

@@ -26,6 +26,7 @@ STRAY: Final = "-stray"
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _SEGMENT = re.compile(r"([0-9]{20})\.log")
 _NAME_MAX: Final = 255
+_HEAD: Final = 4096  # bytes, of which a batch would fill some
 
 
 class LogSpec(NamedTuple):
@@ -60,8 +61,14 @@ def segments_in(folder: Path) -> list[int]:
 
 
 def holds_records(folder: Path) -> bool:
-    """Whether any segment in the folder has a byte. Raises OSError."""
-    return any((folder / f"{base:020d}.log").stat().st_size for base in segments_in(folder))
+    """Whether any segment in the folder has a byte; zeros at its beginning, as a preallocation or the loss of power
+    leaves them, are none. Raises OSError."""
+    return any(_begins(folder / f"{base:020d}.log") for base in segments_in(folder))
+
+
+def _begins(path: Path) -> bool:
+    with path.open("rb") as file:
+        return bool(file.read(_HEAD).strip(b"\0"))
 
 
 def make_folder(folder: Path, topic_id: bytes) -> None:

@@ -43,6 +43,7 @@ class Found(NamedTuple):
     end: int
     stable: int
     records: dict[int, tuple[str | None, str]]
+    markers: set[int]
     aborted: set[int]  # offsets of records that read_committed leaves out
     open: set[int]  # offsets of records of transactions that have not ended
 
@@ -55,6 +56,8 @@ class Witness:
         self.told = told
         self.later = later
         self.synced = synced
+        self.left_behind: set[Path] = set()
+        """Folders with records that no topic has, and that do not say whose they were."""
         self._ends: dict[tuple[str, int], int] = {}  # at the first look; what comes behind is new
 
     def judge(self, address: str, data: Path) -> None:
@@ -104,6 +107,7 @@ class Witness:
                 told = self.told.topics[folder.topic]
                 lost = read_topic_id(data / str(folder) / PARTITION_METADATA) is None
                 assert lost and not told.sync, f"the folder of {folder}, which is not there"
+                self.left_behind.add(data / str(folder))
 
     def _settings(self, client: WireClient, name: str, told: Topic) -> None:
         resource = DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=None)
@@ -148,7 +152,9 @@ class Witness:
         assert found.start <= max(told.lowest, told.low), (
             f"{where} begins at {found.start}: too much is deleted"
         )
-        missing = [n for n in range(found.start, found.end) if n in history and n not in found.records]
+        # The start itself may have ended transactions, behind what was left.
+        there = found.records.keys() | found.markers
+        missing = [n for n in range(found.start, found.end) if n in history and n not in there]
         assert not missing, f"{where}: {missing[:5]} are missing between {found.start} and {found.end}"
 
     def _latest(self, where: str, history: dict[int, str], told: Partition, found: Found) -> None:
@@ -269,6 +275,7 @@ def _read_once(client: WireClient, topic: str, partition: int) -> tuple[Found, s
     assert answer.error_code == 0, f"{where}: error {answer.error_code}"
     records: dict[int, tuple[str | None, str]] = {}
     going: dict[int, set[int]] = {}
+    markers: set[int] = set()
     aborted: set[int] = set()
     ranges: set[tuple[int, int]] = set()
     at = start
@@ -281,6 +288,7 @@ def _read_once(client: WireClient, topic: str, partition: int) -> tuple[Found, s
             at = header.next_offset
             for record in decode_records(batch):
                 if header.is_control:
+                    markers.add(record.offset)
                     ended = going.pop(header.producer_id, set())
                     if control_record(record).type != _COMMIT:
                         aborted |= ended
@@ -293,7 +301,7 @@ def _read_once(client: WireClient, topic: str, partition: int) -> tuple[Found, s
         if at == before:
             break
     assert at == data.high_watermark, f"{where} ends at {data.high_watermark}, nothing comes after {at}"
-    found = Found(start, at, data.last_stable_offset, records, aborted, set().union(*going.values()))
+    found = Found(start, at, data.last_stable_offset, records, markers, aborted, set().union(*going.values()))
     return found, ranges
 
 

@@ -84,8 +84,11 @@ def finish_exchanges(folder: Path) -> bool:
     names = os.listdir(folder)  # noqa: PTH208
     found = {match[1] for match in map(_SWAP_FILE.fullmatch, names) if match}
     for stem in sorted(found):
-        if f"{stem}.log{SWAP}" in names:
-            _remove_replaced(folder, int(stem), _end_of(folder, int(stem)))
+        if f"{stem}.log{SWAP}" not in names:
+            # The log comes last in step 2: this is its beginning. These indexes are not those of the log that is there.
+            withdraw(str(folder), int(stem), SWAP)
+            continue
+        _remove_replaced(folder, int(stem), _end_of(folder, int(stem)))
         take_names(str(folder), int(stem))
         _log.info("%s: the exchange of segment %d is finished", folder, int(stem))
     for name in names:
