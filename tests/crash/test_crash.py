@@ -142,6 +142,10 @@ class Load:
         for worker in reversed(self.workers):
             worker.stop()
 
+    def abandon(self) -> None:
+        for worker in self.workers:
+            worker.abandon()
+
     def check(self) -> None:
         """What was acknowledged is there, nobody has met an error, the broker lives."""
         timed = self.run.timed
@@ -180,11 +184,12 @@ def test_nothing_acknowledged_is_lost(
     run = BrokerRun(tmp_path, seed, SETTINGS)
     plan = planned(run.random, kills, thorough=long)
     began = time.monotonic()
-    assert run.start()
-    create_topics(run.address)
-    load = Load(run, seed, group_too=long)
-    load.start()
+    load: Load | None = None
     try:
+        assert run.start()
+        create_topics(run.address)
+        load = Load(run, seed, group_too=long)
+        load.start()
         run.kill(0.5)
         while plan:
             one_kill(run, load, plan.pop(), patience=2.0 if long else 0.5)
@@ -199,12 +204,12 @@ def test_nothing_acknowledged_is_lost(
         run.stop()
         run.verify()
     finally:
-        for worker in load.workers:
-            worker.abandon()
-        run.end()
         took = time.monotonic() - began
-        with capsys.disabled():
-            report(run, load, took, seed)
+        if load is not None:
+            load.abandon()
+            with capsys.disabled():
+                report(run, load.readback.records, took, seed)
+        run.end()
     missed = sorted(name for name in POINTS if not run.reached[name])
     assert not missed, f"never reached: {missed}"
 
@@ -226,10 +231,10 @@ def one_kill(run: BrokerRun, load: Load, kill: Kill, *, patience: float) -> None
     run.verify()
 
 
-def report(run: BrokerRun, load: Load, took: float, seed: int) -> None:
+def report(run: BrokerRun, records: int, took: float, seed: int) -> None:
     print(
         f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
-        f"{load.readback.records} records read back, slowest start {run.slowest_start:.2f} s"
+        f"{records} records read back, slowest start {run.slowest_start:.2f} s"
     )
     for title, found in ("time spent", run.spent), ("longest waits", run.waited):
         most = sorted(found.items(), key=lambda item: -item[1])[:6]
