@@ -22,8 +22,9 @@ from leafcuttr.cli.verify import command as verify_command
 from support.broker_process import BrokerProcess, start_broker
 from support.waiting import free_port
 
-PATIENCE_S = 60.0
-"""How long a point may take to be reached: only a bound, for a point that the load does not come to at all."""
+PATIENCE_S = 180.0
+"""How long a point may take to be reached: only a bound, for a point that the load does not come to at all. The process
+that compacts runs with what others leave of the processors, which may be little."""
 
 
 class BrokerRun:

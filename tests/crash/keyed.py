@@ -63,7 +63,7 @@ class KeyedSender(Worker):
                 self._sent += 1
                 self._open += 1
         self._producer.poll(0)
-        self.pause(0.02)
+        self.pause(0.05)
 
     def finish(self) -> None:
         self._producer.flush(60)

@@ -108,7 +108,7 @@ class RawSender(RawWorker):
     """Up to five requests in flight, each one batch of a few numbered records. `places` says at which offset the batch
     that begins with a number is, by the broker's word."""
 
-    IN_FLIGHT, BATCH, RATE_S = 5, 4, 0.01
+    IN_FLIGHT, BATCH = 5, 4
 
     def __init__(self, address: str, number: int, topic: str, partition: int) -> None:
         super().__init__(f"raw sender {number}", address)

@@ -36,7 +36,9 @@ from support.wire_client import WireClient
 
 SYNCED = "synced"
 SETTINGS = {
-    "log.index.size.max.bytes": "480",  # a segment of any topic, internal ones too, is full after forty batches
+    # A segment of any topic, internal ones too, is full after forty batches or fewer.
+    "log.index.size.max.bytes": "480",
+    "log.index.interval.bytes": "1024",
     "log.flush.offset.checkpoint.interval.ms": "700",
     "log.flush.start.offset.checkpoint.interval.ms": "700",
     "log.retention.check.interval.ms": "500",
@@ -67,7 +69,13 @@ OFTEN = {
     "transaction.before-complete": 5,
     "retention.removing": 10,
 }
-ONCE = {"start.loaded", "start.unmarked", "shutdown.synced", "shutdown.checkpointed"}
+ONCE = {name for name in POINTS if name.startswith("compaction.")} | {
+    "recovery.cut",
+    "start.loaded",
+    "start.unmarked",
+    "shutdown.synced",
+    "shutdown.checkpointed",
+}
 
 
 class Kill(NamedTuple):

@@ -124,7 +124,7 @@ class Sender(Worker):
                 )
                 self.sent += 1
         self._producer.poll(0)
-        self.pause(0.02)
+        self.pause(0.04)
 
     def finish(self) -> None:
         self._producer.flush(PATIENCE)
