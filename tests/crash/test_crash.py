@@ -69,13 +69,9 @@ OFTEN = {
     "transaction.before-complete": 5,
     "retention.removing": 10,
 }
-ONCE = {name for name in POINTS if name.startswith("compaction.")} | {
-    "recovery.cut",
-    "start.loaded",
-    "start.unmarked",
-    "shutdown.synced",
-    "shutdown.checkpointed",
-}
+STOPPING = {"shutdown.synced", "shutdown.checkpointed"}
+ONCE = STOPPING | {"start.loaded", "start.unmarked", "recovery.cut"}
+ONCE |= {name for name in POINTS if name.startswith("compaction.")}
 
 
 class Kill(NamedTuple):
@@ -99,7 +95,7 @@ def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
     plan = [kill_at(name, dice) for name in sorted(POINTS)]
     plan += [Kill("")] * kills
     if thorough:
-        plan += [kill_at(name, dice, early=True) for name in sorted(POINTS) if name not in ONCE]
+        plan += [kill_at(name, dice, early=True) for name in sorted(POINTS - STOPPING)]
     dice.shuffle(plan)
     return plan
 
