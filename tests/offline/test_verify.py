@@ -215,6 +215,26 @@ def test_topics_of_the_metadata_and_folders(data: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("begun", [(), ("partition.metadata.tmp",), ("partition.metadata",)])
+def test_the_folder_of_an_empty_partition_whose_making_was_cut_short_is_a_note(
+    data: Path, begun: tuple[str, ...]
+) -> None:
+    """A topic is created, the broker killed before its folders have their names, and again in the start that makes
+    them anew."""
+    topic_id = read_topic_id(data / "segments-0" / "partition.metadata")
+    assert topic_id is not None
+    topics = {"segments": KnownTopic(topic_id, 2, False)}
+    (data / "segments-1").mkdir()
+    for name in begun:
+        (data / "segments-1" / name).write_bytes((data / "segments-0" / "partition.metadata").read_bytes())
+    assert not any(text.startswith("segments-1") for text in problems(data, topics=topics))
+    found = notes(verify_directory(data, topics=topics))
+    assert any("segments-1: is empty and has no segment yet" in text for text in found)
+    # What had records is damaged without its segments.
+    write_offsets(data / "recovery-point-offset-checkpoint", {TopicPartition("segments", 1): 5})
+    assert "segments-1: has no segment" in problems(data, topics=topics)
+
+
 def test_folders_that_wait_for_deletion_are_left_out(data: Path) -> None:
     (data / "segments-0").rename(data / f"segments-0.{'0123456789abcdef' * 2}-delete")
     (data / "recovery-point-offset-checkpoint").unlink()
