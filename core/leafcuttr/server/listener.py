@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S: Final = 0.25
+_LOOK_S: Final = 1.0
 # For the metadata, the loop, listeners, files that are read by a send after the logs have let go of them.
 _OTHER_DESCRIPTORS: Final = 256
 
@@ -41,7 +42,6 @@ class Connections:
         self._refused: set[str] = set()
         self._ended = trio.Event()
         self._memory = RequestMemory(broker.settings.int("queued.max.request.bytes"))
-        self._descriptors = _descriptors_for_connections(broker.logs.pool.limit)
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
         self._complain = Complaints(logger)
@@ -51,7 +51,9 @@ class Connections:
 
     @property
     def full(self) -> bool:
-        return len(self.all) >= min(self._broker.settings.int("max.connections"), self._descriptors)
+        """The limit of open files may be changed while the process runs, so it is asked for each time."""
+        descriptors = _descriptors_for_connections(self._broker.logs.pool.limit)
+        return len(self.all) >= min(self._broker.settings.int("max.connections"), descriptors)
 
     async def room(self) -> None:
         """Wait until another connection may be accepted."""
@@ -68,7 +70,8 @@ class Connections:
                 level=logging.WARNING,
             )
         while self.full:
-            await self._ended.wait()
+            with trio.move_on_after(_LOOK_S):
+                await self._ended.wait()
 
     async def drained(self) -> None:
         """Wait until no connection is left."""
