@@ -9,6 +9,7 @@ error ends it with status 3, and it is to be started again.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import random
 import signal
@@ -218,7 +219,7 @@ class Copier(Transactional):
 
     def _take(self) -> list[Any]:
         """Some records; none if the broker is away. Raises KafkaException if the consumer is of no more use."""
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         taken = []
         for _ in range(self.chance.randint(1, 60)):
@@ -227,7 +228,8 @@ class Copier(Transactional):
                 break
             if message.error() is None:
                 taken.append(message)
-            elif message.error().fatal():
+            elif message.error().code() in (KafkaError._FATAL, KafkaError.FENCED_INSTANCE_ID):
+                # Said once; `fatal()` is not set here. From then on nothing comes any more.
                 raise KafkaException(message.error())
         return taken
 
@@ -255,6 +257,7 @@ KINDS: dict[str, type[Writer | RawWriter | Copier]] = {"writer": Writer, "raw": 
 def main(config: dict[str, Any]) -> int:
     from confluent_kafka import KafkaException
 
+    faulthandler.register(signal.SIGUSR1)  # for one that does not come on: says where it stands
     try:
         client = KINDS[config["kind"]](config)
         while not client.over:
