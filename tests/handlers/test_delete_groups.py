@@ -1,5 +1,6 @@
 """DeleteGroups: empty ones go, with their offsets, for good."""
 
+import errno
 from collections.abc import Callable
 
 import pytest
@@ -43,3 +44,40 @@ async def test_deleted_groups_stay_deleted(ask, broker: Broker, open_test_broker
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     assert again.groups.all() == []
+
+
+async def test_no_answer_leaves_before_the_tombstones_are_written(ask, broker: Broker) -> None:
+    """Where a write may wait for the disk a worker does it; what is answered before would be back after a kill."""
+    await broker.topics.create("t", 1, {})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.groups.run)
+        await ask(commit_request("one", {0: 3}), 8)
+        await ask(commit_request("two", {0: 3}), 8)
+        await broker.topics.edit_config(
+            "__consumer_offsets", lambda overrides: {**overrides, "lc.log.sync.always": "true"}
+        )
+        logs = [partition.log for partition in broker.topics.by_name["__consumer_offsets"].partitions]
+        before = sum(log.log_end_offset for log in logs)
+        answer = await ask(DeleteGroupsRequest(groups_names=["one", "two"]), 2)
+        assert sum(log.log_end_offset for log in logs) == before + 4  # of an offset and of a group, twice
+        assert [each.error_code for each in answer.results] == [ErrorCode.NONE, ErrorCode.NONE]
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_answer_says_when_a_write_that_was_waited_for_has_failed(
+    ask, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    await broker.topics.create("t", 1, {})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.groups.run)
+        await ask(commit_request("one", {0: 3}), 8)
+        await broker.topics.edit_config(
+            "__consumer_offsets", lambda overrides: {**overrides, "lc.log.sync.always": "true"}
+        )
+        monkeypatch.setattr("leafcuttr.log.commit.write_all", no_room)
+        answer = await ask(DeleteGroupsRequest(groups_names=["one"]), 2)
+        assert answer.results[0].error_code == ErrorCode.NOT_COORDINATOR
+        nursery.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import trio
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
@@ -64,3 +65,18 @@ async def test_empty_groups_use_nothing(ask, broker: Broker) -> None:
 async def test_groups_that_cannot_be_asked(ask) -> None:
     assert (await ask(request_for("", t=[0]), 0)).error_code == ErrorCode.INVALID_GROUP_ID
     assert (await ask(request_for("none", t=[0]), 0)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+async def test_no_answer_leaves_before_the_tombstones_are_written(ask, broker: Broker) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.groups.run)
+        await ask(commit_request("g", {0: 1, 1: 1}), 8)
+        await broker.topics.edit_config(
+            "__consumer_offsets", lambda overrides: {**overrides, "lc.log.sync.always": "true"}
+        )
+        logs = [partition.log for partition in broker.topics.by_name["__consumer_offsets"].partitions]
+        before = sum(log.log_end_offset for log in logs)
+        answer = await ask(request_for("g", t=[0, 1]), 0)
+        assert sum(log.log_end_offset for log in logs) == before + 2
+        assert codes(answer.topics) == {("t", 0): 0, ("t", 1): 0}
+        nursery.cancel_scope.cancel()

@@ -4,6 +4,8 @@ Version 2 is flexible. NON_EMPTY_GROUP if members are left, GROUP_ID_NOT_FOUND i
 group that is named twice is answered once, as in Kafka.
 """
 
+from collections.abc import Awaitable
+
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
@@ -18,15 +20,22 @@ from leafcuttr.wire.messages.delete_groups import (
 async def handle(
     broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
+    # All are staged before the first is waited for: on a slow disk they share its writes.
+    outcomes = [
+        (group_id, _delete(broker, group_id))
+        async for group_id in Pace().over(dict.fromkeys(request.groups_names))
+    ]
     return DeleteGroupsResponse(
         results=[
-            DeletableGroupResult(group_id=group_id, error_code=_delete(broker, group_id))
-            async for group_id in Pace().over(dict.fromkeys(request.groups_names))
+            DeletableGroupResult(
+                group_id=group_id, error_code=coming if isinstance(coming, ErrorCode) else await coming
+            )
+            for group_id, coming in outcomes
         ]
     )
 
 
-def _delete(broker: Broker, group_id: str) -> ErrorCode:
+def _delete(broker: Broker, group_id: str) -> ErrorCode | Awaitable[ErrorCode]:
     try:
         return broker.groups.delete(group_id)
     except BrokerError as error:

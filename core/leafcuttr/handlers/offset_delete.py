@@ -16,7 +16,9 @@ from leafcuttr.wire.messages.offset_delete import (
 from leafcuttr_sdk import TopicPartition
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     known: list[TopicPartition] = []
@@ -32,7 +34,8 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
             else:
                 codes[each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        errors = broker.groups.offsets.delete(request.group_id, known)
+        coming = broker.groups.offsets.delete(request.group_id, known)
+        errors = coming if isinstance(coming, list) else await coming
     except BrokerError as error:
         return OffsetDeleteResponse(error_code=error.code)
     for (name, partition), code in zip(known, errors, strict=True):

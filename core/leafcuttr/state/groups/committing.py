@@ -1,7 +1,7 @@
 """Committing, fetching, deleting and expiring offsets. Their places in memory follow the log, never lead it."""
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -207,8 +207,10 @@ class Offsets:
         entry = self._table.find(group_id)
         return {} if entry is None else entry.offsets.by_topic
 
-    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
-        """OffsetDelete: one error code for each partition.
+    def delete(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
+        """OffsetDelete: one error code for each partition, to be awaited where the disk holds the write up.
 
         Raises GroupIdNotFound, NonEmptyGroup (members that are no consumers may use anything),
         CoordinatorLoadInProgress, CoordinatorNotAvailable.
@@ -225,41 +227,49 @@ class Offsets:
             for each in partitions
         ]
         free = [each for each, code in zip(partitions, codes, strict=True) if not code]
-        error = self.bury(entry, [each for each in free if entry.offsets.get(*each) is not None])
-        return [code or error for code in codes]
+        coming = self.bury(entry, [each for each in free if entry.offsets.get(*each) is not None])
+        if isinstance(coming, ErrorCode):
+            return [code or coming for code in codes]
+        later = coming
+
+        async def wait() -> list[ErrorCode]:
+            error = await later
+            return [code or error for code in codes]
+
+        return wait()
 
     def bury(
         self, entry: Entry, partitions: Sequence[TopicPartition], *, group_too: bool = False
-    ) -> ErrorCode:
+    ) -> ErrorCode | Awaitable[ErrorCode]:
         """Write tombstones for these offsets, and for the group itself if `group_too`; forget what was
         written.
 
-        Returns the first error; a write that the disk holds up counts as done, its outcome is logged.
+        Returns the first error, or what will be it where the disk holds a write up: nothing may be answered before.
         """
         group_id = entry.group.group_id
-        first_error = ErrorCode.NONE
+        burial = _Burial()
         for start in range(0, len(partitions), _TOMBSTONES):
             part = partitions[start : start + _TOMBSTONES]
 
             def written(error: ErrorCode, base_offset: int, part: Sequence[TopicPartition] = part) -> None:
-                nonlocal first_error
-                first_error = first_error or error
                 if not error:
                     for number, (topic, partition) in enumerate(part):
                         entry.offsets.remove(topic, partition, base_offset + number)
                     crashpoints.reach("group-commit.buried")
+                burial.wrote(error)
 
+            burial.writing += 1
             self._log.write(entry.partition, [(offset_key(group_id, *each), None) for each in part], written)
-        if group_too and not first_error:
+        if group_too and not burial.error:
 
             def buried(error: ErrorCode, _: int) -> None:
-                nonlocal first_error
-                first_error = error
                 if not error:
                     crashpoints.reach("group.buried")
+                burial.wrote(error)
 
+            burial.writing += 1
             self._log.write(entry.partition, [(group_key(group_id), None)], buried)
-        return first_error
+        return burial if burial.writing else burial.error
 
     def forget_topic(self, name: str) -> list[tuple[Entry, list[int]]]:
         """A topic is gone: so is what was committed for it. Returns what is left for `bury_topic`."""
@@ -312,6 +322,27 @@ class Offsets:
         ]
         if expired:
             self.bury(entry, expired)
+
+
+class _Burial:
+    """Tombstones on their way; awaited, the first error once all are written."""
+
+    def __init__(self) -> None:
+        self.writing = 0
+        self.error = ErrorCode.NONE
+        self._done: trio.Event | None = None
+
+    def wrote(self, error: ErrorCode) -> None:
+        self.writing -= 1
+        self.error = self.error or error
+        if self._done is not None and not self.writing:
+            self._done.set()
+
+    def __await__(self) -> Generator[Any, Any, ErrorCode]:
+        if self.writing:
+            self._done = self._done or trio.Event()
+            yield from self._done.wait().__await__()
+        return self.error
 
 
 def _forget(entry: Entry, topic: str) -> set[int]:

@@ -6,7 +6,7 @@ not notice: the member stays until its session or the round ends.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 import trio
@@ -187,8 +187,9 @@ class GroupCoordinator:
     def loading(self) -> bool:
         return bool(self._table.loading)
 
-    def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups: the group and its offsets. Raises as `heartbeat`."""
+    def delete(self, group_id: str) -> ErrorCode | Awaitable[ErrorCode]:
+        """DeleteGroups: the group and its offsets. To be awaited where the disk holds the write up. Raises as
+        `heartbeat`."""
         entry = self._table.find(group_id)
         if entry is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -239,10 +240,11 @@ class GroupCoordinator:
         self._log.write(entry.partition, [record], written)
         at_once = False
 
-    def _delete(self, entry: Entry) -> ErrorCode:
+    def _delete(self, entry: Entry) -> ErrorCode | Awaitable[ErrorCode]:
         partitions = list({partition for partition, _ in entry.offsets} | entry.offsets.unstable())
         error = self.offsets.bury(entry, partitions, group_too=True)
-        if not error:
+        if error is ErrorCode.NONE or not isinstance(error, ErrorCode):
+            # What comes of a write that is held up, is answered. Who uses the id meanwhile begins behind it in the log.
             entry.group.delete()
             self._table.forget(entry.group.group_id)
         return error
