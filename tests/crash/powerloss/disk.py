@@ -219,6 +219,22 @@ class Disk:
         self._breaks = re.compile(breaks)
         self._renames = 0
 
+    @classmethod
+    def of(cls, root: Path) -> Disk:
+        """A disk that has what is below a folder now, all of it for good."""
+        disk = cls(root.stat().st_ino)
+        disk._add(root, disk.root)
+        return disk
+
+    def _add(self, folder: Path, node: Node) -> None:
+        for path in folder.iterdir():
+            child = Node(path.is_dir(), f"{node.path}/{path.name}")
+            node.names[path.name] = self._nodes[path.stat().st_ino] = child
+            if child.is_folder:
+                self._add(path, child)
+            else:
+                child.content += path.read_bytes()
+
     def take(self, entries: Iterable[Entry]) -> None:
         """Go on by recorded calls; marks are passed over. Raises KeyError for a file that nobody has made."""
         for entry in entries:

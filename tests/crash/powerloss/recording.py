@@ -11,6 +11,7 @@ import os
 import shutil
 import struct
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -60,7 +61,7 @@ class Recorder:
         self.log = folder / "recording"
         boot = folder / "boot_id"
         # Not that of this machine: for whoever reads the files later, the machine has been restarted.
-        boot.write_text("00000000-1111-2222-3333-444444444444\n")
+        boot.write_text(f"{uuid.uuid4()}\n")
         self.environ = {
             "LD_PRELOAD": str(library),
             "POWERLOSS_ROOT": str(self.root),

@@ -24,10 +24,13 @@ from crash.powerloss.recording import Entry, Recorder
 from crash.powerloss.told import Told
 from crash.powerloss.traffic import BROKER, Traffic
 from leafcuttr.cli.offline import known_topics, stored_topics
+from leafcuttr.log.checkpoints import RECOVERY_POINTS
+from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.state.clock import SystemClock
 from support.broker_process import running_broker, start_broker
 from support.live_broker import live_broker
+from support.waiting import until
 
 
 class Life(NamedTuple):
@@ -64,6 +67,38 @@ def live(library: Path, folder: Path, *, synced: bool, rounds: int) -> Life:
     recorder.close()
     entries = recorder.entries()
     return Life(entries, recorder.root, recorder.root.stat().st_ino, synced, Told.by(entries))
+
+
+def start_again(library: Path, folder: Path, life: Life, state: State) -> tuple[Disk, list[Entry]]:
+    """Record what a start on a state does, until it has written a checkpoint; the disk before it, and the recording."""
+    recorder = Recorder(library, folder / "recorder", folder / "life")
+    data = _lay_out(state, recorder.root)
+    disk = Disk.of(recorder.root)
+    before = _checkpoints(data)
+    broker = start_broker(recorder.root, life.settings, environ=recorder.environ)
+    try:
+        if any(topic.there for topic in state.told.topics.values()):
+            until(lambda: _checkpoints(data) != before, "a checkpoint", seconds=60)
+    finally:
+        broker.stop(signal.SIGKILL)
+    recorder.close()
+    return disk, recorder.entries()
+
+
+def _checkpoints(data: Path) -> list[int]:
+    paths = [data / name for name in (STATE_FILE, RECOVERY_POINTS)]
+    return [path.stat().st_mtime_ns if path.exists() else 0 for path in paths]
+
+
+def cuts_of_start(state: State, disk: Disk, entries: list[Entry], count: int, seed: int) -> Iterator[State]:
+    """So many states that a second cut may leave, during the start that followed the first."""
+    dice, at = random.Random(seed), 0
+    for cut in sorted(dice.sample(range(len(entries) + 1), min(count, len(entries) + 1))):
+        disk.take(entries[at:cut])
+        at = cut
+        for outcome in (dice.choice(plain_outcomes()), Chance(seed + cut)):
+            name = f"{state.outcome}; then before entry {cut} of the start, {outcome.name}"
+            yield State(state.cut, name, disk.left(outcome), state.told)
 
 
 class State(NamedTuple):

@@ -15,7 +15,17 @@ import pytest
 
 from crash.powerloss.disk import Disk, Fate, Outcome
 from crash.powerloss.recording import tree
-from crash.powerloss.replay import Life, State, failures, judge_process, live, some_states, states
+from crash.powerloss.replay import (
+    Life,
+    State,
+    cuts_of_start,
+    failures,
+    judge_process,
+    live,
+    some_states,
+    start_again,
+    states,
+)
 
 GATE_STATES = 24
 LONG_CUTS = 250  # of each life, with seven outcomes each
@@ -23,8 +33,10 @@ LONG_CUTS = 250  # of each life, with seven outcomes each
 
 @pytest.fixture(scope="module")
 def seed(request: pytest.FixtureRequest) -> int:
+    """The gate always makes the same choices, the long run others each time."""
     given = request.config.getoption("--crash-seed")
-    chosen = int(time.time()) if given is None else int(given)
+    chosen = int(time.time()) if request.config.getoption("--long") else 1
+    chosen = chosen if given is None else int(given)
     print(f"--crash-seed {chosen}")
     return chosen
 
@@ -97,3 +109,15 @@ def test_the_program_starts_after_many_cuts(
     life = live(recorder_library, tmp_path, synced=synced, rounds=40)
     for state in some_states(life, 60, seed):
         judge_process(life, state, scratch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("synced", [True, False], ids=["synced", "plain"])
+def test_promises_hold_after_a_cut_during_the_start_after_a_cut(
+    recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool
+) -> None:
+    life = live(recorder_library, tmp_path, synced=synced, rounds=40)
+    for number, state in enumerate(some_states(life, 40, seed)):
+        disk, entries = start_again(recorder_library, tmp_path / str(number), life, state)
+        wrong = failures(life, cuts_of_start(state, disk, entries, 10, seed), scratch)
+        assert not wrong, f"--crash-seed {seed}: " + "\n".join(wrong)
