@@ -25,7 +25,7 @@ def recorder_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def life(recorder_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Life:
     """With the whole broker in topic sync mode; some topics are not."""
-    return live(recorder_library, tmp_path_factory.mktemp("life"), synced=True, rounds=30)
+    return live(recorder_library, tmp_path_factory.mktemp("life"), synced=True, rounds=24)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from crash.powerloss.replay import (
     states,
 )
 
-GATE_STATES = 24
+GATE_STATES = 16
 LONG_CUTS = 250  # of each life, with seven outcomes each
 
 
