@@ -112,6 +112,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def breaker(session: nox.Session) -> None:
+    """What hostile peers, a failing host and very many partitions do, in full."""
+    install(session, "test")
+    session.run("pytest", "tests/breaker", "tests/settings", "--long", *session.posargs)
+
+
+@nox.session
 def crash(session: nox.Session) -> None:
     """Many kills, at random moments and at every named point."""
     install(session, "test")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,14 +97,6 @@ def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
         plan += [kill_at(name, dice, early=True) for name in sorted(POINTS - STOPPING)]
     dice.shuffle(plan)
     return plan
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> Iterator[int]:
-    given = request.config.getoption("--crash-seed", default=None)
-    seed = given if given is not None else random.SystemRandom().randrange(1 << 32)
-    print(f"--crash-seed {seed} repeats this run")
-    yield seed
 
 
 class Load:

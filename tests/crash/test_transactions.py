@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -427,14 +427,6 @@ class Run:
         if self.broker is not None and self.broker.alive():
             self.broker.process.kill()
             self.broker.process.wait()
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> Iterator[int]:
-    given = request.config.getoption("--crash-seed", default=None)
-    seed = given if given is not None else random.SystemRandom().randrange(1 << 32)
-    print(f"--crash-seed {seed} repeats this run")
-    yield seed
 
 
 @pytest.mark.timeout(0)

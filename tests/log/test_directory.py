@@ -1,9 +1,11 @@
 """The data directory: held by one process, known to Kafka, upgraded or refused in one line."""
 
+import fcntl
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -91,6 +93,38 @@ def test_another_process_is_refused(tmp_path: Path) -> None:
 def test_a_lock_left_by_a_dead_process_does_not_hold(tmp_path: Path) -> None:
     (tmp_path / ".lock").write_text("1\n")
     DataDirectory.open(tmp_path, node_id=1).close()
+
+
+def test_the_flock_of_a_broker_that_died_while_it_forked_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = hold_as_a_fork_of_the_dead(tmp_path)
+    waits: list[float] = []
+
+    def released(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            left.close()
+
+    monkeypatch.setattr(directory, "sleep", released)
+    DataDirectory.open(tmp_path, node_id=1).close()
+    assert len(waits) == 3
+
+
+def test_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(directory, "sleep", waits.append)
+    with hold_as_a_fork_of_the_dead(tmp_path):
+        assert "in use by another broker (process 999999999)" in refusal(tmp_path)
+    assert 1 <= sum(waits) <= 3
+
+
+def hold_as_a_fork_of_the_dead(path: Path) -> IO[str]:
+    """What is left between fork and exec: the inherited flock, and no record lock."""
+    file = (path / ".lock").open("w+")
+    print("999999999", file=file, flush=True)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
 
 
 def test_an_older_directory_is_upgraded_step_by_step(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from leafcuttr.errors import StartError
@@ -24,6 +25,8 @@ FORMAT_VERSION: Final = 1
 FORMAT_FILE: Final = "leafcuttr.format"
 META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
+_LEFTOVER_TRIES: Final = 200
+_LEFTOVER_WAIT_S: Final = 0.01
 
 # What makes a directory of version n one of version n + 1. A step may be repeated after a crash, because the
 # version is written after it: it must leave a directory that it has already upgraded as it is.
@@ -104,23 +107,36 @@ def _refusals(path: Path) -> Iterator[None]:
 
 
 def _lock(path: Path) -> int:
-    """Take the lock, or raise StartError at once.
+    """Take the lock, or raise StartError: at once if another process is at work there.
 
-    flock keeps out a second LeafCuttr, also one in this process; the record lock keeps out an Apache Kafka,
-    which takes that kind on the same file.
+    The record lock ends with its process and keeps out an Apache Kafka too, which takes that kind on the same file;
+    flock keeps out a second LeafCuttr in this process.
     """
     descriptor = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take_over(descriptor, "" if owner == str(os.getpid()) else owner)
     except (BlockingIOError, PermissionError):
-        owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
         by = f" (process {owner})" if owner.isdecimal() else ""
         raise StartError(f"data directory {path} is in use by another broker{by}") from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
+
+
+def _take_over(descriptor: int, owner: str) -> None:
+    """Take the flock. Raises BlockingIOError.
+
+    A broker that was killed in the very moment in which it started a process leaves its flock, but not its record
+    lock, to that process, until that has become the program it is to be: worth a short wait behind another owner.
+    """
+    for _ in range(_LEFTOVER_TRIES if owner else 0):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sleep(_LEFTOVER_WAIT_S)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _upgrade(path: Path, known: int, upgrades: Mapping[int, Callable[[Path], None]]) -> None:

@@ -8,7 +8,6 @@ machine lets it: the seed chooses the cuts and the outcomes, the recording is an
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -29,16 +28,6 @@ from crash.powerloss.replay import (
 
 GATE_STATES = 16
 LONG_CUTS = 250  # of each life, with seven outcomes each
-
-
-@pytest.fixture(scope="module")
-def seed(request: pytest.FixtureRequest) -> int:
-    """The gate always makes the same choices, the long run others each time."""
-    given = request.config.getoption("--crash-seed")
-    chosen = int(time.time()) if request.config.getoption("--long") else 1
-    chosen = chosen if given is None else int(given)
-    print(f"--crash-seed {chosen}")
-    return chosen
 
 
 def test_nothing_was_missed_in_the_recording(life: Life) -> None:
