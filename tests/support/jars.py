@@ -16,7 +16,10 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 {dependencies}
 </dependencies></project>
 """
-DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+)
+TESTS = "<classifier>test</classifier>"
 LOG4J2 = """Configuration:
   status: warn
   Appenders: {Console: {name: C, target: SYSTEM_ERR, PatternLayout: {pattern: "%d %p %m%n"}}}
@@ -36,8 +39,8 @@ def _cache(name: str) -> Path:
     return Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / name
 
 
-def _fetch(folder: Path, wanted: list[tuple[str, str, str]]) -> None:
-    """Fetch these (group, artifact, version) and what they need into `libs/`. Raises RuntimeError."""
+def _fetch(folder: Path, wanted: list[tuple[str, str, str, str]]) -> None:
+    """Fetch these (group, artifact, version, more) and what they need into `libs/`. Raises RuntimeError."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pom.xml").write_text(
         POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
@@ -56,9 +59,9 @@ def home(version: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.yaml").write_text(LOG4J2)
         wanted = [
-            ("org.apache.kafka", "kafka_2.13", version),
-            ("org.apache.kafka", "kafka-tools", version),
-            ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+            ("org.apache.kafka", "kafka_2.13", version, ""),
+            ("org.apache.kafka", "kafka-tools", version, ""),
+            ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", ""),
         ]
         _fetch(folder, wanted)
     return folder
@@ -68,7 +71,22 @@ def streams(version: str) -> Path:
     """The folder with `libs/` of Kafka Streams, as `home`."""
     folder = _cache(f"kafka-streams-{version}")
     if not any((folder / "libs").glob(f"kafka-streams-{version}.jar")):
-        _fetch(folder, [("org.apache.kafka", "kafka-streams", version)])
+        _fetch(folder, [("org.apache.kafka", "kafka-streams", version, "")])
+    return folder
+
+
+def streams_tests(version: str) -> Path:
+    """The folder with `libs/` of the programs with which Kafka Streams is tested, as `home`."""
+    folder = _cache(f"kafka-streams-tests-{version}")
+    if not any((folder / "libs").glob(f"kafka-streams-{version}-test.jar")):
+        wanted = [
+            ("org.apache.kafka", "kafka-streams", version, ""),
+            ("org.apache.kafka", "kafka-streams", version, TESTS),
+            ("org.apache.kafka", "kafka-clients", version, TESTS),
+            ("org.junit.jupiter", "junit-jupiter-api", "5.13.1", ""),
+            ("org.hamcrest", "hamcrest", "3.0", ""),
+        ]
+        _fetch(folder, wanted)
     return folder
 
 
