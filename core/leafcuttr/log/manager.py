@@ -38,10 +38,11 @@ from leafcuttr.log.doubt import SyncFailedError, sync_directory
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
 from leafcuttr.log.inspection import Inspection
+from leafcuttr.log.known import MAX_OFFSET, Known
 from leafcuttr.log.log import Log
 from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
-from leafcuttr.log.recovery import MAX_OFFSET, Known, restore
+from leafcuttr.log.recovery import restore
 from leafcuttr.log.room import DiskRoom
 from leafcuttr.log.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
 from leafcuttr.log.upkeep import Upkeep

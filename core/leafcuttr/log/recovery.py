@@ -1,32 +1,24 @@
-"""Bringing one partition back at start: from what is known of it, and from a scan of what is not.
+"""Bringing one partition back at start: what is believed of it, and what is read again.
 
-What is known is, in this order:
+Believed is, in this order:
 
-1. its line in the state file, if that was written by a clean stop or in this boot of the machine: the log up
-to there
+1. its line in the state file, if that was written by a clean stop or in this boot of the machine: the log up to there
    is taken as it is, only what lies behind is read;
-2. otherwise the recovery point, up to which the log was synced: the segment that holds it and all later ones
-are read.
+2. otherwise the recovery point, up to which the log was synced: the segment that holds it and all later ones are read.
 
-What is read is checked batch by batch (CRC, offsets). The log is cut at the first batch that is not sound,
-later segments go, indexes are written anew and the producer state is brought forward from the state file or
-the last `.snapshot` before. That is no loss of what was promised: what was acknowledged is in the page cache,
+The reading is `rescan`'s. What it cuts is no loss of what was promised: what was acknowledged is in the page cache,
 which outlives the process, and what the loss of power takes was never synced.
 
-Damage before that (a file missing or too short, a batch that is not sound although it was synced) is not
-repaired here: the partition comes back offline, with the reason, and the others serve. `leafcuttr repair` is
-for that.
+Damage before that (a file missing or too short, a batch that is not sound although it was synced) is not repaired
+here: the partition comes back offline, with the reason, and the others serve. `leafcuttr repair` is for that.
 """
 
 import logging
 import os
-import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from leafcuttr.crashpoints import reach
 from leafcuttr.log.checkpoints import (
     PARTITION_METADATA,
     DamagedCheckpointError,
@@ -35,52 +27,26 @@ from leafcuttr.log.checkpoints import (
     write_topic_id,
 )
 from leafcuttr.log.cleaner.swap import finish_exchanges
-from leafcuttr.log.displaced import is_displaced, put_right
 from leafcuttr.log.doubt import forget_cached, is_marked, unmark
 from leafcuttr.log.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import LogSpec, make_folder, segments_in
+from leafcuttr.log.known import DamagedLogError, Known
 from leafcuttr.log.log import Log
 from leafcuttr.log.partition_state import PartitionState
 from leafcuttr.log.producer_snapshot import DamagedSnapshotError, is_sound
 from leafcuttr.log.producer_state import ProducerStateTable
-from leafcuttr.log.replay import producers_at, replay
+from leafcuttr.log.replay import producers_at
+from leafcuttr.log.rescan import Rescan, remove
 from leafcuttr.log.retention import Doomed
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
-from leafcuttr.log.txn_index import AbortedTransaction
-from leafcuttr.wire.batch import BatchHeader
 from leafcuttr_sdk import Clock
 
 _log = logging.getLogger(__name__)
 
-# A scan of this much takes long enough that a person wants to know why the start takes it.
-_LONG_SCAN: Final = 256 * 1024 * 1024
 # How much behind the last index entry is looked at before a checkpoint is believed: usually some kilobytes.
 _CHECKED_END: Final = 16 * 1024 * 1024
-
-
-MAX_OFFSET: Final = (1 << 63) - 1
-
-
-class DamagedLogError(Exception):
-    """The partition has to stay offline. The message is the one line that says why."""
-
-
-class Known(NamedTuple):
-    """What a start knows of a partition before it looks into its folder.
-
-    `state` is None unless it can be relied on and is of this very topic; with `clean` nothing was written after it.
-    """
-
-    state: PartitionState | None
-    clean: bool
-    recovery_point: int
-    log_start_offset: int
-    same_boot: bool = False  # the machine has not lost its power since: what was written is in the files
-    compacted_at_most: int = (
-        MAX_OFFSET  # nothing behind the synced recovery point is ever compacted; if it is known
-    )
 
 
 def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: FilePool, clock: Clock) -> Log:
@@ -121,7 +87,6 @@ class _Restore:
         self.known = known
         self.pool = pool
         self.clock = clock
-        self.epochs: EpochCheckpoint | None = None  # where the scan has to tell it of batches
 
     def log(self, exists: bool) -> Log:
         state = self.known.state
@@ -279,7 +244,8 @@ class _Restore:
         if not newer and self._size_of(state) == last.size:
             return self._as_known(state, segments, doomed)
         producers = ProducerStateTable.from_dump(state.producers)
-        end = self._scan(segments, len(segments) - 1, newer, producers, last.size, state.log_end_offset, 0)
+        rescan = Rescan(self.spec, self.folder, self.known, self.pool)
+        end = rescan.read(segments, len(segments) - 1, newer, producers, last.size, state.log_end_offset, 0)
         point = max(state.recovery_point, self.known.recovery_point)
         return self._build(
             segments, end, state.log_start_offset, min(point, end), state.leader_epoch, producers, doomed
@@ -313,16 +279,17 @@ class _Restore:
             return log
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
         segments = [self._synced_segment(base) for base in bases[:first]]
-        segments.append(self._unread_segment(bases[first]))
+        epochs = EpochCheckpoint(self.folder)
+        rescan = Rescan(self.spec, self.folder, self.known, self.pool, epochs)
+        segments.append(rescan.unread(bases[first]))
         producers = producers_at(self.folder, segments[:-1], bases[first])
-        self.epochs = EpochCheckpoint(self.folder)
-        end = self._scan(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
+        end = rescan.read(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
         if end < point:
             raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
         self._forget_snapshots(end)
-        epochs = self.epochs.settle(segments, end)
+        settled = epochs.settle(segments, end)
         return self._build(
-            segments, end, self.known.log_start_offset, min(point, end), epochs[-1][0] if epochs else 0,
+            segments, end, self.known.log_start_offset, min(point, end), settled[-1][0] if settled else 0,
             producers, doomed,
         )  # fmt: skip
 
@@ -333,140 +300,12 @@ class _Restore:
                 raise DamagedLogError(f"{path} is missing")
         return Segment.open(str(self.folder), base, pool=self.pool)
 
-    def _unread_segment(self, base: int) -> Segment:
-        return Segment(str(self.folder), base, pool=self.pool, size=0)
-
     def _forget_snapshots(self, end: int) -> None:
         """Snapshots of what is lost: once the log has grown past them again, a later recovery would take batches
         for duplicates that never came back. And those that were lost themselves."""
         for name in self.folder.glob("*.snapshot"):
             if name.stem.isdecimal() and (int(name.stem) > end or not is_sound(name)):
                 name.unlink()
-
-    # The scan
-
-    def _scan(
-        self,
-        segments: list[Segment],
-        number: int,
-        newer: list[int],
-        producers: ProducerStateTable,
-        position: int,
-        offset: int,
-        synced: int,
-    ) -> int:
-        """Read `segments[number]` from `position` and `offset` on, then the newer ones, which join
-        `segments`.
-
-        Cuts at the first fault; returns the log end offset. Raises DamagedLogError if that is before
-        `synced`.
-        """
-        began = time.monotonic()
-        todo = [segments[number], *(self._unread_segment(base) for base in newer)]
-        del segments[number:]
-        fresh = set(newer)
-        size = sum(os.stat(s.path(".log")).st_size for s in todo) - position  # noqa: PTH116
-        if size >= _LONG_SCAN:
-            _log.warning("%s: reading %d MB to recover it", self.spec.topic_partition, size >> 20)
-        interval = self.spec.config.index_interval_bytes
-        while todo:
-            segment = todo.pop(0)
-            if segment.base_offset in fresh and not self._follows(segment.base_offset, offset):
-                self._remove([segment, *todo], f"no record before it from offset {offset} on", synced, offset)
-                break
-            if segment.base_offset in fresh:
-                offset = segment.base_offset
-            if self._make_indexes(segment) or not segment.index_fits(position):
-                position, offset = 0, segment.base_offset
-                # What is read again must not be taken up twice: transactions would end before they begin.
-                producers.replace(producers_at(self.folder, segments, offset))
-            rebuilt = segment.rebuild_indexes(
-                interval, from_position=position, next_offset=offset, observe=partial(self._take_up, producers),
-                restore=partial(self._restore_place, segment, todo[0].base_offset if todo else None),
-            )  # fmt: skip
-            segments.append(segment)
-            offset, position = rebuilt.next_offset, 0
-            if rebuilt.damage is not None:
-                if offset < synced:
-                    raise DamagedLogError(f"{rebuilt.damage} (offset {offset}, synced up to {synced})")
-                self._cut(segment, rebuilt.end_position, rebuilt.damage)
-                if todo:
-                    self._remove(todo, "the log ends before it", synced, offset)
-                break
-            segment.flush_indexes()
-        segments[-1].flush_indexes()
-        reach("recovery.scanned")
-        if size >= _LONG_SCAN:
-            took = time.monotonic() - began
-            _log.warning("%s: recovered up to offset %d in %.1f s", self.spec.topic_partition, offset, took)
-        return offset
-
-    def _take_up(
-        self, producers: ProducerStateTable, header: BatchHeader, batch: Callable[[], bytes]
-    ) -> AbortedTransaction | None:
-        if self.epochs is not None:
-            self.epochs.batch(header)
-        return replay(producers, header, batch)
-
-    def _restore_place(
-        self, segment: Segment, following: int | None, position: int, header: BatchHeader, due: int
-    ) -> bool:
-        """Give a sound batch whose base offset is not the one due that one back, if there is no doubt: the batches
-        behind it go on from there, or it is the last and nothing can have been lost before it.
-
-        Raises DamagedLogError where it was synced, DamagedSegmentError where it may be anything."""
-        file, compact = segment.open_file(), self.spec.config.compact
-        point, upwards = self.known.recovery_point, header.base_offset > due
-        displaced = is_displaced(file, position, os.fstat(file.fd).st_size, due, following)
-        what = f"base offset {header.base_offset}, {due} is due"
-        if displaced is None and (not upwards or header.base_offset > point) and not compact:
-            if not self.known.same_boot:
-                raise DamagedSegmentError(file.path, position, what)
-            displaced = True
-        if not displaced:
-            if upwards and header.base_offset > point and not compact:
-                _log.warning("%s: %s: at byte %d: %s; the log goes on behind the gap",
-                             self.spec.topic_partition, file.path, position, what)  # fmt: skip
-            return False
-        if due < point:
-            raise DamagedLogError(f"{file.path}: at byte {position}: {what} (synced up to {point})")
-        put_right(file, position, due)
-        _log.warning("%s: %s: at byte %d: %s; the batch is sound and has been given it back",
-                     self.spec.topic_partition, file.path, position, what)  # fmt: skip
-        return True
-
-    def _follows(self, base_offset: int, offset: int) -> bool:
-        """Whether a segment may come after the one that ends before `offset`. Compaction leaves gaps, also between
-        segments, but only in what was synced before; elsewhere a gap says that what was in it is lost, and nothing may
-        come behind that."""
-        compacted = self.spec.config.compact and base_offset <= self.known.compacted_at_most
-        return base_offset == offset or (base_offset > offset and compacted)
-
-    def _make_indexes(self, segment: Segment) -> bool:
-        """Make index files that are missing; then the whole segment has to be read."""
-        missing = [s for s in (".index", ".timeindex") if not os.path.exists(segment.path(s))]  # noqa: PTH110
-        for suffix in missing:
-            Path(segment.path(suffix)).touch()
-        return bool(missing)
-
-    def _cut(self, segment: Segment, position: int, damage: DamagedSegmentError) -> None:
-        size = os.stat(segment.path(".log")).st_size  # noqa: PTH116
-        zeros = damage.reason.startswith("zeros")
-        level = logging.INFO if zeros else logging.WARNING
-        _log.log(level, "%s: cutting %d bytes: %s", self.spec.topic_partition, size - position, damage)
-        segment.truncate(position)
-        reach("recovery.cut")
-
-    def _remove(self, segments: list[Segment], reason: str, synced: int, offset: int) -> None:
-        if offset < synced:
-            raise DamagedLogError(f"{segments[0].path('.log')}: {reason} (synced up to {synced})")
-        for segment in segments:
-            _log.warning(
-                "%s: removing segment %d: %s", self.spec.topic_partition, segment.base_offset, reason
-            )
-            segment.close()
-            for suffix in SUFFIXES:
-                Path(segment.path(suffix)).unlink(missing_ok=True)
 
     def _leftovers(self, end: int) -> list[Doomed]:
         """Files of segments that were dropped before the crash; halves of files that were being replaced."""
@@ -485,7 +324,7 @@ class _Restore:
             str(self.folder), start, pool=self.pool, preallocate=preallocate,
             sync_writes=self.spec.config.lc_log_sync_always,
         )  # fmt: skip
-        self._remove(segments, "all that is in it is deleted", end, end)
+        remove(self.spec, segments, "all that is in it is deleted", end, end)
         return [fresh]
 
     def _build(
