@@ -19,8 +19,8 @@ ONE_A_BATCH = ("batch.num.messages=1", "linger.ms=0", "enable.idempotence=false"
 
 
 def kperf(*words: str) -> dict[str, float]:
-    """Run the librdkafka load program; build it at first use."""
-    if not BUILD.exists():
+    """Run the librdkafka load program; build it at first use, and when its source has changed."""
+    if not BUILD.exists() or BUILD.stat().st_mtime < (HERE / "kperf.c").stat().st_mtime:
         BUILD.parent.mkdir(exist_ok=True)
         subprocess.run(["sh", str(HERE / "build_kperf.sh"), str(BUILD), sys.executable], check=True)
     done = subprocess.run([str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=False)
