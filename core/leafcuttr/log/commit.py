@@ -121,8 +121,9 @@ def commit(log: "Log") -> None:
         ticket.finished = True
 
 
-async def wait_for(log: "Log", ticket: Ticket | None) -> None:
-    """Wait until what the ticket stands for is written, or write it: see `Log.commit_off_loop`."""
+async def wait_for(log: "Log", ticket: Ticket | None, base_offset: int) -> None:
+    """Wait until what the ticket stands for is written, or write it: see `Log.commit_off_loop`. A failure behind
+    `base_offset` is none."""
     with trio.CancelScope(shield=True):
         while ticket is not None and not ticket.finished:
             if log.flight is not None:
@@ -130,7 +131,7 @@ async def wait_for(log: "Log", ticket: Ticket | None) -> None:
             else:
                 await _fly(log)
         await trio.lowlevel.cancel_shielded_checkpoint()
-    if ticket is not None and ticket.error is not None:
+    if ticket is not None and ticket.error is not None and base_offset >= ticket.written_to:
         raise WriteError(ticket.error, ticket.written_to)
 
 

@@ -31,7 +31,7 @@ from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
 from leafcuttr.log.aborted import Aborts, aborted_transactions
 from leafcuttr.log.append import Group, LongWork, Prepared, Staged, Tail, stage, stage_marker
-from leafcuttr.log.commit import Ticket, WriteError, commit, wait_for
+from leafcuttr.log.commit import Ticket, commit, wait_for
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
 from leafcuttr.log.lookup import Found, max_timestamp_offset, offset_for_leader_epoch, offset_for_timestamp
@@ -366,29 +366,27 @@ class Log:
         size = groups[-1].size
         return size > LARGE or PRESSURE.stalls(size)
 
-    def commit_off_loop(self) -> Coroutine[Any, Any, None]:
+    def commit_off_loop(self, staged: Staged | None = None) -> Coroutine[Any, Any, None]:
         """Await it to have everything written that is staged at the call (not: at the await), by a worker thread, one
         write at a time; what is staged meanwhile makes the next one. Shielded from cancellation: views stay in use.
 
-        Raises WriteError as `commit` does, also if what was staged was written, and failed, for somebody else.
+        Raises WriteError as `commit` does, also if what was staged was written, and failed, for somebody else; with
+        `staged`, only if that is not in the log.
         """
+        base_offset = LONG_MAX if staged is None else staged.base_offset
         if self.groups:
             if self.ticket is None:
                 self.ticket = Ticket()
-            return wait_for(self, self.ticket)
-        return wait_for(self, self.flying)
+            return wait_for(self, self.ticket, base_offset)
+        return wait_for(self, self.flying, base_offset)
 
     async def commit_staged(self, staged: Staged) -> None:
         """`commit`, on the loop or off it, whichever does not block, of what has just been staged (nothing may have
         been awaited since). Raises StorageError if `staged` is not in the log."""
-        if not self.must_wait:
+        if self.must_wait:
+            await self.commit_off_loop(staged)
+        else:
             self.commit()
-            return
-        try:
-            await self.commit_off_loop()
-        except WriteError as error:
-            if staged.base_offset >= error.written_to:
-                raise
 
     def append(self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False) -> int:
         """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write

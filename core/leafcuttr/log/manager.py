@@ -3,16 +3,14 @@
 What the manager promises, and to whom:
 
 - One process holds the directory. What cannot be used is a StartError of one line.
-- A start after a clean stop reads one file for all partitions, not their folders; after a crash it reads what
-lies
-  behind the last soft checkpoint. One damaged partition is offline, the others serve
-  (`leafcuttr.log.recovery`).
+- A start after a clean stop reads one file for all partitions, not their folders; after a crash it reads what lies
+  behind the last soft checkpoint. One damaged partition is offline, the others serve (`leafcuttr.log.recovery`).
 - Folders that the metadata does not name are left alone, with one warning for all.
-- Everything that touches the disk for long runs in worker threads, everything that looks at many partitions
-in short
+- Everything that touches the disk for long runs in worker threads, everything that looks at many partitions in short
   turns. `load` and `close` are the exceptions: nobody is served then.
 
-The methods belong to the loop's thread, but for `prepare` and `discard`.
+The methods belong to the loop's thread, but for `prepare` and `discard`. Longer than other modules because what is in
+`logs`, and what the files say of it, changes only here.
 """
 
 import contextlib

@@ -7,7 +7,6 @@ knows what the records say.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from operator import mul
 from typing import Final, NamedTuple
 
 import trio
@@ -15,10 +14,10 @@ from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, MessageTooLarge
-from leafcuttr.log.commit import WriteError
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.files import FileRegion
 from leafcuttr.log.log import Log
+from leafcuttr.state.java_hash import java_hash
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
 from leafcuttr.wire.compression import Codec
@@ -37,24 +36,8 @@ Then = Callable[[ErrorCode, int], None]
 _READ_BYTES: Final = 128 << 10
 """So much of a log is read between two looks at what else the loop has to do: some milliseconds."""
 
-
-_POWERS: Final = [pow(31, exponent, 1 << 32) for exponent in range(255, -1, -1)]
-_NEXT: Final = pow(31, 256, 1 << 32)
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
-    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H").tolist()
-    first = len(units) % len(_POWERS)
-    value = sum(map(mul, units[:first], _POWERS[-first:])) if first else 0
-    # An id may have 32767 characters, and its client asks often: a loop over them would take milliseconds.
-    for at in range(first, len(units), len(_POWERS)):
-        value = (_NEXT * value + sum(map(mul, units[at : at + len(_POWERS)], _POWERS))) & 0xFFFFFFFF
-    value &= 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
-
-
 _ACTIVE_BYTES: Final = 1 << 20
+"""An active segment below this is short enough to be read at every start: see `_keep_short`."""
 
 
 class Producer(NamedTuple):
@@ -139,7 +122,9 @@ class InternalLog:
             batch = memoryview(self._batch(entries, producer))
             staged = log.stage(batch, now_ms=self._clock.now_ms(), by_coordinator=producer is not None)
             if log.must_wait and self._nursery is not None:
-                self._nursery.start_soon(self._finish, log, log.commit_off_loop(), staged.base_offset, then)
+                self._nursery.start_soon(
+                    self._finish, log, log.commit_off_loop(staged), staged.base_offset, then
+                )
                 return
             log.commit()
         except BrokerError as error:
@@ -167,12 +152,6 @@ class InternalLog:
     async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
         try:
             await commit
-        except WriteError as error:
-            if base_offset < error.written_to:  # what failed was staged behind it
-                then(ErrorCode.NONE, base_offset)
-                return
-            then(self._answer(log.topic_partition.partition, error), -1)
-            return
         except BrokerError as error:
             then(self._answer(log.topic_partition.partition, error), -1)
             return

@@ -25,7 +25,7 @@ from leafcuttr.state.groups.records import (
     parse_offset,
 )
 from leafcuttr.state.groups.subscription import topics_of
-from leafcuttr.state.internal_log import java_hash
+from leafcuttr.state.java_hash import java_hash
 from leafcuttr.wire.errors import WireError
 from support import jars
 from support.groups import subscription

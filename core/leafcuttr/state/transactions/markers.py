@@ -11,7 +11,6 @@ from typing import NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError, InvalidProducerEpoch, TransactionCoordinatorFenced
-from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.state.groups.committing import Offsets
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
@@ -61,7 +60,7 @@ class Markers:
             transaction_version=end.version,
         )
         if log.must_wait:
-            return self._wait(log.commit_off_loop(), partition, end, staged.base_offset)
+            return self._wait(log.commit_off_loop(staged), partition, end, staged.base_offset)
         log.commit()
         self._written(partition, end, staged.base_offset)
         return None
@@ -73,11 +72,7 @@ class Markers:
         return topic.partitions[partition.partition].log
 
     async def _wait(self, commit: Awaitable[None], partition: TopicPartition, end: End, offset: int) -> None:
-        try:
-            await commit
-        except WriteError as error:
-            if offset >= error.written_to:
-                raise
+        await commit
         self._written(partition, end, offset)
 
     def _written(self, partition: TopicPartition, end: End, offset: int) -> None:
