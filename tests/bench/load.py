@@ -30,6 +30,19 @@ def kperf(*words: str) -> dict[str, float]:
     return found
 
 
+def _program(name: str, *words: str) -> Figures:
+    """Run a program of this folder, which prints its figures."""
+    return _figures([sys.executable, str(HERE / name), *words])
+
+
+def _figures(words: list[str]) -> Figures:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    found: Figures = json.loads(done.stdout)
+    return found
+
+
 def with_cpu(peer: Peer, work: Callable[[], dict[str, float]], gigabytes: float) -> Figures:
     before = peer.cpu_s()
     figures = work()
@@ -91,16 +104,7 @@ def synced(peer: Peer, run: int, clients: int) -> Figures:
     config = {"lc.log.sync.always": "true"} if peer.name == "leafcuttr" else {"flush.messages": "1"}
     admin = AdminClient({"bootstrap.servers": peer.address})
     admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
-    done = subprocess.run(
-        [sys.executable, str(HERE / "closed_loop.py"), peer.address, topic, str(clients), "5"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    found: Figures = json.loads(done.stdout)
-    return found
+    return _program("closed_loop.py", peer.address, topic, str(clients), "5")
 
 
 def transactions(peer: Peer, run: int) -> Figures:
@@ -115,11 +119,7 @@ def java_transactions(peer: Peer, run: int) -> Figures:
     topic = f"java-transactions-{run}"
     _create(peer, topic)
     words = java("256m", str(HERE / "Transact.java"), peer.address, topic, "1000", "100", "100")
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    found: Figures = json.loads(done.stdout)
-    return found
+    return _figures(words)
 
 
 def _create(peer: Peer, topic: str) -> None:
@@ -200,16 +200,7 @@ def _fill(peer: Peer, topic: str, partitions: int) -> None:
 
 def crowd(peer: Peer, run: int) -> Figures:
     """1,000 connections that produce once a second while 200 consumers in 20 groups read."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / "crowd.py"), peer.address, "--seconds", "20"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    found: Figures = json.loads(done.stdout)
-    return found
+    return _program("crowd.py", peer.address, "--seconds", "20")
 
 
 def warm_memory(megabytes: int) -> None:
