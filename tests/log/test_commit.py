@@ -198,6 +198,18 @@ def test_what_a_failed_commit_had_published_is_told_apart(tmp_path: Path) -> Non
     assert len(data) == sum(Path(segment.path(".log")).stat().st_size for segment in log.segments)
 
 
+async def test_who_names_what_was_staged_hears_of_its_own_failure_only(tmp_path: Path) -> None:
+    log, limit = two_groups(tmp_path)
+    fits = log.stage(memoryview(bytearray(batch(size=50_000))), now_ms=NOW)
+    does_not = log.stage(memoryview(bytearray(batch(size=350_000))), now_ms=NOW)
+    first, second = log.commit_off_loop(fits), log.commit_off_loop(does_not)
+    with file_size_limit(limit):
+        await first
+        with pytest.raises(WriteError):
+            await second
+    assert log.log_end_offset == does_not.base_offset
+
+
 async def test_each_of_several_groups_in_one_flight_gets_its_own_answer(tmp_path: Path) -> None:
     log, limit = two_groups(tmp_path)
     outcomes: dict[int, bool] = {}
