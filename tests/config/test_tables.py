@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, TOPIC
+from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, KAFKA_DEFAULTS, TOPIC
 from leafcuttr.config.setting import Effect, Setting, render
 
 # What Kafka documents as the default of settings that the observed broker was given.
@@ -108,3 +108,4 @@ def test_chains_of_broker_settings_exist() -> None:
 
 def test_defaults_that_differ_from_kafka_say_so() -> None:
     assert all("Kafka" in BROKER[name].help or name == "process.roles" for name in OURS)
+    assert set(KAFKA_DEFAULTS) == set(OURS)

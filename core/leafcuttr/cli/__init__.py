@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "produce": "send records from standard input or a file",
     "consume": "print records",
     "groups": "list and describe consumer groups",
+    "config": "describe settings, check a file of them, show what differs from the defaults",
     "verify": "check every file of a data directory (offline)",
     "dump": "print what a log, index, snapshot or checkpoint file holds",
     "repair": "mend a data directory or adopt topic folders (offline)",

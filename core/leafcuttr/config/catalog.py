@@ -58,6 +58,16 @@ ALIASES: Final[dict[str, str]] = {
     "flush.interval.ms": "log.flush.interval.ms",
 }
 
+# Kafka's own default where ours is another, as text; None where Kafka has none. The help of each says why.
+KAFKA_DEFAULTS: Final[dict[str, str | None]] = {
+    "controller.listener.names": None,
+    "group.initial.rebalance.delay.ms": "3000",
+    "listeners": "PLAINTEXT://:9092",
+    "log.dir": "/tmp/kafka-logs",
+    "node.id": None,
+    "process.roles": None,
+}
+
 # A broker setting whose value, when it has none, is that of another one in another unit. The topic settings'
 # own synonyms start with the first name of such a chain.
 BROKER_SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {

@@ -6,7 +6,7 @@ they come in, so that an accessor is one dictionary look-up. Everything here run
 worker threads may read, because a change replaces whole dictionaries and never edits one that is in use.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
@@ -96,6 +96,11 @@ class Settings(Values):
     def given(self, name: str) -> Given | None:
         """What the broker was started with for this name, or None."""
         return self._given.get(name)
+
+    @property
+    def given_names(self) -> Collection[str]:
+        """The known names that the broker was started with."""
+        return self._given.keys()
 
     def where(self, name: str) -> str:
         """The place a static value was given, for a message; `default` if none was."""
@@ -199,11 +204,12 @@ class Settings(Values):
         if setting is None:
             self.extra[name] = given
             return
-        self._static[name] = _parse_static(setting, given)
+        self._static[name] = parse_given(setting, given)
         self._given[name] = given
 
 
-def _parse_static(setting: Setting, given: Given) -> Value:
+def parse_given(setting: Setting, given: Given) -> Value:
+    """The typed value of what a person gave. Raises ConfigError, one line: key, value, source, what is allowed."""
     shown = "[hidden]" if setting.sensitive else given.text
     try:
         value = setting.parse(given.text)

@@ -1,0 +1,169 @@
+"""What can be said of settings before a broker starts with them: what stops the start, what it only warns of.
+
+Each finding is one line for a person that names the key, the value, where it came from and what is allowed. Nothing
+here reads a file or the environment (`load` does), and nothing opens a directory or a socket.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from leafcuttr.config.catalog import ALIASES, BROKER, GROUP, TOPIC
+from leafcuttr.config.listeners import advertised_by_host_name, host_name, parse_listeners
+from leafcuttr.config.setting import Effect, render
+from leafcuttr.config.settings import Given, Settings, parse_given
+from leafcuttr.errors import ConfigError
+
+# Settings of bundled plugins, which come in later versions: the name or the beginning of one.
+_PLUGIN_PREFIXES: Final = (
+    "lc.mqtt.",
+    "mqtt.",
+    "lc.schema.registry.",
+    "lc.http.proxy.",
+    "lc.topic.forward.",
+    "lc.plugin.",
+)
+_ENABLING: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable", "lc.http.proxy.enable")
+_REPLICATION_FACTORS: Final = (
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
+_RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+
+
+class Level(Enum):
+    """What becomes of a start with it."""
+
+    ERROR = "error"  # the broker does not start
+    WARNING = "warning"  # it starts, and says so in its log
+    NOTE = "note"  # it starts and says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to say; `line` says all of it. `value` is None for a secret and where no single value is meant."""
+
+    level: Level
+    key: str
+    value: str | None
+    source: str
+    line: str
+
+
+def bad_value(key: str, given: Given) -> Finding | None:
+    """Why a setting does not take this value; None if it does, or if no table knows the key."""
+    setting = BROKER.get(key)
+    if setting is None:
+        return None
+    try:
+        parse_given(setting, given)
+    except ConfigError as error:
+        shown = None if setting.sensitive else given.text
+        return Finding(Level.ERROR, key, shown, given.source, str(error))
+    return None
+
+
+def contradictions(settings: Settings) -> Iterator[Finding]:
+    """Values that are allowed alone but not together, and what this broker cannot be. Any of them stops the start."""
+    directories = settings.list("log.dirs")
+    if len(directories) != 1 or not directories[0]:
+        key = "log.dirs" if settings.given("log.dirs") else "log.dir"
+        yield _refused(settings, key, "allowed is one directory")
+    if "broker" not in settings.list("process.roles"):
+        yield _refused(
+            settings, "process.roles", "this process is a broker, so allowed is broker or broker,controller"
+        )
+    node, broker = settings.given("node.id"), settings.given("broker.id")
+    if node and broker and settings.int("node.id") != settings.int("broker.id"):
+        yield _refused(settings, "broker.id", f"node.id is {node.text}; they have to be the same")
+    if settings.resolve("log.retention.ms") == 0:
+        key = next(k for k in _RETENTION if settings.value(k) is not None)
+        yield _refused(settings, key, "allowed is -1 (without limit) or at least 1")
+    yield from _order(settings, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
+    yield from _order(settings, "group.min.session.timeout.ms", "group.max.session.timeout.ms")
+    try:
+        parse_listeners(settings)
+    except ConfigError as error:
+        key = str(error).partition("=")[0]
+        given = settings.given(key)
+        yield Finding(
+            Level.ERROR, key, given.text if given else None, given.source if given else "default", str(error)
+        )
+
+
+def warnings(settings: Settings) -> Iterator[Finding]:
+    """What is accepted although it does nothing or something else than was meant; the broker's log says it."""
+    for key, given in settings.extra.items():
+        line = _about_unknown(key, given)
+        if line:
+            yield Finding(Level.WARNING, key, given.text, given.source, line)
+    factors = [k for k in _REPLICATION_FACTORS if settings.given(k) and settings.int(k) > 1]
+    if factors:
+        verb = "is" if len(factors) == 1 else "are"
+        line = f"{', '.join(factors)} {verb} above 1; there is no replication, 1 is used"
+        yield Finding(Level.WARNING, factors[0], None, settings.where(factors[0]), line)
+    if not settings.bool("lc.isolated"):
+        where = settings.where("lc.isolated")
+        line = f"lc.isolated=false ({where}): without replication nothing changes"
+        yield Finding(Level.WARNING, "lc.isolated", "false", where, line)
+    guessed = advertised_by_host_name(settings)
+    if guessed:
+        line = (
+            f"listener {', '.join(guessed)} binds every interface and has no advertised address; "
+            f"clients are told {host_name()}"
+        )
+        yield Finding(Level.WARNING, "advertised.listeners", None, settings.where("listeners"), line)
+
+
+def notes(settings: Settings) -> Iterator[Finding]:
+    """Values other than the default of settings that have no effect here, each with the reason."""
+    for key, setting in BROKER.items():
+        given = settings.given(key)
+        if given is None or setting.effect is not Effect.NONE or settings.value(key) == setting.default:
+            continue
+        if key in _REPLICATION_FACTORS or key == "lc.isolated":
+            continue
+        shown = "[hidden]" if setting.sensitive else given.text
+        line = f"{key}={shown} ({given.source}) has no effect here: {setting.reason}"
+        yield Finding(Level.NOTE, key, None if setting.sensitive else given.text, given.source, line)
+
+
+def nearest(key: str) -> str | None:
+    """The known name that was most likely meant."""
+    import difflib  # 7 ms that only a mistyped name has to pay
+
+    names = difflib.get_close_matches(key, [*BROKER, *ALIASES, *TOPIC], n=1, cutoff=0.75)
+    return names[0] if names else None
+
+
+def _about_unknown(key: str, given: Given) -> str | None:
+    if (key == "lc.topic.forward.config" and given.text.strip()) or (
+        key in _ENABLING and given.text.strip().lower() == "true"
+    ):
+        return f"{key}={given.text} ({given.source}) needs a plugin that this version does not have"
+    if key.startswith(_PLUGIN_PREFIXES):
+        return None
+    text = f"{key} ({given.source}) is not a known setting and has no effect"
+    if key in TOPIC:
+        synonyms = TOPIC[key].synonyms
+        text = f"{key} ({given.source}) is a setting of topics and has no effect here"
+        return f"{text}; the broker's default for it is {synonyms[0][0]}" if synonyms else text
+    if key in GROUP:
+        return f"{key} ({given.source}) is a setting of groups and has no effect here"
+    meant = nearest(key)
+    return f"{text}; did you mean {meant}?" if meant else text
+
+
+def _order(settings: Settings, low: str, high: str) -> Iterator[Finding]:
+    if settings.int(low) > settings.int(high):
+        key, other = (low, high) if settings.given(low) else (high, low)
+        limit = "at most" if key == low else "at least"
+        yield _refused(settings, key, f"allowed is {limit} the value of {other}, {settings.int(other)}")
+
+
+def _refused(settings: Settings, key: str, why: str) -> Finding:
+    value, where = render(settings.value(key)) or "", settings.where(key)
+    return Finding(Level.ERROR, key, value, where, f"{key}={value} ({where}): {why}")
