@@ -132,6 +132,7 @@ class _Pass:
         "_done",
         "_follower",
         "_left",
+        "_out",
         "_plan",
         "_request",
         "_seen",
@@ -151,6 +152,7 @@ class _Pass:
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
         self.logs: list[Log] = []
         self._seen: list[tuple[int, int]] = []  # high watermark and log start offset of each of `logs`
+        self._out: list[tuple[Log, int, int]] = []  # what the answer takes from each: bytes, offsets
         self.size = 0
         self.failed = False
 
@@ -249,6 +251,7 @@ class _Pass:
                 aborted = _aborted(log, spec.fetch_offset, read.next_offset)
             if records is not None:
                 self.size += records.length
+                self._out.append((log, records.length, max(read.next_offset - spec.fetch_offset, 0)))
                 self._left = max(self._left - records.length, 0)
         else:
             self.failed = True
@@ -265,6 +268,9 @@ class _Pass:
     def response(self) -> FetchResponse:
         """The answer to this pass; in an incremental session without the partitions that have no news."""
         session, incremental = self._plan.session, self._plan.incremental
+        for log, size, records in self._out:
+            log.bytes_out += size
+            log.records_out += records
         topics: dict[str | bytes, list[PartitionData]] = {}
         for spec, answer in self._answers:
             if session is not None:

@@ -95,7 +95,16 @@ _PAUSE: Final = _Stop(None)
 class Turn:
     """What one connection has staged and not yet answered. False when there is nothing."""
 
-    __slots__ = ("_answers", "_left", "_logs", "_transactional_id", "_writes", "refused", "rest")
+    __slots__ = (
+        "_answers",
+        "_left",
+        "_logs",
+        "_transactional_id",
+        "_writes",
+        "refused",
+        "rest",
+        "unanswered",
+    )
 
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
@@ -105,6 +114,7 @@ class Turn:
         self._transactional_id: str | None = None
         self.rest: Rest | None = None
         self.refused: str | None = None
+        self.unanswered = 0  # requests with acks=0 that `take` has taken
 
     def __bool__(self) -> bool:
         return bool(self._answers)
@@ -296,6 +306,7 @@ class Turn:
             if acks:
                 out.append((correlation_id, route, ProduceResponse(responses=topics)))
             else:
+                self.unanswered += 1
                 self.refused = self.refused or first_failure(topics)
         return out
 

@@ -228,6 +228,7 @@ def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> N
     else:
         log.unflushed += end_offset - group.base_offset
     log.log_end_offset = end_offset
+    log.bytes_in += group.size
     if group.aborts is not None:
         _publish_aborts(log, segment, group, group.aborts)
     else:

@@ -74,6 +74,8 @@ class Log:
         "_config",
         "_producers",
         "_waiters",
+        "bytes_in",
+        "bytes_out",
         "clock",
         "cursors",
         "directory_name",
@@ -86,7 +88,9 @@ class Log:
         "log_start_offset",
         "next_offset",
         "offline",
+        "opened_at",
         "pool",
+        "records_out",
         "recovery_point",
         "rewrites",
         "roll_jitter_ms",
@@ -122,6 +126,8 @@ class Log:
         self.segments = segments
         self.log_start_offset = log_start_offset
         self.log_end_offset = self.next_offset = log_end_offset
+        self.opened_at = log_end_offset
+        self.bytes_in = self.bytes_out = self.records_out = 0  # since then; `records_out` by offsets
         self.recovery_point = recovery_point
         self.leader_epoch = leader_epoch
         self.offline = offline
@@ -218,6 +224,11 @@ class Log:
     def size(self) -> int:
         """Bytes of published batches in all segments."""
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def records_in(self) -> int:
+        """Records published since the log was opened."""
+        return self.log_end_offset - self.opened_at
 
     @property
     def producers(self) -> ProducerStateTable:

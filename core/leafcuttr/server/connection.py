@@ -91,7 +91,8 @@ class Connection:
         self._ended = False
         self._stopping = False
         self._resting = False
-        self._yield_at = 0.0
+        self._yield_at = self._arrived_at = 0.0
+        self._counts = broker.counts
         self.turns = 0
         self.waiting = False
 
@@ -233,7 +234,8 @@ class Connection:
             pass
         except Exception as error:
             self.fail(error)
-        self._yield_at = perf_counter() + _TURN_S
+        self._arrived_at = now = perf_counter()
+        self._yield_at = now + _TURN_S
         return False
 
     def answer_repeat(self) -> bool:
@@ -360,24 +362,36 @@ class Connection:
         found, correlation_id = reply_to
         return self._add_answers(((correlation_id, found, response),))
 
-    def _add_answers(self, answers: Sequence[produce.Answer]) -> bool:
+    def _add_answers(self, answers: Sequence[tuple[int, Any, Any]]) -> bool:
         """Queue these answers; from a long one on that is an errand. Whether all of them are queued."""
+        took = perf_counter() - self._arrived_at
         for at, (correlation_id, found, response) in enumerate(answers):
             try:
                 self._outbox.add(*found.frame(correlation_id, response))
             except ManyElements:
                 self._errand = self._add_in_turns(answers[at:])
                 return False
+            key = found.api.key
+            self._counts.answered[key].add(took)
+            for code in found.errors(response):
+                self._counts.failed(key, code)
         return True
 
-    async def _add_in_turns(self, answers: Sequence[produce.Answer]) -> None:
+    async def _add_in_turns(self, answers: Sequence[tuple[int, Any, Any]]) -> None:
         for correlation_id, found, response in answers:
             self._outbox.add(*await found.frame_in_turns(correlation_id, response))
+            key = found.api.key
+            self._counts.answered[key].add(perf_counter() - self._arrived_at)
+            for code in await found.errors_in_turns(response):
+                self._counts.failed(key, code)
 
     def _answer_produce(self) -> None:
         """A request with acks=0 has no answer; if it failed, the connection closes."""
         turn = self.produce_turn
         self._add_answers(turn.take())
+        if turn.unanswered:
+            self._counts.unanswered[_PRODUCE] = self._counts.unanswered.get(_PRODUCE, 0) + turn.unanswered
+            turn.unanswered = 0
         if turn.refused:
             raise CloseConnection(f"a Produce request with acks=0 failed: {turn.refused}")
 
@@ -420,7 +434,7 @@ class Connection:
             )
         oldest = route(_API_VERSIONS << 16)
         assert oldest is not None
-        self._outbox.add(*oldest.frame(context.correlation_id, api_versions.unsupported_version()))
+        self._add_answers(((context.correlation_id, oldest, api_versions.unsupported_version()),))
 
     def _release_memory(self) -> None:
         if self._memory.holds(self) and self.buffer.frame_size() <= SMALL_FRAME:

@@ -22,6 +22,7 @@ from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.reactor import Reactor
 from leafcuttr.state.broker import Broker
+from leafcuttr.wire.api import ApiKey
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Connections:
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
         self._complain = Complaints(logger)
-        self.reactor = Reactor(broker.clock)
+        self.reactor = Reactor(broker.clock, broker.counts.answered[ApiKey.PRODUCE])
         self.all: set[Connection] = set()
         self.stopping = False
 

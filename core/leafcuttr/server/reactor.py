@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import trio
 
 from leafcuttr.handlers import produce, produce_again
+from leafcuttr.metrics.counts import Times
 from leafcuttr_sdk import Clock
 
 _AT_ONCE: Final = 32
@@ -56,10 +57,11 @@ class Served(Protocol):
 
 
 class Reactor:
-    """The set of connections that wait for their peers."""
+    """The set of connections that wait for their peers. `times` are those of Produce requests."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, times: Times) -> None:
         self._clock = clock
+        self._times = times
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
 
@@ -79,33 +81,43 @@ class Reactor:
     async def run(self) -> None:
         """Serve until cancelled."""
         poll, resting, now_ms = self._epoll.poll, self._resting, self._clock.now_ms
-        began = 0.0
+        began = since = 0.0
         while True:
             ready = poll(0, _AT_ONCE)
             if not ready:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
-                began = time.perf_counter()
+                began = since = time.perf_counter()
             else:
-                _serve([resting[fd] for fd, _ in ready], now_ms())
-                if time.perf_counter() - began > _BUDGET_S:
+                repeated = _serve([resting[fd] for fd, _ in ready], now_ms())
+                now = time.perf_counter()
+                if repeated:
+                    self._times.add(now - since, repeated)
+                since = now
+                if now - began > _BUDGET_S:
                     await trio.lowlevel.checkpoint()
-                    began = time.perf_counter()
+                    began = since = time.perf_counter()
 
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
-        _serve((connection,), self._clock.now_ms())
+        since = time.perf_counter()
+        if _serve((connection,), self._clock.now_ms()):
+            self._times.add(time.perf_counter() - since)
 
 
-def _serve(connections: Sequence[Served], now_ms: int) -> None:
+def _serve(connections: Sequence[Served], now_ms: int) -> int:
+    """One round; how many repeated requests were answered in it."""
+    repeated = 0
     repeating: list[Served] = []
     others: list[Served] = []
     for connection in connections:
         (repeating if connection.receive(now_ms) else others).append(connection)
     if repeating:
         produce_again.write_repeated(repeating)
+        repeated = len(repeating)
         for connection in repeating:
             if not connection.answer_repeat():
                 others.append(connection)
+                repeated -= bool(connection.produce_turn)
     active: Sequence[Served] = others
     while active:
         for connection in active:
@@ -118,3 +130,4 @@ def _serve(connections: Sequence[Served], now_ms: int) -> None:
         active = [connection for connection in active if connection.answer()]
     for connection in others:
         connection.finish_round()
+    return repeated

@@ -20,6 +20,7 @@ from leafcuttr.wire.codec import (
     writer,
     writer_in_steps,
 )
+from leafcuttr.wire.error_codes import ErrorCodes, error_codes, error_codes_in_steps
 from leafcuttr.wire.frame import begin_response, end_response
 
 FEW_ELEMENTS: Final = 500
@@ -35,6 +36,7 @@ class Route:
     read: Reader[Any]
     handle: Callable[..., Any]
     write: Writer[Any]
+    errors: ErrorCodes
     flexible_request: bool
     response_header: int
 
@@ -59,6 +61,10 @@ class Route:
         end_response(out, 0, regions)
         return out, regions
 
+    async def errors_in_turns(self, response: Any) -> list[int]:
+        """`errors` of an answer of any length, with others in between."""
+        return await Pace().through(error_codes_in_steps(self.api.response)(response))
+
     async def read_in_turns(self, buffer: memoryview, at: int, end: int) -> Any:
         """`read` for a request of any length, with others in between."""
         request, _ = await Pace().through(reader_in_steps(self.api.request, self.version)(buffer, at, end))
@@ -73,6 +79,7 @@ REFUSED: Final = Route(
     read=lambda buffer, at, end, allowed=0: (None, at),
     handle=lambda *_: None,
     write=lambda message, out, regions, allowed=0: None,
+    errors=lambda message: [],
     flexible_request=False,
     response_header=0,
 )
@@ -100,6 +107,7 @@ def _find(key: int, version: int) -> Route | None:
         read=reader(api.request, version),
         handle=handler.handle,
         write=writer(api.response, version),
+        errors=error_codes(api.response),
         flexible_request=api.request_header_version(version) >= 2,
         response_header=api.response_header_version(version),
     )

@@ -11,6 +11,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
+from leafcuttr.metrics.counts import Counts
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
@@ -51,6 +52,7 @@ class Broker:
     fetch_sessions: FetchSessions
     listeners: Sequence[Listener] = ()
     long_polls: set[Waiting] = field(default_factory=set)
+    counts: Counts = field(default_factory=Counts)
 
 
 def open_broker(settings: Settings, clock: Clock) -> Broker:
