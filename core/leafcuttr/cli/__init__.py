@@ -5,23 +5,27 @@ Nothing heavy is imported for `leafcuttr serve`: no rich, no confluent-kafka.
 
 import importlib
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from leafcuttr import __version__
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _COMMANDS: Final = {
     "serve": "start the broker",
     "demo": "start a broker, send 200,000 records through it, compare every byte",
-    "topics": "list, create, describe and delete topics",
+    "topics": "list, create, describe, alter and delete topics; offsets; delete records",
     "produce": "send records from standard input or a file",
     "consume": "print records",
-    "groups": "list and describe consumer groups",
+    "groups": "list, describe and delete consumer groups; reset their offsets",
     "config": "describe settings, check a file of them, show what differs from the defaults",
     "verify": "check every file of a data directory (offline)",
     "dump": "print what a log, index, snapshot or checkpoint file holds",
     "repair": "mend a data directory or adopt topic folders (offline)",
+    "completion": "print the script that lets a shell complete our command line",
 }
 
 
@@ -35,6 +39,16 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(f"leafcuttr.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Names and helps from the table: whoever presses a key does not wait for every module to be imported."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete and not incomplete[0].isalnum():
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,15 +1,19 @@
-"""What the commands that talk to a broker share: the address option, librdkafka clients, errors as one line.
+"""What the commands that talk to a broker through librdkafka share: address and settings, clients, errors as one line.
 
 They work against any Kafka. confluent-kafka is imported when the first client is made, not before. Exit status of
 all of them: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
 """
 
-import json
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import click
+
+from leafcuttr.cli.failures import Failure, reason
+
+# The commands of records take these from here.
+from leafcuttr.cli.output import count as count
+from leafcuttr.cli.output import print_json as print_json
 
 TIMEOUT_S = 15.0
 REACH_S = 5.0
@@ -39,10 +43,6 @@ def property_option(function: F) -> F:
         metavar="KEY=VALUE",
         help="A setting of librdkafka; may be repeated.",
     )(function)
-
-
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
 
 
 def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:
@@ -90,6 +90,7 @@ def fail(error: Any, address: str) -> NoReturn:
     from confluent_kafka import KafkaError, KafkaException
 
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    code = None
     if isinstance(cause, KafkaError):
         unreachable = (
             KafkaError._TRANSPORT,
@@ -97,56 +98,16 @@ def fail(error: Any, address: str) -> NoReturn:
             KafkaError._TIMED_OUT,
             KafkaError._MSG_TIMED_OUT,
         )
-        text = (
-            f"no broker answers at {address}"
-            if cause.code() in unreachable
-            else f"{cause.str()} ({cause.name()})"
-        )
+        if cause.code() in unreachable:
+            text = f"no broker answers at {address}"
+        elif cause.code() > 0:
+            # Kafka's own code: with Kafka's name, which librdkafka shortens for some.
+            code = cause.code()
+            text = reason(code, cause.str().removeprefix("Broker: "))
+        else:
+            text = f"{cause.str()} ({cause.name()})"
     elif isinstance(cause, TimeoutError):
         text = f"{address} does not answer"
     else:
         text = str(cause)
-    click.echo(f"leafcuttr: {text}", err=True)
-    sys.exit(1)
-
-
-def wait_all(futures: dict[Any, Any], address: str, done: Callable[[Any], str]) -> None:
-    """Wait for every answer of an admin call; says what is done, and fails at the end if anything failed."""
-    failed = 0
-    for name, future in futures.items():
-        try:
-            future.result(TIMEOUT_S)
-            click.echo(done(name))
-        except Exception as error:
-            failed += 1
-            cause: Any = error.args[0] if error.args else error
-            text = cause.str() if hasattr(cause, "str") else str(cause)
-            click.echo(f"leafcuttr: {name}: {text}", err=True)
-    if failed:
-        sys.exit(1)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table for people; plain aligned text where the output is not a terminal."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(*columns, box=None, header_style="bold")
-        for row in texts:
-            table.add_row(*row)
-        Console().print(table)
-        return
-    widths = [max(len(cells[at]) for cells in [list(columns), *texts]) for at in range(len(columns))]
-    for cells in [list(columns), *texts]:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
-
-
-def count(number: int, what: str) -> str:
-    """`1 partition`, `2 partitions`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    raise Failure(text, code)

@@ -72,7 +72,7 @@ class Api:
     connection. `module` is the name of the module in `wire.messages` and in `handlers`.
     """
 
-    key: ApiKey
+    key: IntEnum
     name: str
     min_version: int
     max_version: int

@@ -1,0 +1,98 @@
+"""`groups delete` and `groups delete-offsets`."""
+
+import click
+
+from leafcuttr.cli.admin import Admin
+from leafcuttr.cli.failures import Failure, reason
+from leafcuttr.cli.groups import find
+from leafcuttr.cli.names import complete_groups, complete_topics
+from leafcuttr.cli.output import Outcomes, json_option
+from leafcuttr.cli.partitions import Place, Selection, by_topic, places, selection
+from leafcuttr.cli.target import Target, plain_target_options, target_options
+
+
+@click.command()
+@target_options
+@json_option
+@click.argument("groups", nargs=-1, shell_complete=complete_groups)
+@click.option("--all-groups", is_flag=True, help="Every group that has no members.")
+def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: bool) -> None:
+    """Delete groups without members, with the offsets that they have committed.
+
+    \b
+    Examples:
+      leafcuttr groups delete billing reports
+    """
+    if bool(groups) == all_groups:
+        raise click.UsageError("expected the names of groups, or --all-groups")
+    admin = Admin(target)
+    outcomes = Outcomes("group", as_json)
+    names = dict.fromkeys(groups)
+    if all_groups:
+        found = find.all_groups(admin)
+        names = dict.fromkeys(name for name in found if find.word(found[name].state) in find.INACTIVE)
+    futures = admin.client.delete_consumer_groups(list(names), **admin.wait) if names else {}
+    for group, future in futures.items():
+        why = admin.outcome(future)
+        if why is None:
+            outcomes.done(group, f"deleted {group}")
+        else:
+            outcomes.failed(group, why)
+    outcomes.finish()
+
+
+@click.command("delete-offsets")
+@plain_target_options
+@json_option
+@click.argument("group", shell_complete=complete_groups)
+@click.argument(
+    "topics",
+    nargs=-1,
+    required=True,
+    type=selection,
+    metavar="TOPIC[:P,P]...",
+    shell_complete=complete_topics,
+)
+def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Selection, ...]) -> None:
+    """Delete the committed offsets of a group for topics that none of its members reads.
+
+    Speaks plaintext only for now: no TLS, no SASL.
+
+    \b
+    Examples:
+      leafcuttr groups delete-offsets billing orders
+      leafcuttr groups delete-offsets billing orders:0,1 logs
+    """
+    from leafcuttr.cli.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.wire.messages.offset_delete import (
+        OffsetDeleteRequest,
+        OffsetDeleteRequestPartition,
+        OffsetDeleteRequestTopic,
+    )
+
+    outcomes = Outcomes("partition", as_json)
+    with Cluster(target) as cluster:
+        wanted = by_topic(places(topics, cluster.topics()))
+        request = OffsetDeleteRequest(
+            group_id=group,
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers],
+                )
+                for topic, numbers in wanted.items()
+            ],
+        )
+        answer = cluster.ask_coordinator(
+            CoordinatorKind.GROUP, group, request, lambda answer: int(answer.error_code)
+        )
+    if answer.error_code:
+        raise Failure(f"{group}: {reason(answer.error_code)}")
+    for topic in answer.topics:
+        for part in topic.partitions:
+            place = str(Place(topic.name, part.partition_index))
+            if part.error_code:
+                outcomes.failed(place, reason(part.error_code))
+            else:
+                outcomes.done(place, f"{group} has no offset for {place} now")
+    outcomes.finish()

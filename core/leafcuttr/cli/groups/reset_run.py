@@ -1,0 +1,126 @@
+"""One run of `groups reset-offsets`: a plan, printed or exported; carried out if that is wanted."""
+
+import functools
+from typing import IO, Any
+
+import click
+
+from leafcuttr.cli.admin import Admin
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.groups import find, plan_file
+from leafcuttr.cli.groups.new_offsets import Mode, new_offsets
+from leafcuttr.cli.output import print_json, print_table, printable, progress
+from leafcuttr.cli.partitions import Place, Selection, places
+
+
+class ResetRun:
+    """The plan of each group, and why a group or a partition was left alone."""
+
+    def __init__(self, admin: Admin, groups: list[str]) -> None:
+        self._admin = admin
+        self._committed: dict[str, dict[Place, int]] = {}
+        self._plan: plan_file.Plan = {}
+        self._errors: dict[tuple[str, Place | None], str] = {}
+        self._groups = groups
+
+    def plan(self, mode: Mode, topics: tuple[Selection, ...]) -> None:
+        """Find the new offsets of every group that nobody uses."""
+        listed = None
+        if mode.name == "from-file":
+            listed = plan_file.read(_text(mode.value), mode.value.name, self._groups)
+        known = self._admin.partitions()
+        chosen = places(topics, known)
+        for group in self._idle():
+            self._committed[group] = committed = self._admin.committed(group)
+            wanted = chosen or sorted(committed)
+            if listed is not None:
+                mode = Mode(mode.name, listed[group])
+                wanted = list(listed[group])
+            warn = functools.partial(_warn, group)
+            try:
+                places([Selection(place.topic, (place.partition,)) for place in wanted], known)
+                self._plan[group] = new_offsets(self._admin, mode, wanted, committed, warn)
+            except Failure as failure:
+                self._errors[group, None] = failure.message
+
+    def _idle(self) -> list[str]:
+        found = []
+        for group, about in self._admin.groups(self._groups).items():
+            state = find.word(about.state)
+            if state in find.INACTIVE:
+                found.append(group)
+            else:
+                self._errors[group, None] = (
+                    f"the group is {state}: its members would commit over the new offsets; stop them first"
+                )
+        return found
+
+    def execute(self) -> None:
+        """Commit what is planned."""
+        with progress("groups", len(self._plan)) as advance:
+            for group, offsets in self._plan.items():
+                if offsets:
+                    self._commit(group, offsets)
+                advance(1)
+
+    def _commit(self, group: str, offsets: dict[Place, int]) -> None:
+        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+        parts = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        asked = [ConsumerGroupTopicPartitions(group, parts)]
+        client, wait = self._admin.client, self._admin.wait
+        try:
+            answer = self._admin.patiently(lambda: client.alter_consumer_group_offsets(asked, **wait)[group])
+        except Failure as failure:
+            self._errors[group, None] = failure.message
+            return
+        for part in answer.topic_partitions:
+            if part.error is not None:
+                self._errors[group, Place(part.topic, part.partition)] = part.error.str()
+
+    def show(self, as_json: bool, export: bool, several: bool, executed: bool) -> None:
+        """Print plan or outcome; raises Failure if something was left alone."""
+        if export:
+            click.echo(plan_file.write(self._plan, several), nl=False)
+        elif as_json:
+            print_json({"executed": executed, "offsets": self._rows(), "errors": self._failures()})
+        else:
+            print_table(
+                ("GROUP", "TOPIC", "PARTITION", "COMMITTED", "NEW OFFSET"),
+                [tuple(row.values()) for row in self._rows()],
+            )
+        if not executed and not export and not as_json:
+            click.echo("Nothing is changed; --execute does it.", err=True)
+        if self._errors:
+            raise Failure("; ".join(printable(text) for text in self._failures()))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": group,
+                "topic": place.topic,
+                "partition": place.partition,
+                "committed": self._committed[group].get(place),
+                "offset": offset,
+            }
+            for group, offsets in self._plan.items()
+            for place, offset in offsets.items()
+            if (group, None) not in self._errors and (group, place) not in self._errors
+        ]
+
+    def _failures(self) -> list[str]:
+        return [
+            f"{group}: {why}" if place is None else f"{group}: {place}: {why}"
+            for (group, place), why in self._errors.items()
+        ]
+
+
+def _text(file: IO[str]) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError:
+        raise Failure(f"{file.name}: not a text file in UTF-8") from None
+
+
+def _warn(group: str, text: str) -> None:
+    click.echo(printable(f"leafcuttr: {group}: {text}"), err=True)

@@ -1,0 +1,57 @@
+"""Partitions on the command line: `orders`, `orders:0`, `orders:0,2`, and what that means on a broker."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from leafcuttr.cli.failures import Failure
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Selection(NamedTuple):
+    """What one word of the command line selects: some partitions of a topic, or all (None)."""
+
+    topic: str
+    partitions: tuple[int, ...] | None
+
+
+def selection(text: str) -> Selection:
+    """An argument's type: `TOPIC` or `TOPIC:P,P`. Raises BadParameter."""
+    topic, colon, numbers = text.rpartition(":")
+    if not colon:
+        return Selection(text, None)
+    parts = numbers.split(",")
+    if not topic or not all(part.isascii() and part.isdigit() for part in parts):
+        raise click.BadParameter(f"{text!r}: expected TOPIC or TOPIC:P,P with the numbers of partitions")
+    return Selection(topic, tuple(dict.fromkeys(map(int, parts))))
+
+
+def places(selections: Iterable[Selection], known: Mapping[str, Sequence[int]]) -> list[Place]:
+    """The selected partitions in order, each once. Raises Failure for one that the broker does not have."""
+    found: dict[Place, None] = {}
+    for topic, wanted in selections:
+        if topic not in known:
+            raise Failure(f"there is no topic {topic}")
+        for partition in known[topic] if wanted is None else wanted:
+            if partition not in known[topic]:
+                raise Failure(f"{topic} has no partition {partition}")
+            found[Place(topic, partition)] = None
+    return list(found)
+
+
+def by_topic(wanted: Iterable[Place]) -> dict[str, list[int]]:
+    """The same partitions, by topic."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in wanted:
+        topics.setdefault(topic, []).append(partition)
+    return topics

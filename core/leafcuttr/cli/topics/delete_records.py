@@ -1,0 +1,118 @@
+"""`topics delete-records`: what kafka-delete-records does, its file included."""
+
+import json
+from typing import Any, Final
+
+import click
+
+from leafcuttr.cli.admin import Admin
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.moments import parse_moment
+from leafcuttr.cli.names import complete_topics
+from leafcuttr.cli.output import Outcomes, json_option
+from leafcuttr.cli.partitions import Place, Selection, places, selection
+from leafcuttr.cli.target import Target, target_options
+
+_HIGH_WATERMARK: Final = -1
+_MOST: Final = (1 << 63) - 1
+
+
+def _before(text: str) -> tuple[str, int]:
+    """("offset", n), ("end", -1) or ("moment", ms). Raises BadParameter."""
+    if text == "latest":
+        return "end", _HIGH_WATERMARK
+    if text.isascii() and text.isdigit() and int(text) <= _MOST:
+        return "offset", int(text)
+    moment = parse_moment(text)
+    if moment is None:
+        raise click.BadParameter(
+            f"{text!r}: expected an offset, latest, or a moment like 2026-11-20T10:00:00"
+        )
+    return "moment", moment
+
+
+@click.command("delete-records")
+@target_options
+@json_option
+@click.argument(
+    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
+)
+@click.option(
+    "--before",
+    type=_before,
+    metavar="OFFSET|latest|MOMENT",
+    help="Delete what lies before this offset, everything, or what is older than the first record of that time.",
+)
+@click.option(
+    "--offset-json-file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Partitions and offsets in the JSON of Kafka's tool; -1 is everything.",
+)
+def delete_records(
+    target: Target,
+    as_json: bool,
+    topics: tuple[Selection, ...],
+    before: tuple[str, int] | None,
+    offset_json_file: Any,
+) -> None:
+    """Delete the oldest records of partitions, up to an offset; prints where each partition begins then.
+
+    \b
+    Examples:
+      leafcuttr topics delete-records orders:0 --before 1200
+      leafcuttr topics delete-records orders logs --before latest
+      leafcuttr topics delete-records orders --before 2026-11-01T00:00:00Z
+      echo '{"partitions": [{"topic": "orders", "partition": 0, "offset": 1200}], "version": 1}' > offsets.json
+      leafcuttr topics delete-records --offset-json-file offsets.json
+    """
+    from confluent_kafka import TopicPartition
+
+    if (offset_json_file is None) == (before is None) or bool(topics) != (before is not None):
+        raise click.UsageError("expected topics and --before, or --offset-json-file alone")
+    listed = {} if offset_json_file is None else _from_file(offset_json_file.read(), offset_json_file.name)
+    admin = Admin(target)
+    wanted = listed if before is None else _offsets(admin, places(topics, admin.partitions()), *before)
+    outcomes = Outcomes("partition", as_json)
+    asked = [TopicPartition(place.topic, place.partition, offset) for place, offset in wanted.items()]
+    futures = admin.client.delete_records(asked, **admin.wait) if asked else {}
+    for part, future in futures.items():
+        place = Place(part.topic, part.partition)
+        why = admin.outcome(future)
+        if why is None:
+            first = admin.answer(future).low_watermark
+            outcomes.done(str(place), f"{place} begins at {first}", first_offset=first)
+        else:
+            outcomes.failed(str(place), why, first_offset=None)
+    outcomes.finish()
+
+
+def _offsets(admin: Admin, wanted: list[Place], kind: str, value: int) -> dict[Place, int]:
+    if kind != "moment":
+        return dict.fromkeys(wanted, value)
+    from confluent_kafka.admin import OffsetSpec
+
+    found = admin.offsets(wanted, OffsetSpec.for_timestamp(value))
+    # No record is that young: all of them are older.
+    return {place: found[place].offset if found[place].offset >= 0 else _HIGH_WATERMARK for place in wanted}
+
+
+def _from_file(text: bytes, name: str) -> dict[Place, int]:
+    """The partitions of `{"version": 1, "partitions": [{"topic", "partition", "offset"}]}`. Raises Failure."""
+    try:
+        content = json.loads(text)
+        if content.get("version", 1) != 1:
+            raise Failure(f"{name}: version {content['version']} of the file is not known; 1 is")
+        found: dict[Place, int] = {}
+        for item in content["partitions"]:
+            place, offset = Place(str(item["topic"]), int(item["partition"])), int(item["offset"])
+            if place in found:
+                raise Failure(f"{name}: {place} is there twice")
+            if not _HIGH_WATERMARK <= offset <= _MOST or place.partition < 0:
+                raise Failure(f"{name}: {place}: {offset} is no offset; -1 is everything")
+            found[place] = offset
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Failure(
+            f'{name}: expected {{"version": 1, "partitions": [{{"topic": "t", "partition": 0, "offset": 1}}]}}'
+        ) from None
+    return found
