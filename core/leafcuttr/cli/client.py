@@ -11,9 +11,11 @@ import click
 
 from leafcuttr.cli.failures import Failure, reason
 
-# The commands of records take these from here.
+# Other commands take these from here.
 from leafcuttr.cli.output import count as count
+from leafcuttr.cli.output import json_option as json_option
 from leafcuttr.cli.output import print_json as print_json
+from leafcuttr.cli.output import print_table as print_table
 
 TIMEOUT_S = 15.0
 REACH_S = 5.0

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from leafcuttr.cli.client import count, json_option, print_json, print_table, property_option
+from leafcuttr.cli.client import property_option
+from leafcuttr.cli.output import count, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from leafcuttr.config.findings import Finding

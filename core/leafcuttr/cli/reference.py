@@ -17,7 +17,8 @@ _HEAD = """\
 <!-- Written by `python -m leafcuttr.cli.reference`; a test fails when this page and the code differ. -->
 
 `leafcuttr` is installed with the package; `python -m leafcuttr` is the same. Every command has `--help`. The commands
-that talk to a broker work against any Kafka; they find it by `--bootstrap-server` or by the variable `LEAFCUTTR_BOOTSTRAP_SERVER`. Errors are one line on standard error.
+that talk to a broker work against any Kafka; they find it by `--bootstrap-server` or by the variable
+`LEAFCUTTR_BOOTSTRAP_SERVER`. Errors are one line on standard error.
 """
 
 
