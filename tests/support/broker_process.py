@@ -63,10 +63,10 @@ class BrokerProcess:
 
 
 def clean_environ(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings for a broker, and `environ` on top."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | dict(
-        environ or {}
-    )
+    """This process's environment without settings for a broker, but for a free port of its metrics, because several
+    brokers share this machine; and `environ` on top."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    return {**plain, "KAFKA_LC_METRICS_PORT": "0", **(environ or {})}
 
 
 def start_broker(

@@ -94,6 +94,7 @@ def live_broker(
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(directory),
             "node.id": "1",
+            "lc.metrics.enable": "false",
             **(settings or {}),
         }
     )

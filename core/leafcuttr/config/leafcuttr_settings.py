@@ -4,7 +4,7 @@ them.
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, LONG, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, Effect, Setting
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
@@ -30,5 +30,41 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         False,
         "Acknowledge a produce request only when its records are on the disk itself, for every topic.",
         dynamic=True,
+    ),
+    Setting(
+        "lc.metrics.enable",
+        BOOLEAN,
+        True,
+        "Answer metrics and health checks over HTTP on lc.metrics.host and lc.metrics.port.",
+    ),
+    Setting(
+        "lc.metrics.host",
+        STRING,
+        "127.0.0.1",
+        "Where metrics and health checks are answered; empty for every address of the machine. There is no "
+        "authentication.",
+    ),
+    Setting(
+        "lc.metrics.port",
+        INT,
+        9404,
+        "The port of metrics and health checks; 0 takes any free one. A port that is taken is a warning.",
+        minimum=0,
+        maximum=65_535,
+    ),
+    Setting(
+        "lc.metrics.max.partitions",
+        INT,
+        10_000,
+        "Partitions with metrics of their own; those of topics beyond it are summed under the label (other).",
+        minimum=0,
+    ),
+    Setting(
+        "lc.metrics.max.group.partitions",
+        INT,
+        10_000,
+        "Committed partitions, over all groups, with metrics of their own; groups beyond it are summed under the "
+        "label (other).",
+        minimum=0,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 from leafcuttr.config.setting import INT, LIST, LONG, STRING, Effect, Setting
 
 unused: Final = partial(
-    Setting, effect=Effect.NONE, reason="metrics come in a later version, and in another form than JMX"
+    Setting, effect=Effect.NONE, reason="metrics are read from lc.metrics.port, not by JMX"
 )
 
 SETTINGS: Final[tuple[Setting, ...]] = (

@@ -11,6 +11,15 @@ class DamagedLogError(Exception):
     """The partition has to stay offline. The message is the one line that says why."""
 
 
+class Reread:
+    """What a start has read again, over all partitions: how many of them, and how many bytes that were."""
+
+    __slots__ = ("bytes", "partitions")
+
+    def __init__(self) -> None:
+        self.partitions = self.bytes = 0
+
+
 class Known(NamedTuple):
     """What a start knows of a partition before it looks into its folder.
 
@@ -25,3 +34,4 @@ class Known(NamedTuple):
     same_boot: bool = False
     # The synced recovery point, if it is known: nothing behind it has ever been compacted.
     compacted_at_most: int = MAX_OFFSET
+    reread: Reread | None = None  # told of what is read again

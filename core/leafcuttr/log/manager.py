@@ -16,6 +16,7 @@ The methods belong to the loop's thread, but for `prepare` and `discard`. Longer
 import contextlib
 import logging
 import resource
+import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +37,7 @@ from leafcuttr.log.doubt import SyncFailedError, sync_directory
 from leafcuttr.log.files import FilePool
 from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
 from leafcuttr.log.inspection import Inspection
-from leafcuttr.log.known import MAX_OFFSET, Known
+from leafcuttr.log.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.log import Log
 from leafcuttr.log.pace import Pace
 from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
@@ -80,6 +81,8 @@ class LogManager:
         self._inspection = Inspection()
         self._turn = trio.Lock()
         self._closed = False
+        self.reread = Reread()
+        self.load_seconds = 0.0
         self.stopped_cleanly = True
         """Whether the broker that was here before has left by itself; a new directory counts as such."""
 
@@ -102,12 +105,14 @@ class LogManager:
         """Open the logs that the metadata names, recovering them as needed; put folders of topics whose ids are in
         `deleted` on their way. Blocks. Raises StartError if the directory itself cannot be read; a damaged
         partition is offline instead."""
+        began = time.monotonic()
         try:
             self._load(specs, frozenset(deleted))
         except OSError as error:
             raise StartError(
                 f"data directory {self.directory} cannot be used: {error.strerror} ({error.filename})"
             ) from error
+        self.load_seconds = time.monotonic() - began
 
     def _load(self, specs: Sequence[LogSpec], deleted: frozenset[bytes]) -> None:
         self._room.check()
@@ -136,6 +141,7 @@ class LogManager:
                 max(starts.get(name, 0), entry.log_start_offset if entry else 0),
                 same_boot,
                 points.get(name, 0) if self._upkeep.points_known else MAX_OFFSET,
+                self.reread,
             )
             folder = self.directory / str(name)
             log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)

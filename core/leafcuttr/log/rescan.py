@@ -69,6 +69,9 @@ class Rescan:
         del segments[number:]
         fresh = set(newer)
         size = sum(os.stat(s.path(".log")).st_size for s in todo) - position  # noqa: PTH116
+        if self._known.reread is not None:
+            self._known.reread.partitions += 1
+            self._known.reread.bytes += max(size, 0)
         if size >= _LONG_SCAN:
             _log.warning("%s: reading %d MB to recover it", self._spec.topic_partition, size >> 20)
         interval = self._spec.config.index_interval_bytes

@@ -53,16 +53,18 @@ class Counts:
 
     `answered`: by API key, from the arrival of a request to its answer's being ready to leave. `unanswered`: requests
     that want no answer (Produce with acks=0), by API key. `errors`: by API key and error code, each place of an answer
-    that has one.
+    that has one. `malformed`: connections that were closed because of what their peer sent. `loop_delay`: how late the
+    event loop was, see `leafcuttr.server.loop_delay`.
     """
 
-    __slots__ = ("answered", "errors", "loop_delay", "unanswered")
+    __slots__ = ("answered", "errors", "loop_delay", "malformed", "unanswered")
 
     def __init__(self) -> None:
         self.answered: dict[int, Times] = _ByKey()
         self.unanswered: dict[int, int] = {}
         self.errors: dict[tuple[int, int], int] = {}
         self.loop_delay = Times()
+        self.malformed = 0
 
     def failed(self, api_key: int, code: int) -> None:
         key = api_key, code

@@ -12,6 +12,7 @@ import trio
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.pace import Pace
+from leafcuttr.server import loop_delay
 from leafcuttr.server.listener import Connections
 from leafcuttr.state import standstill
 from leafcuttr.state.broker import Broker
@@ -50,6 +51,7 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
     nursery.start_soon(logs.cleaner.run)
     nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)
     nursery.start_soon(_sweep_idle, broker, connections)
+    nursery.start_soon(loop_delay.sample, broker.counts.loop_delay)
 
 
 async def _every(

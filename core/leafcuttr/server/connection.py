@@ -96,6 +96,10 @@ class Connection:
         self.turns = 0
         self.waiting = False
 
+    @property
+    def listener(self) -> str:
+        return self._context.listener.name
+
     def __str__(self) -> str:
         return f"{self._context.peer} on {self._context.listener.name}"
 
@@ -451,6 +455,7 @@ class Connection:
         if self._ended:
             return
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
+            self._counts.malformed += 1
             # The same of one host is said once a minute: a health check that speaks HTTP comes every second.
             key = f"{self._context.peer.rpartition(':')[0]} {_DIGITS.sub('', str(error))}"
             self._broker.logs.pool.complaints(

@@ -48,7 +48,14 @@ class Connections:
         self._complain = Complaints(logger)
         self.reactor = Reactor(broker.clock, broker.counts.answered[ApiKey.PRODUCE])
         self.all: set[Connection] = set()
+        self.accepted: dict[str, int] = {}  # by listener
+        self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
+        self.pauses = 0  # how often accepting has stopped: max.connections, or no descriptors
         self.stopping = False
+
+    @property
+    def memory(self) -> RequestMemory:
+        return self._memory
 
     @property
     def full(self) -> bool:
@@ -63,6 +70,7 @@ class Connections:
             # A name has to be looked up, which may take long.
             self._overrides_text, self._overrides = text, await trio.to_thread.run_sync(_overrides, text)
         if self.full:
+            self.pauses += 1
             self._complain(
                 "full",
                 "accepting no more than the %d connections that are open (max.connections, or the process's limit "
@@ -82,7 +90,9 @@ class Connections:
     def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
         """A connection for an accepted socket, or None if its address may not have another."""
         count = self._by_address.get(host, 0)
+        name = listener.name
         if count >= self._overrides.get(host, self._broker.settings.int("max.connections.per.ip")):
+            self.refused[name] = self.refused.get(name, 0) + 1
             if host not in self._refused:
                 self._refused.add(host)
                 logger.warning(
@@ -95,6 +105,7 @@ class Connections:
         context = RequestContext(listener=listener, peer=f"{host}:{port}", connection_id=next(self._numbers))
         connection = Connection(self._broker, sock, context, self._memory, self.reactor)
         self.all.add(connection)
+        self.accepted[name] = self.accepted.get(name, 0) + 1
         self._by_address[host] = count + 1
         return connection
 
@@ -141,6 +152,7 @@ async def accept_loop(
             if error.errno not in _NO_DESCRIPTORS:
                 logger.debug("a connection ended before it was accepted: %s", error)
                 continue
+            connections.pauses += 1
             complain("pause", "listener %s pauses: %s", listener.name, error.strerror, level=logging.WARNING)
             await trio.sleep(_PAUSE_S)
 

@@ -14,6 +14,7 @@ class RequestMemory:
         self._limit = limit
         self._held: dict[object, int] = {}
         self._used = 0
+        self.waits = 0  # how often somebody had to wait
         self._freed = trio.Event()
 
     def try_reserve(self, owner: object, size: int) -> bool:
@@ -28,8 +29,14 @@ class RequestMemory:
 
     async def reserve(self, owner: object, size: int) -> None:
         """`try_reserve`, waiting while the limit is reached."""
+        self.waits += not self.try_reserve(owner, size)
         while not self.try_reserve(owner, size):
             await self._freed.wait()
+
+    @property
+    def used(self) -> int:
+        """Bytes accounted now."""
+        return self._used
 
     def holds(self, owner: object) -> bool:
         return owner in self._held

@@ -25,6 +25,7 @@ def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
         "version": __version__,
         "pid": os.getpid(),
         "listeners": {listener.name: _address(listener.host, listener.port) for listener in broker.listeners},
+        "metrics": _address(broker.admin.host, broker.admin.port) if broker.admin else None,
         "data": str(Path(directory).resolve()),
     }
     beside = path.with_name(f"{path.name}.{os.getpid()}")

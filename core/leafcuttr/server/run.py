@@ -1,7 +1,7 @@
 """The broker's life: open, serve, stop. The nursery tree is on this screen, and leaving it in order is the shutdown.
 
 storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
-  services       background loops, the coordinators of groups and of transactions
+  services       background loops, the coordinators of groups and of transactions, the admin endpoint
     connections  one task each; asked to end after the request at hand
       listeners  one task for each bound address; cancelled first
 """
@@ -16,6 +16,8 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.server import background, sockets
+from leafcuttr.server.admin import listening as admin
+from leafcuttr.server.admin.endpoint import AdminEndpoint
 from leafcuttr.server.limits import raise_descriptor_limit
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.state.broker import Broker, open_broker
@@ -45,10 +47,14 @@ async def run_broker(
     raise_descriptor_limit()
     with ExitStack() as opened:
         bound = _bind(settings, listeners, opened)
+        admin_bound = admin.bind(settings)
+        if admin_bound is not None:
+            _close_after(opened, admin_bound[1])
         broker = open_broker(settings, clock or SystemClock())
         broker.listeners = [listener for listener, _ in bound]
+        broker.admin = admin_bound[0] if admin_bound else None
         try:
-            await _serve(broker, bound, stop, task_status)
+            await _serve(broker, bound, admin_bound[1] if admin_bound else (), stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -59,6 +65,7 @@ async def run_broker(
 async def _serve(
     broker: Broker,
     bound: Sequence[tuple[Listener, Sequence[socket.socket]]],
+    admin_sockets: Sequence[socket.socket],
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
@@ -67,6 +74,8 @@ async def _serve(
         background.start(broker, connections, services)
         await services.start(broker.groups.run)
         await services.start(broker.transactions.run)
+        if admin_sockets:
+            services.start_soon(AdminEndpoint(broker, connections).serve, admin_sockets)
         async with trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
@@ -108,7 +117,11 @@ def _bind(
         found, socks = sockets.bind(
             listener, sockets.asked_backlog(settings), sockets.asked_buffer_sizes(settings)
         )
-        for sock in socks:
-            opened.callback(sock.close)
+        _close_after(opened, socks)
         bound.append((found, socks))
     return bound
+
+
+def _close_after(opened: ExitStack, socks: Sequence[socket.socket]) -> None:
+    for sock in socks:
+        opened.callback(sock.close)

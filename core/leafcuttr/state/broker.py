@@ -33,7 +33,8 @@ class Waiting(Protocol):
 class Broker:
     """The parts of one running broker.
 
-    `listeners` are bound: their ports are the real ones. `long_polls` are the fetches that wait for records now;
+    `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they
+    are. `long_polls` are the fetches that wait for records now;
     a stopping server asks them to answer at once.
     """
 
@@ -51,6 +52,7 @@ class Broker:
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     listeners: Sequence[Listener] = ()
+    admin: Listener | None = None
     long_polls: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
 

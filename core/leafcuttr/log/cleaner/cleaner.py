@@ -67,6 +67,8 @@ class Cleaner:
     ) -> None:
         self.uncleanable: dict[TopicPartition, str] = {}
         self.rounds = 0
+        self.read_bytes = self.written_bytes = self.removed_records = 0
+        self.busy_seconds = 0.0
         self._logs = logs
         self._checkpoint = checkpoint
         self._settings = settings
@@ -115,6 +117,11 @@ class Cleaner:
             scope.cancel()
         self.uncleanable.pop(name, None)
         self._warned.discard(name)
+
+    @property
+    def working(self) -> int:
+        """How many logs are being cleaned now."""
+        return len(self._working)
 
     async def _due(self) -> list[Cleanable]:
         aside = self._resting | self.uncleanable.keys()
@@ -190,6 +197,10 @@ class Cleaner:
                 )  # fmt: skip
                 first_dirty = done.end
                 self.rounds += 1
+                self.read_bytes += done.read
+                self.written_bytes += done.written
+                self.removed_records += done.records - done.kept
+                self.busy_seconds += done.seconds
             finished = True
         finally:
             self._children.discard(child)

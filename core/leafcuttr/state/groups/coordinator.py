@@ -86,6 +86,7 @@ class GroupCoordinator:
         self._table.loading = self._log.partitions_to_load()
         self._timers = Timers(clock)
         self._nursery: trio.Nursery | None = None
+        self.rebalances = 0  # generations begun
         self.offsets = Offsets(table=self._table, log=self._log, settings=settings, clock=clock)
         topics.on_deleted.append(self._topic_deleted)
 
@@ -183,6 +184,15 @@ class GroupCoordinator:
         """Every group that has been loaded, for reading."""
         return [entry.group for entry in self._table]
 
+    def entries(self) -> list[Entry]:
+        """Every group that has been loaded with its offsets, for reading."""
+        return list(self._table)
+
+    @property
+    def failed(self) -> int:
+        """How many partitions of `__consumer_offsets` cannot be read: their groups are not available."""
+        return len(self._table.failed)
+
     @property
     def loading(self) -> bool:
         return bool(self._table.loading)
@@ -200,6 +210,7 @@ class GroupCoordinator:
     def _loaded(self, partition: int, entries: list[Entry]) -> None:
         self.offsets.loaded(partition, entries)
         for entry in entries:
+            entry.generation_seen = entry.group.generation
             self._settle(entry)
 
     def _settle(self, entry: Entry) -> None:
@@ -215,6 +226,9 @@ class GroupCoordinator:
         if group.changes != entry.changes_seen:
             entry.changes_seen = group.changes
             entry.state_since_ms = self._clock.now_ms()
+        if group.generation > entry.generation_seen:
+            self.rebalances += group.generation - entry.generation_seen
+            entry.generation_seen = group.generation
         self._timers.want(entry)
 
     def _store(self, entry: Entry, store: Store) -> None:

@@ -98,6 +98,9 @@ class TransactionCoordinator:
         self._table = TransactionTable(self._log)
         self._table.loading = self._log.partitions_to_load()
         self._nursery: trio.Nursery | None = None
+        self.committed = self.aborted = self.timed_out = (
+            0  # decided since the start; the last are among the aborted
+        )
         self.markers = Markers(topics=topics, offsets=offsets, clock=clock)
         self._endings = Endings(self._table, self._log, self.markers, self._write_complete)
         topics.on_deleted.append(self._topic_deleted)
@@ -271,6 +274,11 @@ class TransactionCoordinator:
         return list(self._table)
 
     @property
+    def failed(self) -> int:
+        """How many partitions of `__transaction_state` cannot be read: their ids are not available."""
+        return len(self._table.failed)
+
+    @property
     def loading(self) -> bool:
         return bool(self._table.loading)
 
@@ -305,7 +313,15 @@ class TransactionCoordinator:
     async def _end(self, transaction: Transaction, prepared: Snapshot) -> ErrorCode:
         """Write the decision; the markers follow, here or in a task. Returns once nothing can change it any more."""
         crashpoints.reach("transaction.before-prepare")
-        return await outcome(self._write(transaction, prepared, lambda: self._endings.finish(transaction)))
+
+        def decided() -> None:
+            if prepared.commits:
+                self.committed += 1
+            else:
+                self.aborted += 1
+            self._endings.finish(transaction)
+
+        return await outcome(self._write(transaction, prepared, decided))
 
     def _write_complete(self, transaction: Transaction) -> ErrorCode | Awaitable[ErrorCode]:
         crashpoints.reach("transaction.before-complete")
@@ -330,7 +346,8 @@ class TransactionCoordinator:
                 logger.info(
                     "the transaction of %r takes too long and is aborted", transaction.transactional_id
                 )
-                await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
+                error = await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
+                self.timed_out += not error
 
     def _keep_time(self, transaction: Transaction) -> None:
         """Timeouts are not to be disturbed by somebody who sets the time of day."""

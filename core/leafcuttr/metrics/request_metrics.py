@@ -1,0 +1,76 @@
+"""Metrics of requests and connections. Their values are read in `leafcuttr.server.admin.read_requests`."""
+
+from leafcuttr.metrics.metric import counter, gauge, histogram
+
+REQUESTS = counter(
+    "kafka_network_requestmetrics_requests_total",
+    "Requests that were handled, by API.",
+    "request",
+)
+REQUEST_SECONDS = histogram(
+    "kafka_network_requestmetrics_totaltime_seconds",
+    "Time from the arrival of a request until its answer was ready to leave, by API. It includes what the client asked "
+    "to wait (long polls of Fetch, rebalances in JoinGroup). Requests without an answer (acks=0) are not in it.",
+    "request",
+)
+ERRORS = counter(
+    "kafka_network_requestmetrics_errors_total",
+    "Error codes in answers, by API: each place of an answer that carries one counts.",
+    "request",
+    "error",
+)
+MALFORMED = counter(
+    "leafcuttr_malformed_requests_total",
+    "Connections that the broker closed because of what came over them: no request of Kafka's protocol, one that is "
+    "too large, or one that failed with acks=0.",
+)
+CONNECTIONS = gauge(
+    "kafka_server_socketservermetrics_connections",
+    "Connections that are open, by listener.",
+    "listener",
+)
+CONNECTIONS_ACCEPTED = counter(
+    "kafka_server_socketservermetrics_connection_creation_total",
+    "Connections that were accepted since the broker started, by listener.",
+    "listener",
+)
+CONNECTIONS_REFUSED = counter(
+    "leafcuttr_connections_refused_total",
+    "Connections that were closed at once because their address had too many (max.connections.per.ip), by listener.",
+    "listener",
+)
+ACCEPT_PAUSES = counter(
+    "leafcuttr_accept_pauses_total",
+    "How often the broker stopped accepting connections, because of max.connections or of the limit of open files.",
+)
+LONG_POLLS = gauge(
+    "leafcuttr_waiting_fetches",
+    "Fetch requests that wait for records now.",
+)
+FETCH_SESSIONS = gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+    "Fetch sessions that the broker remembers (KIP-227).",
+)
+REQUEST_MEMORY = gauge(
+    "leafcuttr_request_memory_bytes",
+    "Bytes of large requests that are under way, as queued.max.request.bytes counts them.",
+)
+REQUEST_MEMORY_WAITS = counter(
+    "leafcuttr_request_memory_waits_total",
+    "How often a connection was not read for a while because of queued.max.request.bytes.",
+)
+
+METRICS = (
+    REQUESTS,
+    REQUEST_SECONDS,
+    ERRORS,
+    MALFORMED,
+    CONNECTIONS,
+    CONNECTIONS_ACCEPTED,
+    CONNECTIONS_REFUSED,
+    ACCEPT_PAUSES,
+    LONG_POLLS,
+    FETCH_SESSIONS,
+    REQUEST_MEMORY,
+    REQUEST_MEMORY_WAITS,
+)

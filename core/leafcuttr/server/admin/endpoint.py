@@ -1,0 +1,115 @@
+"""The admin endpoint of one broker, put together: its paths, checks and metrics, and the tasks that serve them.
+
+Whoever adds to it (plugins, later) does so between its making and `serve`.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from leafcuttr import __version__
+from leafcuttr.server.admin.health import Finding, broker_checks
+from leafcuttr.server.admin.listening import AdminConnections
+from leafcuttr.server.admin.router import Request, Response, Router, as_json
+from leafcuttr.server.listener import Connections
+from leafcuttr.state.broker import Broker
+
+if TYPE_CHECKING:
+    from leafcuttr.metrics.metric import Metric
+    from leafcuttr.server.admin.exposition import Scrapes
+    from leafcuttr.server.admin.scene import Reading
+
+
+class AdminEndpoint:
+    """`router` and `health` may be added to; metrics by `add_metric`."""
+
+    def __init__(self, broker: Broker, connections: Connections) -> None:
+        self._broker = broker
+        self._connections = connections
+        self._began = time.monotonic()
+        self._added: list[tuple[Metric, Reading]] = []
+        self._scrapes: Scrapes | None = None
+        self.health = broker_checks(broker, connections)
+        self.router = Router()
+        self.router.add("/", self._index, "this list")
+        self.router.add("/metrics", self._metrics, "metrics for Prometheus")
+        self.router.add("/health", self._health, "every health check")
+        self.router.add("/health/live", self._live, "200 while the broker's event loop runs")
+        self.router.add("/health/ready", self._ready, "200 while the broker serves, else 503")
+
+    def add_metric(self, metric: "Metric", reading: "Reading") -> None:
+        """Show one more metric. Raises ValueError if there is one of that name."""
+        from leafcuttr.metrics.catalog import METRICS
+
+        if metric.family in {
+            known.family for known in (*METRICS.values(), *(each for each, _ in self._added))
+        }:
+            raise ValueError(f"there is a metric {metric.name} already")
+        self._added.append((metric, reading))
+
+    async def serve(self, socks: Sequence[socket.socket]) -> None:
+        """Answer on these bound sockets until cancelled."""
+        connections = AdminConnections(self.router)
+        async with trio.open_nursery() as nursery:
+            for sock in socks:
+                nursery.start_soon(connections.accept, sock, nursery)
+
+    async def _index(self, _: Request) -> Response:
+        return as_json({"leafcuttr": __version__, "paths": self.router.paths()})
+
+    async def _metrics(self, request: Request) -> Response:
+        if self._scrapes is None:
+            scrapes = await trio.to_thread.run_sync(self._first_scrape)
+            self._scrapes = self._scrapes or scrapes  # another may have been faster
+        return await self._scrapes(request)
+
+    def _first_scrape(self) -> "Scrapes":
+        """In a worker thread: imports what only scrapes need, prometheus_client above all."""
+        import prometheus_client.openmetrics.exposition  # noqa: F401
+
+        from leafcuttr.server.admin.exposition import Scrapes
+        from leafcuttr.server.admin.readings import broker_families
+        from leafcuttr.server.admin.scene import Surveyor
+
+        families = broker_families()
+        for metric, reading in self._added:
+            families.add(metric, reading)
+        return Scrapes(families, Surveyor(self._broker, self._connections, self.health))
+
+    async def _live(self, _: Request) -> Response:
+        return as_json({"status": "ok"})
+
+    async def _ready(self, _: Request) -> Response:
+        missing = self.health.missing()
+        if missing:
+            return as_json({"status": "not ready", "failing": missing}, 503)
+        return as_json({"status": "ok"})
+
+    async def _health(self, _: Request) -> Response:
+        found = self.health.look()
+        failing = [check for check, finding in found.items() if not finding.fine]
+        ready = not any(check.required for check in failing)
+        return as_json(
+            {
+                "status": "ok" if not failing else "degraded" if ready else "not ready",
+                "version": __version__,
+                "node_id": self._broker.node_id,
+                "cluster_id": self._broker.cluster_id,
+                "pid": os.getpid(),
+                "uptime_seconds": round(time.monotonic() - self._began, 3),
+                "listeners": {listener.name: listener.advertised for listener in self._broker.listeners},
+                "checks": {
+                    check.name: _shown(check.required, check.summary, one) for check, one in found.items()
+                },
+            },
+            200 if ready else 503,
+        )
+
+
+def _shown(required: bool, summary: str, found: Finding) -> dict[str, object]:
+    shown = {"ok": found.fine, "required": required, "looks_at": summary}
+    return {**shown, "detail": found.detail} if found.detail else shown

@@ -1,0 +1,114 @@
+"""Whether the broker is well: a table of checks, to which plugins may add their own at the start.
+
+A check that is `required` decides whether the broker is ready to serve; any other that is not fine makes it degraded:
+it serves, and somebody should look. Looking is synchronous and quick: a check says what is known.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leafcuttr.server.listener import Connections
+from leafcuttr.state.broker import Broker
+
+
+class Finding(NamedTuple):
+    """What a check has found. `detail` is one line for a person, empty where there is nothing to say."""
+
+    fine: bool
+    detail: str = ""
+
+
+FINE = Finding(True)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what it looks at, in one line."""
+
+    name: str
+    summary: str
+    look: Callable[[], Finding]
+    required: bool = False
+
+
+class HealthTable:
+    """All checks, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, check: Check) -> None:
+        """Raises ValueError if there is one of that name."""
+        if check.name in self._checks:
+            raise ValueError(f"there is a health check {check.name!r} already")
+        self._checks[check.name] = check
+
+    def look(self) -> Mapping[Check, Finding]:
+        """Look at everything. A check that raises is not fine."""
+        return {check: _look(check) for check in self._checks.values()}
+
+    def missing(self) -> list[str]:
+        """The required checks that are not fine: why the broker is not ready."""
+        return [check.name for check in self._checks.values() if check.required and not _look(check).fine]
+
+
+def _look(check: Check) -> Finding:
+    try:
+        return check.look()
+    except Exception as error:
+        return Finding(False, f"the check failed: {error}")
+
+
+def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
+    """The broker's own checks."""
+    table, logs = HealthTable(), broker.logs
+
+    def serving() -> Finding:
+        return Finding(False, "the broker is stopping") if connections.stopping else FINE
+
+    def groups() -> Finding:
+        return Finding(False, "committed offsets are being read") if broker.groups.loading else FINE
+
+    def transactions() -> Finding:
+        return Finding(False, "transactional ids are being read") if broker.transactions.loading else FINE
+
+    def disk() -> Finding:
+        return (
+            FINE
+            if logs.pool.refuses is None
+            else Finding(False, f"clients may not produce: {logs.pool.refuses}")
+        )
+
+    def partitions() -> Finding:
+        offline = [str(name) for name, log in logs.logs.items() if log.offline is not None]
+        return Finding(False, _listed(offline, "offline")) if offline else FINE
+
+    def coordinators() -> Finding:
+        failed = broker.groups.failed, broker.transactions.failed
+        if not any(failed):
+            return FINE
+        return Finding(
+            False, f"{failed[0]} partitions of groups and {failed[1]} of transactions cannot be read"
+        )
+
+    def cleaner() -> Finding:
+        given_up = [str(name) for name in logs.cleaner.uncleanable]
+        return Finding(False, _listed(given_up, "left aside until the next start")) if given_up else FINE
+
+    for check in (
+        Check("serving", "listeners are open", serving, required=True),
+        Check("groups", "committed offsets have been read", groups, required=True),
+        Check("transactions", "transactional ids have been read", transactions, required=True),
+        Check("disk", "the disk has room for what clients produce", disk),
+        Check("partitions", "no partition is offline", partitions),
+        Check("coordinators", "no internal partition is unreadable", coordinators),
+        Check("cleaner", "compaction has given up no partition", cleaner),
+    ):
+        table.add(check)
+    return table
+
+
+def _listed(names: list[str], what: str) -> str:
+    shown = ", ".join(names[:5])
+    return f"{what}: {shown}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,139 @@
+"""How far groups are behind: in records, and in seconds by the timestamps of what they have not committed.
+
+The age of a group's first uncommitted record needs a look into the log. It is taken a turn at a time, in the page cache
+where it is there and by a worker thread where it is not; what was found is kept until the group commits again, so that
+a group that stands still costs nothing. One scrape spends a bounded time on the disk: what is not known by then has no
+series this time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import BrokerError
+from leafcuttr.log.files import NotCached
+from leafcuttr.log.log import Log
+from leafcuttr.log.pace import Pace
+from leafcuttr.log.read import segment_at
+from leafcuttr.log.scan import DamagedSegmentError
+from leafcuttr.server.admin.names import nameable
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.table import Entry
+from leafcuttr.wire.batch import LOG_APPEND_TIME
+
+_DISK_S: Final = 3.0
+
+_Place = tuple[str, int, int]  # topic, partition, offset
+
+
+@dataclass(slots=True)
+class PartitionLag:
+    """One partition of one group. `seconds` is None where it is not known."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    records: int
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class Lags:
+    """All of them, and what they come to for the groups that are not named."""
+
+    partitions: list[PartitionLag] = field(default_factory=list)
+    members: list[tuple[str, int]] = field(default_factory=list)
+    states: dict[str, int] = field(default_factory=dict)
+    offsets: int = 0
+    unnamed: int = 0
+    other_records: int = 0
+    other_members: int = 0
+
+
+class LagMeter:
+    """Measures all groups of a broker, one scrape after the other."""
+
+    def __init__(self, broker: Broker, settings: Settings) -> None:
+        self._broker = broker
+        self._most = settings.int("lc.metrics.max.group.partitions")
+        self._timestamps: dict[_Place, int] = {}
+
+    async def measure(self) -> Lags:
+        found, pace = Lags(), Pace()
+        before, self._timestamps = self._timestamps, {}
+        until = trio.current_time() + _DISK_S
+        taken = 0
+        for entry in self._broker.groups.entries():
+            await pace.turn()
+            group = entry.group
+            found.states[group.state.value] = found.states.get(group.state.value, 0) + 1
+            parts = list(self._parts(entry))
+            found.offsets += len(parts)
+            taken += max(len(parts), 1)
+            if taken > self._most or not nameable(group.group_id):
+                taken -= max(len(parts), 1)
+                found.unnamed += 1
+                found.other_members += len(group.members)
+                found.other_records += sum(records for *_, records in parts)
+                continue
+            found.members.append((group.group_id, len(group.members)))
+            for topic, partition, log, committed, records in parts:
+                await pace.turn()
+                seconds: float | None = 0.0
+                if records:
+                    place = topic, partition, committed
+                    timestamp = before.get(place)
+                    if timestamp is None:
+                        timestamp = await self._timestamp(log, committed, until)
+                    if timestamp is not None:
+                        self._timestamps[place] = timestamp
+                    seconds = self._age(timestamp)
+                found.partitions.append(
+                    PartitionLag(group.group_id, topic, partition, committed, records, seconds)
+                )
+        return found
+
+    def _parts(self, entry: Entry) -> Iterator[tuple[str, int, Log, int, int]]:
+        for name, committed in entry.offsets:
+            topic = self._broker.topics.by_name.get(name.topic)
+            if topic is not None and name.partition < len(topic.partitions):
+                log = topic.partitions[name.partition].log
+                records = max(log.log_end_offset - committed.offset, 0)
+                yield name.topic, name.partition, log, committed.offset, records
+
+    def _age(self, timestamp: int | None) -> float | None:
+        if timestamp is None or timestamp < 0:
+            return None
+        return max(self._broker.clock.now_ms() - timestamp, 0) / 1000
+
+    async def _timestamp(self, log: Log, offset: int, until: float) -> int | None:
+        """Of the batch that holds the offset; -1 if it has none, None if it cannot be known now."""
+        while True:
+            try:
+                return _timestamp_at(log, offset)
+            except NotCached as cold:
+                if trio.current_time() > until:
+                    return None
+                try:
+                    await trio.to_thread.run_sync(cold.warm)
+                except OSError:
+                    return None
+            except (OSError, BrokerError, DamagedSegmentError, IndexError):
+                return None
+
+
+def _timestamp_at(log: Log, offset: int) -> int | None:
+    """Raises NotCached, and what reading a log raises."""
+    if log.offline is not None:
+        return None
+    offset = max(offset, log.log_start_offset)
+    for segment in log.segments[segment_at(log, offset) :]:
+        found = segment.find(offset, may_block=False)
+        if found is not None:
+            header = found[1]
+            return header.max_timestamp if header.attributes & LOG_APPEND_TIME else header.base_timestamp
+    return None

@@ -1,0 +1,99 @@
+"""The address of the admin endpoint: bound before anything else happens, served beside the broker's services.
+
+That it cannot be bound is a warning: who only wants to produce and consume must not be kept from it by another
+program's port. At most 64 connections are open; for a newer one the one that has been idle longest goes.
+"""
+
+import errno
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import StartError
+from leafcuttr.log.complaints import Complaints
+from leafcuttr.server import sockets
+
+if TYPE_CHECKING:
+    from leafcuttr.server.admin.http import HttpConnection
+    from leafcuttr.server.admin.router import Router
+
+logger = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 64
+_BACKLOG: Final = 64
+_PAUSE_S: Final = 0.25
+_GONE: Final = (errno.ECONNABORTED, errno.EPROTO)
+
+Bound = tuple[Listener, Sequence[socket.socket]]
+
+
+def bind(settings: Settings) -> Bound | None:
+    """Open `lc.metrics.host` and `lc.metrics.port`; None if that is switched off or cannot be done."""
+    if not settings.bool("lc.metrics.enable"):
+        return None
+    host, port = settings.str("lc.metrics.host"), settings.int("lc.metrics.port")
+    try:
+        return sockets.bind(Listener("metrics", host, port, host, port), _BACKLOG)
+    except StartError as error:
+        reason = str(error).partition(" (choose another port")[0]
+        logger.warning("no metrics: %s (lc.metrics.host=%s, lc.metrics.port=%d)", reason, host, port)
+        return None
+
+
+class AdminConnections:
+    """Who is connected to the admin endpoint."""
+
+    def __init__(self, router: "Router") -> None:
+        self._router = router
+        self._open: dict[HttpConnection, None] = {}  # the one that has been idle longest comes first, nearly
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+        """Accept on one bound socket until cancelled; connections run in `nursery`."""
+        complain = Complaints(logger)
+        listening = trio.socket.from_stdlib_socket(sock)
+        while True:
+            try:
+                accepted, _ = await listening.accept()
+            except OSError as error:
+                if error.errno not in _GONE:
+                    reason = os.strerror(error.errno or 0)
+                    complain(reason, "the admin endpoint pauses: %s", reason, level=logging.WARNING)
+                    await trio.sleep(_PAUSE_S)
+                continue
+            if len(self._open) >= MOST_CONNECTIONS and not self._make_room():
+                complain(
+                    "full",
+                    "the admin endpoint has %d busy connections",
+                    len(self._open),
+                    level=logging.WARNING,
+                )
+                accepted.close()
+                continue
+            nursery.start_soon(self._serve, accepted)
+
+    def _make_room(self) -> bool:
+        idle = next((connection for connection in self._open if connection.idle), None)
+        if idle is None:
+            return False
+        del self._open[idle]
+        idle.close()
+        return True
+
+    async def _serve(self, sock: trio.socket.SocketType) -> None:
+        from leafcuttr.server.admin.http import HttpConnection
+
+        connection = HttpConnection(trio.SocketStream(sock), self._router)
+        self._open[connection] = None
+        try:
+            await connection.run()
+        finally:
+            self._open.pop(connection, None)

@@ -1,0 +1,228 @@
+"""How each metric of the catalog is read off the broker. Nothing is counted here.
+
+A reading is a generator over what `scene` has gathered, so that an exposition may stop after any sample.
+"""
+
+import gc
+import platform
+from collections.abc import Callable, Iterator
+
+from leafcuttr import __version__
+from leafcuttr.errors import ErrorCode
+from leafcuttr.log.log import Log
+from leafcuttr.metrics import broker_metrics as broker
+from leafcuttr.metrics import group_metrics as groups
+from leafcuttr.metrics import request_metrics as requests
+from leafcuttr.metrics import topic_metrics as topics
+from leafcuttr.metrics.catalog import METRICS, OTHER
+from leafcuttr.metrics.metric import Metric
+from leafcuttr.server.admin.names import Traffic
+from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
+from leafcuttr.wire.api import APIS
+
+_RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
+
+_readings: dict[Metric, Reading] = {}
+
+
+def broker_families() -> Families:
+    """Every metric of the catalog, in its order."""
+    families = Families()
+    for metric in METRICS.values():
+        families.add(metric, _readings[metric])
+    return families
+
+
+def _reads(metric: Metric) -> Callable[[Reading], Reading]:
+    def register(reading: Reading) -> Reading:
+        assert metric not in _readings
+        _readings[metric] = reading
+        return reading
+
+    return register
+
+
+def _number(metric: Metric, read: Callable[[Scene], float]) -> None:
+    """A metric without labels."""
+    _reads(metric)(lambda scene: [((), read(scene))])
+
+
+# Topics and partitions
+
+
+def _traffic(metric: Metric, read: Callable[[Traffic], int]) -> None:
+    def reading(scene: Scene) -> Iterator[Sample]:
+        for name, traffic in scene.topics:
+            yield (name,), read(traffic)
+        if scene.other is not None:
+            yield (OTHER,), read(scene.other)
+
+    _reads(metric)(reading)
+
+
+def _partition(
+    metric: Metric, read: Callable[[Log], int], other: Callable[[Scene], int] | None = None
+) -> None:
+    def reading(scene: Scene) -> Iterator[Sample]:
+        for name, partition, log in scene.named:
+            yield (name, partition), read(log)
+        if other is not None and scene.other_partitions:
+            yield (OTHER, OTHER), other(scene)
+
+    _reads(metric)(reading)
+
+
+_traffic(topics.MESSAGES_IN, lambda traffic: traffic.records_in)
+_traffic(topics.BYTES_IN, lambda traffic: traffic.bytes_in)
+_traffic(topics.MESSAGES_OUT, lambda traffic: traffic.records_out)
+_traffic(topics.BYTES_OUT, lambda traffic: traffic.bytes_out)
+_partition(topics.LOG_SIZE, lambda log: log.size, lambda scene: scene.other_size)
+_partition(topics.LOG_START_OFFSET, lambda log: log.log_start_offset)
+_partition(topics.LOG_END_OFFSET, lambda log: log.log_end_offset)
+_partition(topics.LAST_STABLE_OFFSET_LAG, lambda log: log.log_end_offset - log.last_stable_offset)
+_partition(topics.LOG_SEGMENTS, lambda log: len(log.segments), lambda scene: scene.other_segments)
+_reads(topics.PARTITION_OFFLINE)(lambda scene: ((labels, 1) for labels in scene.offline))
+_number(topics.OFFLINE_PARTITIONS, lambda scene: scene.offline_count)
+_number(topics.TOPICS, lambda scene: len(scene.broker.topics.by_name))
+_number(topics.PARTITIONS, lambda scene: len(scene.named) + scene.other_partitions)
+_number(topics.UNNAMED_PARTITIONS, lambda scene: scene.other_partitions)
+
+
+# Requests and connections
+
+
+def _api(key: int) -> str:
+    return APIS[key].name
+
+
+@_reads(requests.REQUESTS)
+def _requests(scene: Scene) -> Iterator[Sample]:
+    counts = scene.broker.counts
+    for key, times in list(counts.answered.items()):
+        count = times.count + counts.unanswered.get(key, 0)
+        if count:
+            yield (_api(key),), count
+
+
+@_reads(requests.REQUEST_SECONDS)
+def _request_seconds(scene: Scene) -> Iterator[Sample]:
+    for key, times in list(scene.broker.counts.answered.items()):
+        if times.count:
+            yield (_api(key),), times
+
+
+@_reads(requests.ERRORS)
+def _errors(scene: Scene) -> Iterator[Sample]:
+    for (key, code), count in list(scene.broker.counts.errors.items()):
+        yield (_api(key), ErrorCode(code).name), count
+
+
+def _by_listener(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:
+    def reading(scene: Scene) -> Iterator[Sample]:
+        counted = read(scene)
+        for listener in scene.broker.listeners:
+            yield (listener.name,), counted.get(listener.name, 0)
+
+    _reads(metric)(reading)
+
+
+_by_listener(requests.CONNECTIONS, lambda scene: scene.connected)
+_by_listener(requests.CONNECTIONS_ACCEPTED, lambda scene: scene.connections.accepted)
+_by_listener(requests.CONNECTIONS_REFUSED, lambda scene: scene.connections.refused)
+_number(requests.MALFORMED, lambda scene: scene.broker.counts.malformed)
+_number(requests.ACCEPT_PAUSES, lambda scene: scene.connections.pauses)
+_number(requests.LONG_POLLS, lambda scene: len(scene.broker.long_polls))
+_number(requests.FETCH_SESSIONS, lambda scene: len(scene.broker.fetch_sessions))
+_number(requests.REQUEST_MEMORY, lambda scene: scene.connections.memory.used)
+_number(requests.REQUEST_MEMORY_WAITS, lambda scene: scene.connections.memory.waits)
+
+
+# Groups and transactions
+
+
+@_reads(groups.CURRENT_OFFSET)
+def _current_offset(scene: Scene) -> Iterator[Sample]:
+    for each in scene.lags.partitions:
+        yield (each.group, each.topic, str(each.partition)), each.committed
+
+
+@_reads(groups.LAG)
+def _lag(scene: Scene) -> Iterator[Sample]:
+    for each in scene.lags.partitions:
+        yield (each.group, each.topic, str(each.partition)), each.records
+    if scene.lags.unnamed:
+        yield (OTHER, OTHER, OTHER), scene.lags.other_records
+
+
+@_reads(groups.LAG_SECONDS)
+def _lag_seconds(scene: Scene) -> Iterator[Sample]:
+    for each in scene.lags.partitions:
+        if each.seconds is not None:
+            yield (each.group, each.topic, str(each.partition)), each.seconds
+
+
+@_reads(groups.MEMBERS)
+def _members(scene: Scene) -> Iterator[Sample]:
+    for group, count in scene.lags.members:
+        yield (group,), count
+    if scene.lags.unnamed:
+        yield (OTHER,), scene.lags.other_members
+
+
+_reads(groups.GROUPS)(lambda scene: (((state,), count) for state, count in scene.lags.states.items()))
+_number(groups.OFFSETS, lambda scene: scene.lags.offsets)
+_number(groups.REBALANCES, lambda scene: scene.broker.groups.rebalances)
+_number(groups.UNNAMED_GROUPS, lambda scene: scene.lags.unnamed)
+_reads(groups.TRANSACTIONS)(lambda scene: (((state,), count) for state, count in scene.transactions.items()))
+_number(groups.TRANSACTIONS_TIMED_OUT, lambda scene: scene.broker.transactions.timed_out)
+
+
+@_reads(groups.TRANSACTIONS_ENDED)
+def _transactions_ended(scene: Scene) -> Iterator[Sample]:
+    yield ("commit",), scene.broker.transactions.committed
+    yield ("abort",), scene.broker.transactions.aborted
+
+
+# The broker and its process
+
+_reads(broker.BUILD)(lambda _: [((__version__, platform.python_version()), 1)])
+_number(broker.BROKER_STATE, lambda scene: _STOPPING if scene.connections.stopping else _RUNNING)
+_reads(broker.HEALTH)(
+    lambda scene: (((check.name,), found.fine) for check, found in scene.health.look().items())
+)
+_reads(broker.LOOP_DELAY)(lambda scene: [((), scene.broker.counts.loop_delay)])
+_number(broker.START_SECONDS, lambda scene: scene.broker.logs.load_seconds)
+_number(broker.CLEAN_START, lambda scene: scene.broker.logs.stopped_cleanly)
+_number(broker.RECOVERED_PARTITIONS, lambda scene: scene.broker.logs.reread.partitions)
+_number(broker.RECOVERED_BYTES, lambda scene: scene.broker.logs.reread.bytes)
+_number(broker.WRITES_REFUSED, lambda scene: scene.broker.logs.pool.refuses is not None)
+_reads(broker.DISK_SIZE)(lambda scene: [((), scene.disk[0])] if scene.disk else [])
+_reads(broker.DISK_FREE)(lambda scene: [((), scene.disk[1])] if scene.disk else [])
+_number(broker.OPEN_LOG_FILES, lambda scene: len(scene.broker.logs.pool))
+_number(broker.CLEANER_ROUNDS, lambda scene: scene.broker.logs.cleaner.rounds)
+_number(broker.CLEANER_READ, lambda scene: scene.broker.logs.cleaner.read_bytes)
+_number(broker.CLEANER_WRITTEN, lambda scene: scene.broker.logs.cleaner.written_bytes)
+_number(broker.CLEANER_REMOVED, lambda scene: scene.broker.logs.cleaner.removed_records)
+_number(broker.CLEANER_SECONDS, lambda scene: scene.broker.logs.cleaner.busy_seconds)
+_number(broker.CLEANER_WORKING, lambda scene: scene.broker.logs.cleaner.working)
+_number(broker.UNCLEANABLE, lambda scene: len(scene.broker.logs.cleaner.uncleanable))
+_number(broker.SCRAPE_SECONDS, lambda scene: scene.scrape_seconds)
+
+
+def _process(metric: Metric) -> None:
+    def reading(scene: Scene) -> list[Sample]:
+        value = scene.process.get(metric.name)
+        return [] if value is None else [((), value)]
+
+    _reads(metric)(reading)
+
+
+for _metric in broker.PROCESS:
+    if _metric is not broker.GC_COLLECTIONS:
+        _process(_metric)
+
+
+@_reads(broker.GC_COLLECTIONS)
+def _gc_collections(_: Scene) -> Iterator[Sample]:
+    for generation, figures in enumerate(gc.get_stats()):
+        yield (str(generation),), figures["collections"]
