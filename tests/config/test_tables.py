@@ -72,6 +72,11 @@ def test_nothing_else_but_our_own() -> None:
         ("broker", "lc.isolated"),
         ("broker", "lc.log.min.free.bytes"),
         ("broker", "lc.log.sync.always"),
+        ("broker", "lc.metrics.enable"),
+        ("broker", "lc.metrics.host"),
+        ("broker", "lc.metrics.max.group.partitions"),
+        ("broker", "lc.metrics.max.partitions"),
+        ("broker", "lc.metrics.port"),
         ("topic", "lc.log.sync.always"),
     }
 

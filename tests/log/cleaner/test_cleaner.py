@@ -166,6 +166,9 @@ async def test_the_process_ends_when_there_is_nothing_to_do(
             await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
     assert cleaner.rounds == 1
+    assert cleaner.read_bytes >= cleaner.written_bytes > 0
+    assert cleaner.removed_records > 0 and cleaner.busy_seconds > 0
+    assert not cleaner.working
 
 
 async def test_rounds_for_a_small_table(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:

@@ -1,0 +1,108 @@
+"""Health: what is required for ready, what only degrades, and that the table may be added to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from leafcuttr.server.admin.endpoint import AdminEndpoint
+from leafcuttr.server.admin.health import FINE, Check, Finding, HealthTable
+from leafcuttr.server.admin.router import Request
+from leafcuttr.server.listener import Connections
+from leafcuttr.state.broker import Broker
+from support.peer import connect, metadata_request
+
+Serve = Callable[..., Awaitable[Broker]]
+
+
+def endpoint(broker: Broker) -> AdminEndpoint:
+    return AdminEndpoint(broker, Connections(broker))
+
+
+async def look(admin: AdminEndpoint, path: str) -> tuple[int, Any]:
+    answer = await admin.router.answer(Request("GET", path))
+    assert isinstance(answer.body, bytes)
+    return answer.status, json.loads(answer.body)
+
+
+async def test_a_broker_that_is_well(serve: Serve) -> None:
+    broker = await serve()
+    admin = endpoint(broker)
+    with trio.fail_after(60):
+        while (found := await look(admin, "/health/ready"))[0] != 200:
+            await trio.sleep(0.01)
+    assert found == (200, {"status": "ok"})
+    assert await look(admin, "/health/live") == (200, {"status": "ok"})
+    status, body = await look(admin, "/health")
+    assert (status, body["status"]) == (200, "ok")
+    assert body["cluster_id"] == broker.cluster_id
+    assert body["listeners"] == {"PLAINTEXT": broker.listeners[0].advertised}
+    assert all(check["ok"] for check in body["checks"].values())
+
+
+async def test_a_full_disk_degrades_and_leaves_it_ready(serve: Serve) -> None:
+    broker = await serve()
+    admin = endpoint(broker)
+    broker.logs.pool.refuses = "/data has 5 bytes free"
+    assert (await look(admin, "/health/ready"))[0] == 200
+    status, body = await look(admin, "/health")
+    assert (status, body["status"]) == (200, "degraded")
+    assert body["checks"]["disk"] == {
+        "ok": False,
+        "required": False,
+        "looks_at": "the disk has room for what clients produce",
+        "detail": "clients may not produce: /data has 5 bytes free",
+    }
+
+
+async def test_offline_partitions_are_named_up_to_a_few(serve: Serve) -> None:
+    broker = await serve({"num.partitions": "7"})
+    async with await connect(broker) as peer:
+        await peer.ask(metadata_request("t"), 12)
+    for log in broker.logs.logs.values():
+        log.take_offline("tried out")
+    body = (await look(endpoint(broker), "/health"))[1]
+    assert body["status"] == "degraded"
+    assert body["checks"]["partitions"]["detail"] == "offline: t-0, t-1, t-2, t-3, t-4 and 2 more"
+
+
+async def test_what_a_plugin_would_add(serve: Serve) -> None:
+    broker = await serve()
+    admin = endpoint(broker)
+    found = [FINE]
+    admin.health.add(Check("mine", "my service runs", lambda: found[0], required=True))
+    with pytest.raises(ValueError, match="'mine' already"):
+        admin.health.add(Check("mine", "again", lambda: FINE))
+    assert (await look(admin, "/health/ready"))[0] == 200
+    found[0] = Finding(False, "it is starting")
+    assert await look(admin, "/health/ready") == (503, {"status": "not ready", "failing": ["mine"]})
+    status, body = await look(admin, "/health")
+    assert (status, body["status"], body["checks"]["mine"]["detail"]) == (503, "not ready", "it is starting")
+    with pytest.raises(ValueError, match="answered already"):
+        admin.router.add("/metrics", admin.router.answer, "taken")
+    with pytest.raises(ValueError, match="no path"):
+        admin.router.add("mine", admin.router.answer, "no slash")
+
+
+def test_a_check_that_raises_is_not_fine() -> None:
+    def broken() -> Finding:
+        raise RuntimeError("no such thing")
+
+    table = HealthTable()
+    table.add(Check("broken", "breaks", broken, required=True))
+    assert list(table.look().values()) == [Finding(False, "the check failed: no such thing")]
+    assert table.missing() == ["broken"]
+
+
+async def test_not_ready_while_groups_are_read(serve: Serve, tmp_path: Path) -> None:
+    broker = await serve()
+    admin = endpoint(broker)
+    broker.groups._table.loading = {3}
+    status, body = await look(admin, "/health/ready")
+    assert (status, body["failing"]) == (503, ["groups"])
+    broker.groups._table.loading = set()
