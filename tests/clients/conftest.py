@@ -28,7 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "client(name): whose client a test of tests/clients runs")
+    config.addinivalue_line(
+        "markers",
+        "client(name, version, lacks): whose client a test of tests/clients runs, and what it cannot do",
+    )
+    config.addinivalue_line("markers", "duty(names...): which duties of support.client_duties a test shows")
     if config.getoption("--write-clients-page", default=False):
         config.pluginmanager.register(Page(config.rootpath / "docs/reference/clients.md"))
 

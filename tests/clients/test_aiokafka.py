@@ -16,6 +16,7 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 @pytest.mark.parametrize(
     "codec", [one if one in (None, "lz4") else pytest.param(one, marks=pytest.mark.long) for one in CODECS]
 )
+@pytest.mark.duty("produce", "read")
 def test_round_trip(bootstrap: str, fresh: Fresh, codec: str | None) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka import codec as supported
@@ -46,6 +47,7 @@ def test_round_trip(bootstrap: str, fresh: Fresh, codec: str | None) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("rebalance", "seek by time")
 def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
     from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -84,6 +86,7 @@ def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("produce", "read")
 def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
     """Keys, headers, timestamps, null values; seek to begin and end; the largest message."""
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -121,6 +124,7 @@ def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("create", "commit", "alter", "delete")
 def test_admin(bootstrap: str, fresh: Fresh) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
     from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete

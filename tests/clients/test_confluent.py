@@ -74,6 +74,7 @@ def done(futures: dict[Any, Any]) -> list[Any]:
     "codec", [one if one in ("none", "zstd") else pytest.param(one, marks=pytest.mark.long) for one in CODECS]
 )
 @pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.duty("produce", "read")
 def test_round_trip(bootstrap: str, fresh: Fresh, codec: str, idempotent: bool) -> None:
     topic = fresh("topic")
     make(bootstrap, topic)
@@ -90,6 +91,7 @@ def test_round_trip(bootstrap: str, fresh: Fresh, codec: str, idempotent: bool) 
 
 @pytest.mark.long
 @pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.duty("produce", "read")
 def test_records_come_back_whole(bootstrap: str, fresh: Fresh, codec: str) -> None:
     """Keys, values and headers that are missing, empty or anything; timestamps."""
     from confluent_kafka import TIMESTAMP_CREATE_TIME, Producer
@@ -150,6 +152,7 @@ def test_seek_to_begin_and_end(bootstrap: str, fresh: Fresh) -> None:
     reader.close()
 
 
+@pytest.mark.duty("commit")
 def test_commit_and_resume(bootstrap: str, fresh: Fresh) -> None:
     topic, group = fresh("topic"), fresh("group")
     make(bootstrap, topic)
@@ -164,6 +167,7 @@ def test_commit_and_resume(bootstrap: str, fresh: Fresh) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.duty("rebalance")
 def test_group_rebalances(bootstrap: str, fresh: Fresh, strategy: str) -> None:
     """A second member takes half of the partitions, and gives them back when it leaves."""
     topic, group = fresh("topic"), fresh("group")
@@ -217,6 +221,7 @@ def test_static_member_returns_without_rebalance(bootstrap: str, fresh: Fresh) -
 
 
 @pytest.mark.long
+@pytest.mark.duty("seek by time")
 def test_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     from confluent_kafka import Producer, TopicPartition
 
@@ -237,6 +242,7 @@ def test_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     reader.close()
 
 
+@pytest.mark.duty("create", "alter", "delete")
 def test_admin(bootstrap: str, fresh: Fresh) -> None:
     """Create, describe, alter, grow, delete records, list offsets, delete."""
     from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -283,6 +289,7 @@ def test_admin(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("commit", "delete")
 def test_groups_by_admin(bootstrap: str, fresh: Fresh) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 

@@ -25,6 +25,7 @@ def read(reader: Any, count: int) -> list[Any]:
 @pytest.mark.parametrize(
     "codec", [one if one in (None, "gzip") else pytest.param(one, marks=pytest.mark.long) for one in CODECS]
 )
+@pytest.mark.duty("produce", "read")
 def test_round_trip(bootstrap: str, fresh: Fresh, codec: str | None) -> None:
     from kafka import KafkaConsumer, KafkaProducer
 
@@ -56,6 +57,7 @@ def _need(codec: str | None) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("produce", "read")
 def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
     """Keys, headers, timestamps, null values; an idempotent producer; seek to begin and end."""
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -99,6 +101,7 @@ def test_the_largest_message(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("rebalance", "seek by time")
 def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import KafkaAdminClient, NewTopic
@@ -137,6 +140,7 @@ def test_group_of_two_and_seek_by_time(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("create", "commit", "alter", "delete")
 def test_admin(bootstrap: str, fresh: Fresh) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic

@@ -15,7 +15,9 @@ from support.waiting import until
 
 Fresh = Callable[[str], str]
 pytestmark = [
-    pytest.mark.client("kcat"),
+    pytest.mark.client(
+        "kcat", lacks=dict.fromkeys(("create", "alter", "delete"), "it has no administration")
+    ),
     pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt-get install kcat)"),
 ]
 LINES = "".join(f"line {at}\n" for at in range(300))
@@ -32,6 +34,7 @@ def kcat(bootstrap: str, *arguments: str, given: str = "") -> str:
     "codec",
     ["none", *(pytest.param(one, marks=pytest.mark.long) for one in ("gzip", "snappy", "lz4", "zstd"))],
 )
+@pytest.mark.duty("produce", "read")
 def test_round_trip(bootstrap: str, fresh: Fresh, codec: str) -> None:
     topic = fresh("topic")
     kcat(bootstrap, "-P", "-t", topic, "-z", codec, "-X", "acks=all", given=LINES)
@@ -48,6 +51,7 @@ def test_metadata_and_offsets(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("commit")
 def test_group(bootstrap: str, fresh: Fresh) -> None:
     topic, group = fresh("topic"), fresh("group")
     kcat(bootstrap, "-P", "-t", topic, "-X", "enable.idempotence=true", given=LINES)
@@ -56,6 +60,7 @@ def test_group(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("produce", "read", "seek by time")
 def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
     """Keys, headers, null values; seek by time."""
     topic = fresh("topic")
@@ -72,7 +77,32 @@ def test_records_come_back_whole(bootstrap: str, fresh: Fresh) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.duty("read committed")
+def test_read_committed(bootstrap: str, fresh: Fresh) -> None:
+    """What another client has aborted is not seen."""
+    from confluent_kafka import Producer
+
+    topic = fresh("topic")
+    create(bootstrap, topic)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": fresh("transactional")})
+    producer.init_transactions(60)
+    for letter in "abc":
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(topic, letter.encode(), partition=0)
+        producer.flush(60)
+        if letter == "b":
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+    for level, expected in (("read_committed", "aaaccc"), ("read_uncommitted", "aaabbbccc")):
+        reading = ("-C", "-t", topic, "-o", "beginning", "-e", "-q", "-X", f"isolation.level={level}")
+        assert "".join(kcat(bootstrap, *reading).split()) == expected
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.duty("rebalance")
 def test_group_rebalances(bootstrap: str, fresh: Fresh, tmp_path: Path, strategy: str) -> None:
     """A second member takes a part; when it leaves, the first has all again and reads on."""
     topic, group = fresh("topic"), fresh("group")

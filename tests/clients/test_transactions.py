@@ -48,6 +48,7 @@ def make(bootstrap: str, topic: str) -> None:
 
 
 @pytest.mark.client("confluent-kafka")
+@pytest.mark.duty("read committed")
 def test_confluent_commits_aborts_and_is_fenced(bootstrap: str, fresh: Fresh) -> None:
     from confluent_kafka import KafkaException, Producer
 
@@ -79,6 +80,7 @@ def test_confluent_commits_aborts_and_is_fenced(bootstrap: str, fresh: Fresh) ->
 
 
 @pytest.mark.client("confluent-kafka")
+@pytest.mark.duty("read committed")
 def test_confluent_moves_records_exactly_once(bootstrap: str, fresh: Fresh) -> None:
     """Consume, transform, produce (KIP-447): offsets and records go together, or not at all."""
     from confluent_kafka import Consumer, Producer, TopicPartition
@@ -123,8 +125,9 @@ def test_confluent_moves_records_exactly_once(bootstrap: str, fresh: Fresh) -> N
 
 
 @pytest.mark.client("kafka-python")
+@pytest.mark.duty("read committed")
 def test_kafka_python(bootstrap: str, fresh: Fresh) -> None:
-    from kafka import KafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer
 
     topic = fresh("topic")
     make(bootstrap, topic)
@@ -139,11 +142,18 @@ def test_kafka_python(bootstrap: str, fresh: Fresh) -> None:
             producer.commit_transaction()
     producer.close()
     assert committed(bootstrap, topic, 2) == [b"0", b"2"]
+    for level, expected in (("read_committed", [b"0", b"2"]), ("read_uncommitted", [b"0", b"1", b"2", b"3"])):
+        reader = KafkaConsumer(
+            topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level=level
+        )
+        assert [next(reader).value for _ in expected] == expected
+        reader.close()
 
 
 @pytest.mark.client("aiokafka")
+@pytest.mark.duty("read committed")
 def test_aiokafka(bootstrap: str, fresh: Fresh) -> None:
-    from aiokafka import AIOKafkaProducer, TopicPartition
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
     topic, group = fresh("topic"), fresh("group")
     make(bootstrap, topic)
@@ -160,6 +170,16 @@ def test_aiokafka(bootstrap: str, fresh: Fresh) -> None:
             else:
                 await producer.commit_transaction()
         await producer.stop()
+        for level, expected in (
+            ("read_committed", [b"0", b"2"]),
+            ("read_uncommitted", [b"0", b"1", b"2", b"3"]),
+        ):
+            reader = AIOKafkaConsumer(
+                topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level=level
+            )
+            await reader.start()
+            assert [(await reader.getone()).value for _ in expected] == expected
+            await reader.stop()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
     assert committed(bootstrap, topic, 2) == [b"0", b"2"]

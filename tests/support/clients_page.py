@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.client_duties import CODECS, DUTIES
+
 HEAD = """# Clients
 
 <!-- Written by `nox -s clients -- --write-clients-page`. -->
@@ -21,6 +23,17 @@ The clients that the test suite runs against a broker of its own, as the run of 
 
 | Client | Version | Cases | Passed | Skipped | Failed |
 |--------|---------|------:|-------:|--------:|-------:|
+"""
+MATRIX = """
+## What each client did
+
+{duties}
+
+Each client reads what it wrote itself; what is left in the broker is then looked at by other means. `ok`: done;
+`-`: the client has no such thing; `FAILED` and `not run` are what they say.
+
+| Client | Version | {heads} | Compression |
+|--------|---------|{rules}|-------------|
 """
 
 
@@ -54,6 +67,12 @@ def _word(name: str, value: object) -> str:
     return "none" if value is None else str(getattr(value, "name", value))
 
 
+def _cell(outcomes: set[str]) -> str:
+    if "failed" in outcomes:
+        return "FAILED"
+    return "ok" if "passed" in outcomes else "not run" if outcomes else "-"
+
+
 class Page:
     """A pytest plugin that collects outcomes and writes the page when the session ends."""
 
@@ -63,6 +82,10 @@ class Page:
         self.outcomes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.names: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
         self.reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.duties: dict[str, tuple[str, ...]] = {}
+        self.done: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self.codecs: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.lacks: dict[tuple[str, str], dict[str, str]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -75,7 +98,16 @@ class Page:
             if item.path.stem == "test_restarts" and "restart" not in case:
                 case = f"through a restart: {case}"
             what = " ".join(filter(None, (_word(name, value) for name, value in parameters.items())))
-            self.cases[item.nodeid] = (str(marker.args[0]), str(found), case, what)
+            client = (str(marker.args[0]), str(found))
+            duty = item.get_closest_marker("duty")
+            if duty is not None:
+                self.duties[item.nodeid] = duty.args
+                self.lacks[client] = dict(marker.kwargs.get("lacks", {}))
+                if "codec" in parameters and "program" not in parameters:
+                    self.codecs[client].add(str(parameters["codec"]))
+            if "program" in parameters:
+                case, what = "all duties of the table", ""
+            self.cases[item.nodeid] = (*client, case, what)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         known = self.cases.get(report.nodeid)
@@ -88,6 +120,26 @@ class Page:
                 report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
             )
         self.names[client, found].setdefault(case, []).append(what)
+        for duty in self.duties.get(report.nodeid, ()):
+            self.done[client, found][duty].add(report.outcome)
+        for name, value in report.user_properties:
+            if name == "codecs":
+                self.codecs[client, found].update(str(value).split())
+
+    def matrix(self, rows: list[tuple[str, str]], told: dict[tuple[str, str], str]) -> str:
+        """One row a client, one column a duty."""
+        out = MATRIX.format(
+            duties="\n".join(f"- {name}: {what}" for name, what in DUTIES.items()),
+            heads=" | ".join(DUTIES),
+            rules="|".join("---" for _ in DUTIES),
+        )
+        notes = []
+        for row in (row for row in rows if row in self.done):
+            codecs = ", ".join(sorted(self.codecs[row], key=CODECS.index))
+            cells = " | ".join(_cell(self.done[row].get(duty, set())) for duty in DUTIES)
+            out += f"| {row[0]} | {told[row]} | {cells} | {codecs} |\n"
+            notes += [f"- {row[0]}, {duty}: {why}" for duty, why in self.lacks[row].items()]
+        return out + "\nWhat a client has not got:\n\n" + "\n".join(dict.fromkeys(notes)) + "\n"
 
     def pytest_sessionfinish(self) -> None:
         import leafcuttr
@@ -96,10 +148,12 @@ class Page:
         out = HEAD.format(date=today, ours=leafcuttr.__version__)
         order = list(VERSIONS)
         rows = sorted(self.outcomes, key=lambda row: (order.index(row[0]) if row[0] in order else 99, row))
-        for client, found in rows:
-            told, count = found or VERSIONS[client](), self.outcomes[client, found]
+        told = {row: row[1] or VERSIONS[row[0]]() for row in rows}
+        for row in rows:
+            count = self.outcomes[row]
             numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
-            out += f"| {client} | {told} | {' | '.join(map(str, numbers))} |\n"
+            out += f"| {row[0]} | {told[row]} | {' | '.join(map(str, numbers))} |\n"
+        out += self.matrix(rows, told)
         for client in dict.fromkeys(client for client, _ in rows):
             out += f"\n## {client}\n\n"
             cases: dict[str, list[str]] = {}

@@ -20,6 +20,7 @@ DEPENDENCY = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
 )
 TESTS = "<classifier>test</classifier>"
+ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 LOG4J2 = """Configuration:
   status: warn
   Appenders: {Console: {name: C, target: SYSTEM_ERR, PatternLayout: {pattern: "%d %p %m%n"}}}
@@ -35,7 +36,8 @@ def missing() -> str | None:
     return None
 
 
-def _cache(name: str) -> Path:
+def cache(name: str) -> Path:
+    """A folder that outlives the tests: what is fetched or built once."""
     return Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / name
 
 
@@ -54,7 +56,7 @@ def _fetch(folder: Path, wanted: list[tuple[str, str, str, str]]) -> None:
 
 def home(version: str) -> Path:
     """The folder with `libs/` of that version, fetched first if need be. Raises RuntimeError with Maven's words."""
-    folder = _cache(f"kafka-peer-{version}")
+    folder = cache(f"kafka-peer-{version}")
     if not any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.yaml").write_text(LOG4J2)
@@ -69,7 +71,7 @@ def home(version: str) -> Path:
 
 def streams(version: str) -> Path:
     """The folder with `libs/` of Kafka Streams, as `home`."""
-    folder = _cache(f"kafka-streams-{version}")
+    folder = cache(f"kafka-streams-{version}")
     if not any((folder / "libs").glob(f"kafka-streams-{version}.jar")):
         _fetch(folder, [("org.apache.kafka", "kafka-streams", version, "")])
     return folder
@@ -77,7 +79,7 @@ def streams(version: str) -> Path:
 
 def streams_tests(version: str) -> Path:
     """The folder with `libs/` of the programs with which Kafka Streams is tested, as `home`."""
-    folder = _cache(f"kafka-streams-tests-{version}")
+    folder = cache(f"kafka-streams-tests-{version}")
     if not any((folder / "libs").glob(f"kafka-streams-{version}-test.jar")):
         wanted = [
             ("org.apache.kafka", "kafka-streams", version, ""),
@@ -88,6 +90,36 @@ def streams_tests(version: str) -> Path:
         ]
         _fetch(folder, wanted)
     return folder
+
+
+def connect(version: str) -> Path:
+    """The folder with `libs/` of Kafka Connect and its file connectors, as `home`."""
+    folder = cache(f"kafka-connect-{version}")
+    if not any((folder / "libs").glob(f"connect-file-{version}.jar")):
+        kafka = [("org.apache.kafka", name, version, "") for name in ("connect-runtime", "connect-file")]
+        # Connect 3.9 brings a binding of its own for slf4j.
+        logging = (
+            []
+            if version.startswith("3.")
+            else [("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", "")]
+        )
+        _fetch(folder, [*kafka, *logging])
+        (folder / "log4j2.yaml").write_text(LOG4J2)
+    return folder
+
+
+def spark(version: str, kafka: str) -> list[Path]:
+    """The jars of Spark's Kafka connector: what it needs beside those that pyspark has, with clients of `kafka`."""
+    folder = cache(f"spark-kafka-{version}")
+    if not any((folder / "libs").glob(f"spark-sql-kafka-0-10_2.13-{version}.jar")):
+        wanted = [
+            ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, ALONE),
+            ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", version, ALONE),
+            ("org.apache.kafka", "kafka-clients", kafka, ALONE),
+            ("org.apache.commons", "commons-pool2", "2.12.0", ALONE),
+        ]
+        _fetch(folder, wanted)
+    return sorted((folder / "libs").glob("*.jar"))
 
 
 def java(version: str, *arguments: str, heap: str = "256m", more: Path | None = None) -> list[str]:
