@@ -3,6 +3,8 @@
 Order is the order of the reference page: themes first, names within them.
 """
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from leafcuttr.config import (
@@ -76,3 +78,21 @@ BROKER_SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
     "log.flush.interval.ms": (("log.flush.scheduler.interval.ms", 1),),
 }
+
+# What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.
+OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
+LISTENER_PREFIX: Final = "listener.name."
+
+
+def setting_of(name: str) -> Setting | None:
+    """The broker setting of this name, which may be one listener's; None if there is none."""
+    found = BROKER.get(name)
+    return found or (_of_listener(name) if name.startswith(LISTENER_PREFIX) else None)
+
+
+@lru_cache(64)  # names come from clients too
+def _of_listener(name: str) -> Setting | None:
+    listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+    if not listener or listener != listener.lower() or rest not in OF_LISTENERS:
+        return None
+    return replace(BROKER[rest], name=name)

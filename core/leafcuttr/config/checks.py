@@ -31,6 +31,13 @@ def throttled_replicas(value: Value) -> str | None:
     )
 
 
+def with_classic(value: Value) -> str | None:
+    """A list of group protocols, which has to name the classic one."""
+    if isinstance(value, tuple) and "classic" not in value:
+        return "Disabling the 'classic' protocol is not supported."
+    return None
+
+
 def host_limits(value: Value) -> str | None:
     """`host:count` pairs."""
     if not isinstance(value, str) or not value.strip():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, TOPIC
+from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, TOPIC, setting_of
 from leafcuttr.config.setting import Setting, render
 from leafcuttr.config.settings import Settings, Source, Synonym
 from leafcuttr.config.topic import TopicConfig
@@ -25,7 +25,8 @@ class Described(NamedTuple):
 def describe_broker(settings: Settings) -> list[Described]:
     """Every setting of this broker with its effective value."""
     found = []
-    for name, setting in BROKER.items():
+    of_listeners = {name: setting for name in settings.of_listeners if (setting := setting_of(name))}
+    for name, setting in (BROKER | of_listeners).items():
         synonyms = settings.synonyms([name, *(other for other, _ in BROKER_SYNONYMS.get(name, ()))])
         text = render(settings.value(name))
         found.append(_described(setting, text, synonyms, read_only=not setting.dynamic))
@@ -36,9 +37,11 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
     """What was changed for all brokers, and nothing else."""
     found = []
     for name, value in settings.dynamic(cluster=True).items():
-        text = None if BROKER[name].sensitive else render(value)
+        setting = setting_of(name)
+        assert setting is not None
+        text = None if setting.sensitive else render(value)
         own = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
-        found.append(_described(BROKER[name], text, (own,)))
+        found.append(_described(setting, text, (own,)))
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from leafcuttr.config.catalog import ALIASES, BROKER, GROUP, TOPIC
+from leafcuttr.config.catalog import ALIASES, BROKER, GROUP, LISTENER_PREFIX, TOPIC, setting_of
 from leafcuttr.config.listeners import advertised_by_host_name, host_name, parse_listeners
 from leafcuttr.config.setting import Effect, render
 from leafcuttr.config.settings import Given, Settings, parse_given
@@ -55,7 +55,7 @@ class Finding:
 
 def bad_value(key: str, given: Given) -> Finding | None:
     """Why a setting does not take this value; None if it does, or if no table knows the key."""
-    setting = BROKER.get(key)
+    setting = setting_of(key)
     if setting is None:
         return None
     try:
@@ -147,6 +147,11 @@ def _about_unknown(key: str, given: Given) -> str | None:
     if key.startswith(_PLUGIN_PREFIXES):
         return None
     text = f"{key} ({given.source}) is not a known setting and has no effect"
+    if key.startswith(LISTENER_PREFIX):
+        known = [name for name in BROKER if key.endswith(f".{name}")]
+        if known:
+            reason = BROKER[max(known, key=len)].reason or "it cannot be given for one listener"
+            return f"{key} ({given.source}) has no effect: {reason}"
     if key in TOPIC:
         synonyms = TOPIC[key].synonyms
         text = f"{key} ({given.source}) is a setting of topics and has no effect here"

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from leafcuttr.config.checks import with_classic
 from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, SHORT, Effect, Setting
 
 NONE: Final = Effect.NONE
@@ -11,11 +12,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "group.coordinator.append.linger.ms",
         INT,
         -1,
-        "How long the coordinator gathers writes; -1 lets it choose.",
+        (
+            "How long the records of several requests about groups are gathered into one write; with -1 and 0 each is "
+            "written as it comes."
+        ),
         unit="ms",
         minimum=-1,
-        effect=NONE,
-        reason="a commit is written as soon as it comes",
     ),
     Setting(
         "group.coordinator.background.threads",
@@ -43,8 +45,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ("classic", "consumer", "streams"),
         "The group protocols that clients may use.",
         choices=("consumer", "classic", "share", "streams"),
+        check=with_classic,
         effect=NONE,
-        reason="the classic protocol is the one there is yet",
+        reason="the classic protocol is the one there is yet, and as in Kafka it cannot be left out",
     ),
     Setting(
         "group.coordinator.threads",
@@ -91,11 +94,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "offsets.commit.timeout.ms",
         INT,
         5000,
-        "How long a commit may wait for its replicas.",
+        "How long a commit waits for the disk before its client is told to come back.",
         unit="ms",
         minimum=1,
-        effect=NONE,
-        reason="there is one replica",
     ),
     Setting(
         "offsets.load.buffer.size",
@@ -104,8 +105,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How much is read at once when offsets are loaded at start.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="the reader chooses by itself",
     ),
     Setting(
         "offsets.retention.check.interval.ms",

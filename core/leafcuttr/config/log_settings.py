@@ -126,7 +126,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log.flush.scheduler.interval.ms",
         LONG,
         LONG_MAX,
-        "How often partitions are looked at for log.flush.interval.ms.",
+        (
+            "How often partitions are looked at for flush.ms, and flush.ms itself where nothing else gives it; about "
+            "once a second if it is not given."
+        ),
         unit="ms",
     ),
     Setting(

@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, TOPIC
+from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, LISTENER_PREFIX, TOPIC, setting_of
 from leafcuttr.config.setting import BadValueError, Setting, Value, render
 from leafcuttr.config.values import Values
 from leafcuttr.errors import ConfigError, InvalidRequest
@@ -75,6 +75,12 @@ class Settings(Values):
         """As `value`, but falls back on the setting's synonyms, converted: log.retention.ms from ...hours."""
         return self._resolved(name, BROKER_SYNONYMS.get(name, ()))
 
+    def of_listener(self, listener: str, name: str) -> int:
+        """A limit of one listener: its own, or the default. What holds for all listeners together is `int(name)`."""
+        value = self._values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}", BROKER[name].default)
+        assert isinstance(value, int)
+        return value
+
     def topic_default(self, name: str) -> Value:
         """What a topic has for its setting `name` when it overrides nothing."""
         return self._topic_defaults[name]
@@ -83,6 +89,11 @@ class Settings(Values):
     def topic_defaults(self) -> Mapping[str, Value]:
         """`topic_default` for every topic setting. The same object until a change."""
         return self._topic_defaults
+
+    @property
+    def of_listeners(self) -> list[str]:
+        """The names of the settings that are given for one listener."""
+        return [name for name in self._values if name not in BROKER]
 
     # Where values come from
 
@@ -114,15 +125,15 @@ class Settings(Values):
         not show as a synonym of the one in milliseconds.
         """
         found = [
-            Synonym(name, None if BROKER[name].sensitive else render(layer[name]), source)
+            Synonym(name, None if _known(name).sensitive else render(layer[name]), source)
             for layer, source in self._layers()
             for name in names
             if name in layer
         ]
         found += [
-            Synonym(name, render(BROKER[name].default), Source.DEFAULT_CONFIG)
+            Synonym(name, render(_known(name).default), Source.DEFAULT_CONFIG)
             for name in names
-            if BROKER[name].default is not None
+            if _known(name).default is not None
         ]
         return tuple(dropwhile(lambda synonym: synonym.name != names[0], found))
 
@@ -137,7 +148,7 @@ class Settings(Values):
 
         A name that no table knows has no effect: Kafka takes and keeps those too.
         """
-        known = {name: parse_dynamic(name, text) for name, text in texts.items() if name in BROKER}
+        known = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
         self._replace(known, cluster=cluster)
 
     def dynamic(self, *, cluster: bool = False) -> Mapping[str, Value]:
@@ -151,7 +162,9 @@ class Settings(Values):
         else:
             self._broker = layer
         self._publish()
-        changed = {name for name, value in self._values.items() if value != before[name]}
+        changed = {
+            name for name in before.keys() | self._values if self._values.get(name) != before.get(name)
+        }
         if self._topic_defaults == topics_before:
             self._topic_defaults = topics_before
         if changed:
@@ -200,12 +213,18 @@ class Settings(Values):
                 self._static[name], self._given[name] = self._static[other], self._given[other]
 
     def _take(self, name: str, given: Given) -> None:
-        setting = BROKER.get(name)
+        setting = setting_of(name)
         if setting is None:
             self.extra[name] = given
             return
         self._static[name] = parse_given(setting, given)
         self._given[name] = given
+
+
+def _known(name: str) -> Setting:
+    setting = setting_of(name)
+    assert setting is not None, name
+    return setting
 
 
 def parse_given(setting: Setting, given: Given) -> Value:
@@ -225,7 +244,7 @@ def parse_given(setting: Setting, given: Given) -> Value:
 
 def parse_dynamic(name: str, text: str) -> Value:
     """The typed value of a change made over the wire. Raises InvalidRequest, as Kafka does for brokers."""
-    setting = BROKER[name]
+    setting = _known(name)
     try:
         value = setting.parse(text)
     except BadValueError as error:

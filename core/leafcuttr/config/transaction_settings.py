@@ -74,8 +74,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How much is read at once when transactions are loaded at start.",
         unit="bytes",
         minimum=1,
-        effect=NONE,
-        reason="as much as suits the machine is read at once",
     ),
     Setting(
         "transaction.state.log.min.isr",

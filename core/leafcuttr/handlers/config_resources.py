@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from leafcuttr.config.catalog import BROKER
+from leafcuttr.config.catalog import setting_of
 from leafcuttr.config.topic import topic_config
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.log.pace import Pace
@@ -142,7 +142,7 @@ async def _alter_broker(
 
 
 def _check_changeable(changed: Sequence[str], *, own: bool) -> None:
-    known = [BROKER[name] for name in changed if name in BROKER]
+    known = [setting for name in changed if (setting := setting_of(name))]
     fixed = [setting.name for setting in known if not setting.dynamic]
     if fixed:
         raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")

@@ -46,6 +46,7 @@ class Upkeep:
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
         self._complain = Complaints(_log)
+        self._looked_ms: int | None = None  # as the next one
         self._starts_written_ms: int | None = (
             None  # None until the loop first asks: before it runs, no clock ticks
         )
@@ -67,10 +68,11 @@ class Upkeep:
         """Sync rolled segments, and whole logs that flush.ms asks for. One whose files cannot be
         opened is named and stays due; one whose sync fails goes offline, and is not synced again."""
         now_ms = self._elapsed_ms()
+        looks = self._looks_for_age(now_ms)
         for log, since_ms in list(self._unsynced.items()):
             try:
                 if log.offline is None:
-                    await self._sync(log, now_ms - since_ms)
+                    await self._sync(log, now_ms - since_ms if looks else -1)
             except SyncFailedError as error:
                 log.distrust(error)
             except OSError as error:
@@ -79,7 +81,19 @@ class Upkeep:
             if log.offline is not None or log.log_end_offset <= log.recovery_point:
                 del self._unsynced[log]
 
+    def _looks_for_age(self, now_ms: int) -> bool:
+        """Whether it is time to look for logs that flush.ms asks to sync: every log.flush.scheduler.interval.ms if that
+        is given. Kafka's default, hardly ever, would leave a topic's flush.ms without effect."""
+        name = "log.flush.scheduler.interval.ms"
+        if self._settings.given(name) is None:
+            return True
+        if self._looked_ms is not None and now_ms - self._looked_ms < self._settings.int(name):
+            return False
+        self._looked_ms = now_ms
+        return True
+
     async def _sync(self, log: Log, unsynced_ms: int) -> None:
+        """`unsynced_ms` is -1 if it is not the time to look for old ones."""
         if unsynced_ms >= log.config.flush_ms:
             end = log.log_end_offset
             if log.flush_indexes():

@@ -29,6 +29,7 @@ from leafcuttr.log.files import NO_DESCRIPTORS
 from leafcuttr.log.pace import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
+from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
@@ -68,12 +69,14 @@ class Connection:
         sock: socket.socket,
         context: RequestContext,
         memory: RequestMemory,
+        queue: RequestQueue,
         reactor: Reactor,
     ) -> None:
         self._broker = broker
         self._socket = sock
         self._context = context
         self._memory = memory
+        self._queue = queue
         self._reactor = reactor
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
         self.produce_turn = produce.Turn()
@@ -348,14 +351,17 @@ class Connection:
         return False
 
     async def _let_others(self) -> None:
-        await Pace.give_way()
+        with self._queue.waiting():
+            await Pace.give_way()
         self._yield_at = 0.0
 
     async def _read_produce(self, found: Route) -> None:
-        self._long_produce = await found.read_in_turns(self.buffer.view, self._at, self._end)
+        with self._queue.waiting():
+            self._long_produce = await found.read_in_turns(self.buffer.view, self._at, self._end)
 
     async def _handle_long(self, found: Route) -> Any:
-        request = await found.read_in_turns(self.buffer.view, self._at, self._end)
+        with self._queue.waiting():
+            request = await found.read_in_turns(self.buffer.view, self._at, self._end)
         response = found.handle(self._broker, self._context, request)
         return await response if inspect.isawaitable(response) else response
 

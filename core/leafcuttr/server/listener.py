@@ -1,7 +1,8 @@
 """Accepting connections, within the limits on their number, and starting a task for each.
 
-`max.connections` makes the listeners wait until one ends, as Kafka does; `max.connections.per.ip` (and its overrides)
-closes the new one at once. A full descriptor table makes the listener pause; nothing else notices. Connections never
+`max.connections` makes the listeners wait until one ends, as Kafka does, and `max.connection.creation.rate` until the
+next second; both may also be given for one listener. `max.connections.per.ip` (and its overrides) closes the new one at
+once. A full descriptor table makes the listener pause; nothing else notices. Connections never
 get the descriptors that the logs may need.
 """
 
@@ -20,6 +21,8 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
+from leafcuttr.server.queue import RequestQueue
+from leafcuttr.server.rate import CreationRate
 from leafcuttr.server.reactor import Reactor
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -46,30 +49,39 @@ class Connections:
         self._overrides_text = ""
         self._overrides: Mapping[str, int] = {}
         self._complain = Complaints(logger)
-        self.reactor = Reactor(broker.clock, broker.counts.answered[ApiKey.PRODUCE])
+        self._queue = RequestQueue(broker.settings.int("queued.max.requests"))
+        self._rate = CreationRate(
+            lambda: broker.settings.int("max.connection.creation.rate"), trio.current_time
+        )
+        self._doors = {listener.name: _Door(broker, listener) for listener in broker.listeners}
+        self.reactor = Reactor(broker.clock, self._queue, broker.counts.answered[ApiKey.PRODUCE])
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip
-        self.pauses = 0  # how often accepting has stopped: max.connections, or no descriptors
+        self.pauses = 0  # how often accepting has stopped: max.connections, their rate, or no descriptors
         self.stopping = False
 
     @property
     def memory(self) -> RequestMemory:
         return self._memory
 
-    @property
-    def full(self) -> bool:
+    def full(self, listener: Listener) -> bool:
         """The limit of open files may be changed while the process runs, so it is asked for each time."""
         descriptors = _descriptors_for_connections(self._broker.logs.pool.limit)
-        return len(self.all) >= min(self._broker.settings.int("max.connections"), descriptors)
+        most = min(self._broker.settings.int("max.connections"), descriptors)
+        return len(self.all) >= most or self._doors[listener.name].full
 
-    async def room(self) -> None:
+    def too_fast_s(self, listener: Listener) -> float:
+        """For how long no connection may be accepted because of those that were, in seconds."""
+        return max(self._rate.wait_s(), self._doors[listener.name].rate.wait_s())
+
+    async def room(self, listener: Listener) -> None:
         """Wait until another connection may be accepted."""
         text = self._broker.settings.str("max.connections.per.ip.overrides")
         if text != self._overrides_text:
             # A name has to be looked up, which may take long.
             self._overrides_text, self._overrides = text, await trio.to_thread.run_sync(_overrides, text)
-        if self.full:
+        if self.full(listener):
             self.pauses += 1
             self._complain(
                 "full",
@@ -78,9 +90,18 @@ class Connections:
                 len(self.all),
                 level=logging.WARNING,
             )
-        while self.full:
+        while self.full(listener):
             with trio.move_on_after(_LOOK_S):
                 await self._ended.wait()
+        if self.too_fast_s(listener) > 0:
+            self.pauses += 1
+        while (wait_s := self.too_fast_s(listener)) > 0:
+            self._complain(
+                "fast",
+                "new connections wait: more come than max.connection.creation.rate allows",
+                level=logging.WARNING,
+            )
+            await trio.sleep(wait_s)
 
     async def drained(self) -> None:
         """Wait until no connection is left."""
@@ -89,6 +110,9 @@ class Connections:
 
     def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
         """A connection for an accepted socket, or None if its address may not have another."""
+        door = self._doors[listener.name]
+        self._rate.took()
+        door.rate.took()
         count = self._by_address.get(host, 0)
         name = listener.name
         if count >= self._overrides.get(host, self._broker.settings.int("max.connections.per.ip")):
@@ -103,19 +127,21 @@ class Connections:
                 )
             return None
         context = RequestContext(listener=listener, peer=f"{host}:{port}", connection_id=next(self._numbers))
-        connection = Connection(self._broker, sock, context, self._memory, self.reactor)
+        connection = Connection(self._broker, sock, context, self._memory, self._queue, self.reactor)
         self.all.add(connection)
         self.accepted[name] = self.accepted.get(name, 0) + 1
+        door.open += 1
         self._by_address[host] = count + 1
         return connection
 
-    async def serve(self, connection: Connection, sock: socket.socket, host: str) -> None:
+    async def serve(self, connection: Connection, sock: socket.socket, listener: Listener, host: str) -> None:
         """Run one connection to its end and close its socket."""
         try:
             if not self.stopping:
                 await connection.run()
         finally:
             self.all.discard(connection)
+            self._doors[listener.name].open -= 1
             self._refused.discard(host)
             left = self._by_address.pop(host) - 1
             if left:
@@ -126,17 +152,33 @@ class Connections:
             self._ended = trio.Event()
 
 
+class _Door:
+    """What is counted for one listener."""
+
+    def __init__(self, broker: Broker, listener: Listener) -> None:
+        self.open = 0
+        self._settings = broker.settings
+        self._name = listener.name
+        self.rate = CreationRate(
+            lambda: self._settings.of_listener(self._name, "max.connection.creation.rate"), trio.current_time
+        )
+
+    @property
+    def full(self) -> bool:
+        return self.open >= self._settings.of_listener(self._name, "max.connections")
+
+
 async def accept_loop(
     sock: socket.socket, listener: Listener, connections: Connections, nursery: trio.Nursery
 ) -> None:
     """Accept on one bound socket until cancelled; connections run in `nursery`."""
     complain = Complaints(logger)
     while True:
-        await connections.room()
+        await connections.room(listener)
         await trio.lowlevel.wait_readable(sock)
         try:
             # All that knock at once: the queue of the kernel is short, and whom it turns away waits a second.
-            while not connections.full:
+            while not connections.full(listener) and not connections.too_fast_s(listener):
                 accepted, address = sock.accept()
                 connection = connections.add(accepted, listener, str(address[0]), address[1])
                 if connection is None:
@@ -145,7 +187,7 @@ async def accept_loop(
                 accepted.setblocking(False)
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                nursery.start_soon(connections.serve, connection, accepted, str(address[0]))
+                nursery.start_soon(connections.serve, connection, accepted, listener, str(address[0]))
         except BlockingIOError:
             continue
         except OSError as error:

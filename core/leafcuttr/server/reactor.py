@@ -20,6 +20,7 @@ import trio
 
 from leafcuttr.handlers import produce, produce_again
 from leafcuttr.metrics.counts import Times
+from leafcuttr.server.queue import RequestQueue
 from leafcuttr_sdk import Clock
 
 _AT_ONCE: Final = 32
@@ -59,8 +60,9 @@ class Served(Protocol):
 class Reactor:
     """The set of connections that wait for their peers. `times` are those of Produce requests."""
 
-    def __init__(self, clock: Clock, times: Times) -> None:
+    def __init__(self, clock: Clock, queue: RequestQueue, times: Times) -> None:
         self._clock = clock
+        self._queue = queue
         self._times = times
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
@@ -80,10 +82,13 @@ class Reactor:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        poll, resting, now_ms = self._epoll.poll, self._resting, self._clock.now_ms
+        poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
         began = since = 0.0
         while True:
-            ready = poll(0, _AT_ONCE)
+            if queue.room <= 0:
+                await queue.freed()
+                began = since = time.perf_counter()
+            ready = poll(0, min(_AT_ONCE, queue.room))
             if not ready:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 began = since = time.perf_counter()

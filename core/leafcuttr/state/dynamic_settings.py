@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from leafcuttr.config.catalog import BROKER
+from leafcuttr.config.catalog import setting_of
 from leafcuttr.config.settings import Settings, parse_dynamic
 from leafcuttr.errors import InvalidRequest
 from leafcuttr.state.metadata import MetadataStore
@@ -62,7 +62,7 @@ class DynamicSettings:
 
     def check(self, texts: Mapping[str, str]) -> None:
         """Raise InvalidRequest, with Kafka's words, if the changes of a scope cannot be these."""
-        values = {name: parse_dynamic(name, text) for name, text in texts.items() if name in BROKER}
+        values = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
         if values.get("log.retention.ms") == 0:
             raise InvalidRequest(
                 "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
@@ -79,6 +79,6 @@ class DynamicSettings:
 
 def _is_valid(name: str, text: str) -> bool:
     try:
-        return name not in BROKER or parse_dynamic(name, text) is not None
+        return setting_of(name) is None or parse_dynamic(name, text) is not None
     except InvalidRequest:
         return False

@@ -33,8 +33,8 @@ Then = Callable[[ErrorCode, int], None]
 """Called with the outcome of a write: the error to answer, and the offset of the first record (-1 on error).
 """
 
-_READ_BYTES: Final = 128 << 10
-"""So much of a log is read between two looks at what else the loop has to do: some milliseconds."""
+_TURN_BYTES: Final = 128 << 10
+"""So much of a log is looked at between two looks at what else the loop has to do: some milliseconds."""
 
 _ACTIVE_BYTES: Final = 1 << 20
 """An active segment below this is short enough to be read at every start: see `_keep_short`."""
@@ -50,8 +50,8 @@ class Producer(NamedTuple):
 class InternalLog:
     """One internal topic as a store of keyed records.
 
-    `partitions_setting` says how many partitions it will have; `answers` what a client hears when the log refuses,
-    UNKNOWN_SERVER_ERROR for what is not in it.
+    `partitions_setting` says how many partitions it will have, `load_setting` how much is read at once at start;
+    `answers` what a client hears when the log refuses, UNKNOWN_SERVER_ERROR for what is not in it.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class InternalLog:
         name: str,
         *,
         partitions_setting: str,
+        load_setting: str,
         answers: Mapping[ErrorCode, ErrorCode],
         topics: Topics,
         settings: Settings,
@@ -67,6 +68,7 @@ class InternalLog:
     ) -> None:
         self.name = name
         self._partitions_setting = partitions_setting
+        self._load_setting = load_setting
         self._answers = answers
         self._codec = codec
         self._topics = topics
@@ -190,32 +192,40 @@ class InternalLog:
         """Every batch of a partition in order, some at a time; lets others run in between. Raises StorageError, and
         WireError from the iterators, each of which has to be used up."""
         log = self._log(partition)
-        offset = log.log_start_offset
+        offset, at_once = log.log_start_offset, self._settings.int(self._load_setting)
         while offset < log.high_watermark:
-            region = await _read(log, offset)
+            region = await _read(log, offset, at_once)
             if region is None:
                 return
             reading = _Reading(memoryview(await trio.to_thread.run_sync(region.read)), offset)
-            yield iter(reading)
+            while reading.left:
+                yield iter(reading)
+                await trio.lowlevel.checkpoint()
             offset = reading.offset
 
 
 class _Reading:
-    """The batches of a piece of a log from `offset` on; in the end `offset` is that after them."""
+    """The batches of a piece of a log from `offset` on; in the end `offset` is that after them. Each iterator goes over
+    what one turn of the loop may take, `left` says whether there is more."""
 
     def __init__(self, data: memoryview, offset: int) -> None:
         self.offset = offset
         self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> bool:
+        return self._at < len(self._data)
 
     def __iter__(self) -> Iterator[tuple[BatchHeader, memoryview]]:
-        data, at = self._data, 0
-        while at < len(data):
-            header = _intact(data, at)
-            end = at + header.size
+        data, turn = self._data, self._at + _TURN_BYTES
+        while self._at < min(turn, len(data)):
+            header = _intact(data, self._at)
+            begin = self._at
+            self._at += header.size
             if header.next_offset > self.offset:
                 self.offset = header.next_offset
-                yield header, data[at:end]
-            at = end
+                yield header, data[begin : self._at]
 
 
 def _keep_short(log: Log) -> None:
@@ -226,9 +236,9 @@ def _keep_short(log: Log) -> None:
         log.roll_with_next()
 
 
-async def _read(log: Log, offset: int) -> FileRegion | None:
+async def _read(log: Log, offset: int, at_once: int) -> FileRegion | None:
     found = await log.off_loop(
-        lambda may_block: log.read(offset, _READ_BYTES, at_least_one=True, may_block=may_block)
+        lambda may_block: log.read(offset, at_once, at_least_one=True, may_block=may_block)
     )
     return found.region
 

@@ -21,6 +21,9 @@ from leafcuttr_sdk import Clock, TopicPartition
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
 _TOMBSTONES: Final = 1000
 
+# Kafka's word for a write that takes longer than offsets.commit.timeout.ms: the client comes back.
+_TOO_SLOW: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
 _LAST_MS: Final = 2**63 - 1  # the last time that the record can say
 
 
@@ -194,10 +197,17 @@ class Offsets:
         event = done = trio.Event()
 
         async def wait() -> list[ErrorCode]:
-            await event.wait()
-            return answer()
+            with trio.move_on_after(self._patience_s):
+                await event.wait()
+                return answer()
+            return [code or _TOO_SLOW for code in codes]
 
         return wait()
+
+    @property
+    def _patience_s(self) -> float:
+        """How long a client waits for the disk. What is under way goes on, and counts once it is written."""
+        return self._settings.int("offsets.commit.timeout.ms") / 1000
 
     def fetch(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """All offsets of a group by topic and partition; none if there is no such group.
@@ -233,7 +243,9 @@ class Offsets:
         later = coming
 
         async def wait() -> list[ErrorCode]:
-            error = await later
+            error = _TOO_SLOW
+            with trio.move_on_after(self._patience_s):
+                error = await later
             return [code or error for code in codes]
 
         return wait()

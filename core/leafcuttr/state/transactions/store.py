@@ -23,6 +23,7 @@ class TransactionLog(InternalLog):
         super().__init__(
             TRANSACTION_STATE,
             partitions_setting="transaction.state.log.num.partitions",
+            load_setting="transaction.state.log.load.buffer.size",
             answers=_ANSWERS,
             topics=topics,
             settings=settings,
