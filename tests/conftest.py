@@ -8,6 +8,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
+
 # No test depends on the speed of the machine: hypothesis neither times an example nor its making.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
@@ -36,6 +38,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: not in the gate's slice; runs under --long")
+    config.addinivalue_line(
+        "markers",
+        "setting(*names, while_running=False): the test sees these settings act (see support.setting_marks)",
+    )
     # A run in the background inherits an ignored SIGINT, and what is started here would inherit it in turn.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -112,6 +112,7 @@ async def test_a_cursor_that_cannot_be_meant(topics: None, ask: Any, cursor: tup
     assert {topic.topic_authorized_operations for topic in answer.topics} == {-(2**31)}
 
 
+@pytest.mark.setting("max.request.partition.size.limit")
 async def test_the_brokers_own_limit(
     open_test_broker: Callable[..., Broker], ask_of: Callable[[Broker], Any]
 ) -> None:

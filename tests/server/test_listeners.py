@@ -117,6 +117,7 @@ async def test_buffer_sizes_and_backlog_reach_the_kernel(serve: Serve) -> None:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
 
 
+@pytest.mark.setting("connections.max.idle.ms")
 async def test_idle_connections_are_closed_and_waiting_ones_are_not(serve: Serve) -> None:
     broker = await serve({"connections.max.idle.ms": "200"})
     async with await connect(broker) as idle, await connect(broker) as half, await connect(broker) as polling:
@@ -184,6 +185,7 @@ async def test_at_most_so_many_connections_of_one_address(serve: Serve) -> None:
         nursery.start_soon(again)
 
 
+@pytest.mark.setting("queued.max.request.bytes")
 async def test_the_memory_of_large_requests_is_bounded(serve: Serve) -> None:
     """While one large frame is on its way the next waits; small ones go on."""
     broker = await serve({"queued.max.request.bytes": "10000"})

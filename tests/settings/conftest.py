@@ -5,30 +5,22 @@ changed while running.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 
 from leafcuttr.config.catalog import TOPIC
-from leafcuttr.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from leafcuttr.state.clock import SystemClock
 from support import librdkafka
+from support.changing import alter_broker
 from support.live_broker import LiveBroker, live_broker
-from support.wire_client import WireClient
 
 _NUMBERS = itertools.count(1)
-SET, DELETE = 0, 1
-BROKER = 4
+BROKER_SCOPES = {"of this broker": "1", "of all brokers": ""}
+Serve = Callable[..., AbstractContextManager[LiveBroker]]
 SCOPES = {"of the topic": None, "of this broker": "1", "of all brokers": ""}
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "setting(name): the test sees this topic setting act (see test_every_setting)"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +37,6 @@ def topic(live: LiveBroker) -> str:
     name = f"topic-{next(_NUMBERS)}"
     librdkafka.create(live.address, name)
     return name
-
-
-def alter_all_brokers(address: str, settings: dict[str, str | None]) -> None:
-    """Change a default of all brokers; librdkafka cannot name them all, Java's admin can."""
-    configs = [
-        AlterableConfig(name=name, value=value, config_operation=DELETE if value is None else SET)
-        for name, value in settings.items()
-    ]
-    resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=configs)
-    with WireClient(address) as client:
-        answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert [(each.error_code, each.error_message) for each in answer.responses] == [(0, None)]
 
 
 class Change:
@@ -92,10 +72,7 @@ class Change:
             self._alter_broker(dict.fromkeys(self._changed))
 
     def _alter_broker(self, settings: dict[str, str | None]) -> None:
-        if self._scope:
-            librdkafka.alter(self._address, "broker", self._scope, settings)
-        else:
-            alter_all_brokers(self._address, settings)
+        alter_broker(self._address, self._scope or "", settings)
 
 
 @pytest.fixture(params=SCOPES)
@@ -104,3 +81,24 @@ def change(request: pytest.FixtureRequest, live: LiveBroker, topic: str) -> Iter
     changing = Change(live.address, topic, SCOPES[request.param])
     yield changing
     changing.undo()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """`with serve({...}) as broker`, with the broker's clock standing still unless the test needs time."""
+
+    @contextmanager
+    def start(
+        settings: Mapping[str, str] | None = None, *, real_time: bool = False, directory: str = "data"
+    ) -> Iterator[LiveBroker]:
+        given = {"offsets.topic.num.partitions": "1", **(settings or {})}
+        with live_broker(tmp_path / directory, given, clock=SystemClock() if real_time else None) as broker:
+            yield broker
+
+    return start
+
+
+@pytest.fixture(params=BROKER_SCOPES)
+def scope(request: pytest.FixtureRequest) -> str:
+    """Where a broker setting is changed while running: for this broker, or for all."""
+    return BROKER_SCOPES[request.param]

@@ -1,47 +1,148 @@
-"""No topic setting is left out: each is seen to act by a test, or it is said why it has no effect."""
+"""No setting is left out: each that is honoured is seen to act by a test, each other one says why it has no effect.
+
+A test registers for a setting by its mark, and is held to it while it runs (see `support.setting_marks`).
+"""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.catalog import TOPIC
-from leafcuttr.config.setting import Effect
+from leafcuttr.config.catalog import BROKER, GROUP, TOPIC
+from leafcuttr.config.setting import Effect, Setting
+from support.setting_marks import registered
 
-KAFKAS = Path(__file__).parent.parent / "config" / "kafka-4.3-configs.tsv"
-WITHOUT_EFFECT = {
-    "follower.replication.throttled.replicas": "no replication",
-    "leader.replication.throttled.replicas": "no replication",
-    "min.insync.replicas": "no replication",
-    "unclean.leader.election.enable": "no replication",
-    "local.retention.bytes": "no tiered storage",
-    "local.retention.ms": "no tiered storage",
-    "remote.log.copy.disable": "no tiered storage",
-    "remote.log.delete.on.disable": "no tiered storage",
-    "remote.storage.enable": "no tiered storage",
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+REGISTERED = registered()
+NOT_HONOURED = [
+    setting
+    for table in (BROKER, TOPIC, GROUP)
+    for setting in table.values()
+    if setting.effect is not Effect.HONOURED
+]
+# Of these the suite of metrics has its own.
+ELSEWHERE = ("lc.metrics.",)
+
+# The settings that users of Kafka expect to act: all that is topics', and the broker's of these families.
+FAMILIES = (
+    "log.",
+    "group.",
+    "offsets.",
+    "transaction",
+    "producer.id.",
+    "max.connection",
+    "connections.",
+    "socket.",
+    "queued.",
+    "message.",
+    "auto.create.",
+    "delete.topic.enable",
+    "num.partitions",
+)
+# What of them has no effect here, because what it is about is not here. A new one has to be honoured or put here.
+ABOUT_WHAT_IS_NOT_HERE = {
+    "replication": {
+        "offsets.topic.replication.factor",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.replication.factor",
+    },
+    "tiered storage": {"log.local.retention.bytes", "log.local.retention.ms"},
+    "a controller": {"log.dir.failure.timeout.ms"},
+    "connections to other brokers": {
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+    },
+    "authentication": {"connections.max.reauth.ms"},
+    "threads of a coordinator, and what they share": {
+        "group.coordinator.background.threads",
+        "group.coordinator.cached.buffer.max.bytes",
+        "group.coordinator.threads",
+    },
+    "two-phase commit": {"transaction.two.phase.commit.enable"},
+    "another protocol than the classic": {"group.coordinator.rebalance.protocols"},
+}
+OTHER_GROUPS = ("group.consumer.", "group.share.", "group.streams.")
+TOPICS_WITHOUT_EFFECT = {
+    "follower.replication.throttled.replicas": "replication",
+    "leader.replication.throttled.replicas": "replication",
+    "min.insync.replicas": "replica",
+    "unclean.leader.election.enable": "replica",
+    "local.retention.bytes": "tiered storage",
+    "local.retention.ms": "tiered storage",
+    "remote.log.copy.disable": "tiered storage",
+    "remote.log.delete.on.disable": "tiered storage",
+    "remote.storage.enable": "Tiered Storage",
 }
 
 
-def names_tested() -> set[str]:
-    """The names in `@pytest.mark.setting(...)` of this folder's tests."""
-    found = set()
-    for path in Path(__file__).parent.glob("test_*.py"):
-        found.update(re.findall(r'^@pytest\.mark\.setting\("([a-z0-9.]+)"\)', path.read_text(), re.MULTILINE))
+def seen_to_act() -> set[str]:
+    """Names with a test; one of a topic setting in all its places is also one of the default that brokers give it."""
+    names = {each.name for each in REGISTERED}
+    return names | {
+        TOPIC[each.name].synonyms[0][0] for each in REGISTERED if each.everywhere and each.name in TOPIC
+    }
+
+
+def test_every_honoured_setting_is_seen_to_act() -> None:
+    honoured = {s.name for t in (BROKER, TOPIC) for s in t.values() if s.effect is Effect.HONOURED}
+    missing = {name for name in honoured - seen_to_act() if not name.startswith(ELSEWHERE)}
+    assert not missing, "no test is marked for these"
+
+
+def test_every_one_that_changes_while_running_is_changed_by_a_test() -> None:
+    by_tests = {each.name for each in REGISTERED if each.while_running} | {
+        TOPIC[each.name].synonyms[0][0] for each in REGISTERED if each.everywhere
+    }
+    dynamic = {s.name for s in BROKER.values() if s.dynamic and s.effect is Effect.HONOURED}
+    assert {name for name in dynamic - by_tests if not name.startswith(ELSEWHERE)} == set()
+
+
+def test_every_topic_setting_is_changed_in_all_its_places() -> None:
+    everywhere = {each.name for each in REGISTERED if each.everywhere}
+    assert {s.name for s in TOPIC.values() if s.effect is Effect.HONOURED} == everywhere
+
+
+def test_marks_are_about_settings_that_are_honoured() -> None:
+    table = BROKER | TOPIC
+    wrong = [
+        each
+        for each in REGISTERED
+        if each.name not in table or table[each.name].effect is not Effect.HONOURED
+    ]
+    assert wrong == []
+
+
+def test_what_is_expected_to_act_does() -> None:
+    allowed = set().union(*ABOUT_WHAT_IS_NOT_HERE.values())
+    ignored = {
+        setting.name
+        for setting in BROKER.values()
+        if setting.effect is not Effect.HONOURED
+        and setting.name.startswith(FAMILIES)
+        and not setting.name.startswith(OTHER_GROUPS)
+    }
+    assert ignored == allowed
+    assert {s.name for s in TOPIC.values() if s.effect is not Effect.HONOURED} == set(TOPICS_WITHOUT_EFFECT)
+
+
+@pytest.mark.parametrize("name", TOPICS_WITHOUT_EFFECT)
+def test_a_topic_setting_without_effect_says_why(name: str) -> None:
+    assert TOPICS_WITHOUT_EFFECT[name] in TOPIC[name].reason
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[str]]:
+    """The rows of the reference's tables, by name of the setting."""
+    found: dict[str, list[str]] = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            found.setdefault(line.split("`")[1], []).append(line)
     return found
 
 
-def test_each_is_tested_or_has_a_reason() -> None:
-    rows = [line.split("\t") for line in KAFKAS.read_text().splitlines() if not line.startswith("#")]
-    kafkas = {row[1] for row in rows if row[0] == "topic"}
-    assert kafkas <= set(TOPIC)
-    assert names_tested() | set(WITHOUT_EFFECT) == set(TOPIC)
-    assert not names_tested() & set(WITHOUT_EFFECT)
-
-
-@pytest.mark.parametrize("name", WITHOUT_EFFECT)
-def test_what_has_no_effect_says_so_in_the_reference(name: str) -> None:
-    setting = TOPIC[name]
-    assert setting.effect is not Effect.HONOURED
-    assert setting.reason
+@pytest.mark.parametrize("setting", NOT_HONOURED, ids=lambda setting: setting.name)
+def test_what_is_not_honoured_says_why_in_the_reference(rows: dict[str, list[str]], setting: Setting) -> None:
+    reason = setting.reason.rstrip(".")
+    assert reason
+    assert any(f"{setting.effect.value}: {reason}" in row for row in rows[setting.name])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state.clock import SystemClock
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from leafcuttr.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -18,26 +14,12 @@ from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 from leafcuttr.wire.messages.offset_fetch import OffsetFetchRequest
 from support import librdkafka
 from support.groups import commit_request, join_request
-from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW, batch
 from support.waiting import until
 from support.wire_client import WireClient
 
 MINUTE = 60_000
 NONE = -1001  # librdkafka's word for no committed offset
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Any:
-    """`with serve({...}) as broker`, with the broker's clock standing still unless the test needs time."""
-
-    @contextmanager
-    def start(settings: Mapping[str, str], *, real_time: bool = False) -> Iterator[LiveBroker]:
-        given = {"offsets.topic.num.partitions": "1", **settings}
-        with live_broker(tmp_path / "data", given, clock=SystemClock() if real_time else None) as broker:
-            yield broker
-
-    return start
 
 
 def joined(client: WireClient, group: str, **changes: Any) -> Any:
@@ -48,6 +30,7 @@ def joined(client: WireClient, group: str, **changes: Any) -> Any:
     return client.ask(join_request(group, first.member_id, "t", **changes), 9)
 
 
+@pytest.mark.setting("group.min.session.timeout.ms", "group.max.session.timeout.ms")
 def test_session_timeouts(serve: Any) -> None:
     limits = {"group.min.session.timeout.ms": "2000", "group.max.session.timeout.ms": "3000"}
     with serve(limits) as broker, WireClient(broker.address) as client:
@@ -66,6 +49,7 @@ def test_session_timeouts_by_default(serve: Any) -> None:
         assert codes == [refused, 0, 0, refused]
 
 
+@pytest.mark.setting("group.max.size")
 def test_group_max_size(serve: Any) -> None:
     with serve({"group.max.size": "1"}) as broker, WireClient(broker.address) as client:
         member = joined(client, "g")
@@ -82,6 +66,7 @@ def test_no_initial_rebalance_delay(serve: Any) -> None:
         assert joined(client, "g").error_code == 0
 
 
+@pytest.mark.setting("group.initial.rebalance.delay.ms")
 def test_initial_rebalance_delay(serve: Any) -> None:
     """The first round waits for a second member, so that both are in generation 1."""
     with (
@@ -100,6 +85,7 @@ def test_initial_rebalance_delay(serve: Any) -> None:
         assert sorted(len(answer.members) for answer in answers) == [0, 2]
 
 
+@pytest.mark.setting("offset.metadata.max.bytes")
 def test_offset_metadata_max_bytes(serve: Any) -> None:
     """By the wire: librdkafka's Python client counts a byte more than it was given."""
     with serve({"offset.metadata.max.bytes": "10"}) as broker, WireClient(broker.address) as client:
@@ -116,6 +102,7 @@ def test_offset_metadata_max_bytes(serve: Any) -> None:
         assert [(each.committed_offset, each.metadata) for each in kept.partitions] == [(5, "x" * 10)]
 
 
+@pytest.mark.setting("offsets.retention.minutes")
 def test_offsets_retention_minutes(serve: Any) -> None:
     """Offsets of a group without members go after that time; the clock is the broker's."""
     from confluent_kafka import Consumer, TopicPartition
@@ -142,6 +129,7 @@ def topic_answer(client: WireClient, name: str, *, create: bool = True) -> Any:
     return client.ask(request, 9).topics[0]
 
 
+@pytest.mark.setting("auto.create.topics.enable")
 def test_auto_create_topics_enable(serve: Any) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     with serve({"auto.create.topics.enable": "false"}) as broker:
@@ -155,6 +143,7 @@ def test_auto_create_topics_enable(serve: Any) -> None:
         assert librdkafka.send(broker.address, "t", [b"x"], timestamp=NOW) == [0]
 
 
+@pytest.mark.setting("num.partitions")
 def test_num_partitions(serve: Any) -> None:
     with serve({"num.partitions": "3"}) as broker:
         assert librdkafka.send(broker.address, "auto", [b"x"], timestamp=NOW) == [0]
@@ -165,6 +154,7 @@ def test_num_partitions(serve: Any) -> None:
             assert (answer.error_code, answer.num_partitions) == (0, 3)
 
 
+@pytest.mark.setting("delete.topic.enable")
 def test_delete_topic_enable(serve: Any) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=10_000)
     with serve({"delete.topic.enable": "false"}) as broker, WireClient(broker.address) as client:
@@ -175,6 +165,7 @@ def test_delete_topic_enable(serve: Any) -> None:
         assert client.ask(request, 6).responses[0].error_code == 0
 
 
+@pytest.mark.setting("message.max.bytes")
 def test_message_max_bytes(serve: Any) -> None:
     """The broker's default for max.message.bytes, given at start; a topic's own value counts more."""
     with serve({"message.max.bytes": "5000"}) as broker:

@@ -11,6 +11,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 from support import librdkafka
 from support.broker_process import running_broker
+from support.changing import alter_broker
 from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW, batch
 from support.wire_client import WireClient
@@ -105,18 +106,18 @@ def test_producers_have_their_own_sequences_in_each_partition(live: LiveBroker, 
         assert [one.send(0), other.send(0), one.send(1), other.send(1)] == [0, 1, 2, 3]
 
 
-def test_a_silent_producer_is_forgotten(live: LiveBroker, topic: str, producer: Producer) -> None:
-    """producer.id.expiration.ms, changed while the broker runs."""
+@pytest.mark.setting("producer.id.expiration.ms", while_running=True)
+def test_a_silent_producer_is_forgotten(live: LiveBroker, topic: str, producer: Producer, scope: str) -> None:
     producer.send(0)
-    live.clock.ms = NOW + 1000
+    live.clock.ms += 1000
     live.run(live.broker.logs.expire_producers)
     assert producer.send(5) == -GAP
-    librdkafka.alter(live.address, "broker", "1", {"producer.id.expiration.ms": "1000"})
+    alter_broker(live.address, scope, {"producer.id.expiration.ms": "1000"})
     try:
         live.run(live.broker.logs.expire_producers)
         assert producer.send(5) == 1, "of an unknown producer any sequence is taken"
     finally:
-        librdkafka.alter(live.address, "broker", "1", {"producer.id.expiration.ms": None})
+        alter_broker(live.address, scope, {"producer.id.expiration.ms": None})
 
 
 def test_a_batch_refused_for_its_settings_takes_no_sequence(

@@ -89,15 +89,17 @@ def live_broker(
 ) -> Iterator[LiveBroker]:
     """A broker on a free port of 127.0.0.1, stopped cleanly at the end."""
     hand = HandClock()
-    given = Settings(
-        {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(directory),
-            "node.id": "1",
-            "lc.metrics.enable": "false",
-            **(settings or {}),
-        }
-    )
+    asked = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(directory),
+        "node.id": "1",
+        "lc.metrics.enable": "false",
+        **(settings or {}),
+    }
+    for name, older in (("log.dirs", "log.dir"), ("node.id", "broker.id")):
+        if older in asked and name not in (settings or {}):
+            del asked[name]
+    given = Settings(asked)
     stop = trio.Event()
     ready = threading.Event()
     started: list[LiveBroker] = []

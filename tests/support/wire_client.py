@@ -29,17 +29,18 @@ _BY_MODULE = {api.module: api for api in APIS.values()}
 class WireClient:
     """A connection to `address` (host:port). Raises ConnectionError when the peer closes it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, sock: socket.socket | None = None) -> None:
+        """`sock` is one that is connected already."""
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), PATIENCE_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = sock or socket.create_connection((host, int(port)), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation = 0
 
     def __enter__(self) -> WireClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def ask(self, request: Any, version: int) -> Any:
         """Send a request and return the decoded answer."""
@@ -53,7 +54,7 @@ class WireClient:
         if api.request_header_version(version) > 1:
             head += b"\0"
         frame = head + encode(request, version)
-        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def take(self, request: Any, version: int) -> Any:
         """The answer to the oldest request that has none yet; `request` and `version` say how to read it."""
@@ -101,15 +102,20 @@ class WireClient:
     def _exactly(self, size: int) -> bytes:
         got = bytearray()
         while len(got) < size:
-            chunk = self._socket.recv(size - len(got))
+            chunk = self.socket.recv(size - len(got))
             if not chunk:
                 raise ConnectionResetError("the broker closed the connection")
             got += chunk
         return bytes(got)
 
 
-def produce_request(topic: str, batch: bytes | bytearray, partition: int, acks: int) -> ProduceRequest:
+def produce_request(
+    topic: str, batch: bytes | bytearray, partition: int, acks: int, *, transactional_id: str | None = None
+) -> ProduceRequest:
     data = PartitionProduceData(index=partition, records=memoryview(batch))
     return ProduceRequest(
-        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )

@@ -246,6 +246,17 @@ async def test_offsets_of_an_empty_group_expire_with_it(start: Start, autojump_c
         assert groups.all() == []
 
 
+@pytest.mark.setting("offsets.retention.check.interval.ms")
+async def test_how_often_old_offsets_are_looked_for(start: Start, autojump_clock: MockClock) -> None:
+    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="200000"))
+    async with running(broker.groups):
+        await commit(broker, "simple")
+        await trio.sleep(199)
+        assert broker.groups.offsets.fetch("simple")
+        await trio.sleep(2)
+        assert not broker.groups.offsets.fetch("simple")
+
+
 async def test_offsets_of_a_simple_group_expire_after_the_commit(
     start: Start, autojump_clock: MockClock
 ) -> None:

@@ -135,6 +135,39 @@ async def test_its_time_goes_on_though_the_clock_is_set(
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
+async def test_how_often_transactions_that_take_too_long_are_looked_for(
+    start: Start, autojump_clock: trio.testing.MockClock
+) -> None:
+    settings = {**ONE, "transaction_abort_timed_out_transaction_cleanup_interval_ms": "100000"}
+    broker = start(**settings)
+    async with trio.open_nursery() as nursery:
+        await run(broker, nursery)
+        await begin(broker)
+        await trio.sleep(99)
+        assert state(broker) is State.ONGOING
+        await trio.sleep(2)
+        assert state(broker) is State.COMPLETE_ABORT
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.setting("transaction.remove.expired.transaction.cleanup.interval.ms")
+async def test_how_often_ids_that_nobody_uses_are_looked_for(
+    start: Start, autojump_clock: trio.testing.MockClock
+) -> None:
+    settings = {"transaction_remove_expired_transaction_cleanup_interval_ms": "30000"}
+    broker = start(**ONE, **settings, transactional_id_expiration_ms="10000")
+    async with trio.open_nursery() as nursery:
+        await run(broker, nursery)
+        assert not (await broker.transactions.init("idle", 60_000, None)).error
+        await trio.sleep(29)
+        assert broker.transactions.find("idle") is not None
+        await trio.sleep(2)
+        assert broker.transactions.find("idle") is None
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.setting("transactional.id.expiration.ms")
 async def test_an_id_that_nobody_uses_is_forgotten(
     start: Start, autojump_clock: trio.testing.MockClock
 ) -> None:

@@ -5,8 +5,8 @@ in worker threads; a log changes only on the loop, in one step (`swap.exchange`)
 log that the work was begun with. A log that cannot be cleaned because of what is in it is marked, named in one line
 and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
 
-Settings are asked when they are needed, so that changes while running hold from the next round on, a new limit of
-reading and writing at once.
+Settings are asked when they are needed, so that changes while running hold from the next round on; a change ends the
+rest between two rounds, and a new limit of reading and writing holds at once.
 """
 
 import logging
@@ -80,6 +80,8 @@ class Cleaner:
         self._children: set[Child] = set()
         self._resting: set[TopicPartition] = set()
         self._warned: set[TopicPartition] = set()
+        self._changed = trio.Event()
+        settings.on_change(self._settings_changed)
 
     async def run(self) -> None:
         """Clean what is due, for ever; after log.cleaner.backoff.ms look again when nothing was."""
@@ -97,9 +99,20 @@ class Cleaner:
                     if not worked:
                         await self._end_children()
                         self._resting.clear()
-                        await trio.sleep(self._settings.int("log.cleaner.backoff.ms") / 1000)
+                        await self._rest()
         finally:
             await self._end_children()
+
+    async def _rest(self) -> None:
+        """log.cleaner.backoff.ms, unless a setting of the cleaner changes: that may be what somebody waits for."""
+        changed = self._changed
+        with trio.move_on_after(self._settings.int("log.cleaner.backoff.ms") / 1000):
+            await changed.wait()
+
+    def _settings_changed(self, names: frozenset[str]) -> None:
+        if any(name.startswith("log.cleaner.") for name in names):
+            self._changed.set()
+            self._changed = trio.Event()
 
     async def clean_due(self) -> int:
         """Clean as many of the dirtiest logs as there may be processes; returns how many that were."""
@@ -313,15 +326,9 @@ class Cleaner:
 
     async def _follow_rate(self) -> None:
         """Tell the processes at work of a new limit."""
-        known, changed = self._rate(), trio.Event()
-
-        def note(*_: object) -> None:
-            changed.set()
-
-        self._settings.on_change(note)
+        known = self._rate()
         while True:
-            await changed.wait()
-            changed = trio.Event()
+            await self._changed.wait()
             rate = self._rate()
             if rate != known:
                 known = rate
