@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from threading import Event
@@ -23,6 +24,12 @@ def until(look: Callable[[], T | None], what: str, *, seconds: float = 60.0, pau
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds} s")
         Event().wait(pause)
+
+
+def next_look(began: float, period: float, not_before: float) -> float:
+    """When somebody who looks every `period` since `began` looks next. A clock that jumps while a worker thread is
+    waited for may stand anywhere by then."""
+    return began + math.ceil((not_before - began) / period) * period
 
 
 def free_port() -> int:

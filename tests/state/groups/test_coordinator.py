@@ -14,6 +14,7 @@ from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.groups.events import Join, JoinAnswer, Leaver, Sync, SyncAnswer
 from leafcuttr.state.groups.states import State
 from support.topics import alter_config
+from support.waiting import next_look
 
 Start = Callable[..., Broker]
 
@@ -250,10 +251,12 @@ async def test_offsets_of_an_empty_group_expire_with_it(start: Start, autojump_c
 async def test_how_often_old_offsets_are_looked_for(start: Start, autojump_clock: MockClock) -> None:
     broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="200000"))
     async with running(broker.groups):
+        began = trio.current_time()
         await commit(broker, "simple")
-        await trio.sleep(199)
+        due = next_look(began, 200, trio.current_time() + 60)
+        await trio.sleep_until(due - 1)
         assert broker.groups.offsets.fetch("simple")
-        await trio.sleep(2)
+        await trio.sleep_until(due + 1)
         assert not broker.groups.offsets.fetch("simple")
 
 

@@ -26,6 +26,7 @@ from leafcuttr.state.transactions.states import State
 from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr_sdk import TopicPartition
 from support import jars
+from support.waiting import next_look
 
 Start = Callable[..., Broker]
 ONE = {"transaction_state_log_num_partitions": "1", "offsets_topic_num_partitions": "1"}
@@ -143,10 +144,12 @@ async def test_how_often_transactions_that_take_too_long_are_looked_for(
     broker = start(**settings)
     async with trio.open_nursery() as nursery:
         await run(broker, nursery)
+        began = trio.current_time()
         await begin(broker)
-        await trio.sleep(99)
+        due = next_look(began, 100, trio.current_time() + 60)
+        await trio.sleep_until(due - 1)
         assert state(broker) is State.ONGOING
-        await trio.sleep(2)
+        await trio.sleep_until(due + 1)
         assert state(broker) is State.COMPLETE_ABORT
         nursery.cancel_scope.cancel()
 
@@ -159,10 +162,12 @@ async def test_how_often_ids_that_nobody_uses_are_looked_for(
     broker = start(**ONE, **settings, transactional_id_expiration_ms="10000")
     async with trio.open_nursery() as nursery:
         await run(broker, nursery)
+        began = trio.current_time()
         assert not (await broker.transactions.init("idle", 60_000, None)).error
-        await trio.sleep(29)
+        due = next_look(began, 30, trio.current_time() + 10)
+        await trio.sleep_until(due - 1)
         assert broker.transactions.find("idle") is not None
-        await trio.sleep(2)
+        await trio.sleep_until(due + 1)
         assert broker.transactions.find("idle") is None
         nursery.cancel_scope.cancel()
 
