@@ -75,6 +75,7 @@ class LeafCuttr(Peer):
         options = [
             f"listeners=PLAINTEXT://127.0.0.1:{self.port}",
             f"log.dirs={self.directory / 'data'}",
+            "group.initial.rebalance.delay.ms=0",  # as the other peers
             *settings,
         ]
         with (self.directory / "out.log").open("ab") as out:

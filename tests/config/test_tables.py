@@ -16,6 +16,7 @@ DOCUMENTED: Final = {
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
     ),
     "controller.quorum.voters": "",
+    "group.initial.rebalance.delay.ms": "3000",
     "log.dirs": None,
     "offsets.topic.replication.factor": "3",
     "share.coordinator.state.topic.min.isr": "2",
@@ -26,7 +27,6 @@ DOCUMENTED: Final = {
 # Where ours is another, for the reason that the setting's help gives.
 OURS: Final = {
     "controller.listener.names": "CONTROLLER",
-    "group.initial.rebalance.delay.ms": "0",
     "listeners": "PLAINTEXT://localhost:9092",
     "log.dir": "./leafcuttr-data",
     "node.id": "1",

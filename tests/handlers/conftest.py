@@ -68,7 +68,8 @@ def open_test_broker(tmp_path: Path, clock: HandClock) -> Iterator[Callable[...,
 
     def open_with(settings: dict[str, str] | None = None) -> Broker:
         close()
-        given = {"log.dirs": str(tmp_path / "data"), "node.id": "1", **(settings or {})}
+        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
+        given = {**own, **(settings or {})}
         broker = open_broker(Settings(given), clock)
         broker.listeners = (LISTENER, EXTERNAL)
         opened.append(broker)

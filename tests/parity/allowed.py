@@ -46,9 +46,7 @@ NAMELESS = "Kafka fails with UNKNOWN_SERVER_ERROR where the request can be serve
 ALONE = "a follower is refused; there is no other leader to send it to"
 INTERNAL = "an internal setting of Kafka's, given so that nobody waits for its first check of retention"
 OWN_SETTING = "a setting that only LeafCuttr has"
-DEFAULTS = (
-    "a default of LeafCuttr's own (data directory, one node, no wait before a rebalance), said in the docs"
-)
+DEFAULTS = "a default of LeafCuttr's own (data directory, one node), said in the docs"
 STATIC = "listeners are not changed while running"
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(CLOCK, "produce", "responses[].partition_responses[].log_append_time", "log append time"),
@@ -80,7 +78,6 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(DEFAULTS, "describe_configs", "*configs[process.roles].synonyms*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[controller.listener.names].synonyms*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[listeners].synonyms*"),
-    Allowed(DEFAULTS, "describe_configs", "*configs[group.initial.rebalance.delay.ms].synonyms*"),
     Allowed(STATIC, "describe_configs", "*configs[listeners].read_only"),
     Allowed(STATIC, "describe_configs", "*configs[listener.security.protocol.map].read_only"),
     Allowed(STATIC, "incremental_alter_configs", "*error_message", "per broker only"),

@@ -31,6 +31,7 @@ def serve(tmp_path: Path, nursery: trio.Nursery) -> Serve:
             "log.dirs": str(tmp_path / "data"),
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "node.id": "1",
+            "group.initial.rebalance.delay.ms": "0",
             "lc.metrics.enable": "false",
             **(settings or {}),
         }

@@ -61,8 +61,8 @@ def test_group_max_size(serve: Any) -> None:
 
 
 def test_no_initial_rebalance_delay(serve: Any) -> None:
-    """The default here: a member alone has its answer at once, with the clock standing still."""
-    with serve({}) as broker, WireClient(broker.address) as client:
+    """A member alone has its answer at once, with the clock standing still."""
+    with serve({"group.initial.rebalance.delay.ms": "0"}) as broker, WireClient(broker.address) as client:
         assert joined(client, "g").error_code == 0
 
 

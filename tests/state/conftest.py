@@ -40,9 +40,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     def start(**settings: str) -> Broker:
         close()
         given = {name.replace("_", "."): value for name, value in settings.items()}
-        broker = open_broker(
-            Settings({"log.dirs": str(tmp_path / "data"), "node.id": "1", **given}), TrioClock()
-        )
+        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
+        broker = open_broker(Settings({**own, **given}), TrioClock())
         opened.append(broker)
         return broker
 

@@ -89,7 +89,11 @@ def start_broker(
     ready, log = folder / "ready.json", folder / "broker.log"
     ready.unlink(missing_ok=True)
     command = [*before, sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready), *options]
-    own = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder / "data")}
+    own = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(folder / "data"),
+        "group.initial.rebalance.delay.ms": "0",
+    }
     if config is not None:
         own = {}
         command += ["--config", str(config)]

@@ -93,6 +93,7 @@ def live_broker(
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(directory),
         "node.id": "1",
+        "group.initial.rebalance.delay.ms": "0",
         "lc.metrics.enable": "false",
         **(settings or {}),
     }

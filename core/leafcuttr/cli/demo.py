@@ -74,7 +74,12 @@ class _Broker:
 @contextlib.contextmanager
 def _broker(folder: Path) -> Iterator[_Broker]:
     ready = folder / "ready.json"
-    options = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={folder / 'data'}", "lc.metrics.enable=false"]
+    options = [
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        f"log.dirs={folder / 'data'}",
+        "lc.metrics.enable=false",
+        "group.initial.rebalance.delay.ms=0",  # nobody else will come
+    ]
     # The demo's broker is a plain one, whatever this shell's KAFKA_ variables say.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     began = time.monotonic()

@@ -63,7 +63,6 @@ ALIASES: Final[dict[str, str]] = {
 # Kafka's own default where ours is another, as text; None where Kafka has none. The help of each says why.
 KAFKA_DEFAULTS: Final[dict[str, str | None]] = {
     "controller.listener.names": None,
-    "group.initial.rebalance.delay.ms": "3000",
     "listeners": "PLAINTEXT://:9092",
     "log.dir": "/tmp/kafka-logs",
     "node.id": None,

@@ -61,11 +61,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "group.initial.rebalance.delay.ms",
         INT,
-        0,
-        (
-            "How long the first rebalance of an empty group waits for more members. 0 here, 3000 in "
-            "Kafka: one machine's members are there at once."
-        ),
+        3000,
+        "How long the first rebalance of an empty group waits for more members; 0 serves the first one at once.",
         unit="ms",
     ),
     Setting(
