@@ -64,11 +64,16 @@ def _serves(address: Address) -> bool:
 
 
 @contextmanager
-def real_kafka(folder: Path) -> Iterator[Address]:
-    """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway)."""
+def real_kafka(folder: Path, *more: str) -> Iterator[Address]:
+    """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway).
+
+    `more` are lines for its settings.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     file = properties(folder, port, free_port())
+    with file.open("a") as settings:
+        settings.writelines(f"{line}\n" for line in more)
     form = jars.java(VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
     subprocess.run(form, check=True, capture_output=True)
     log = folder / "kafka.log"

@@ -1,0 +1,72 @@
+"""Record formats: how `produce`, `consume` and `dump` turn the bytes of keys and values into text, and back.
+
+A format is what `--format NAME` names. It is opened once for a command with the options that the user gave
+(`--format-option NAME=VALUE`), which makes a codec; the codec then sees every key or value in turn. What costs time (a
+connection, a parser, a heavy import) belongs into `open`, so that a format costs nothing until it is named.
+
+Text is `str`. A codec that keeps bytes which are no UTF-8 carries them as lone surrogates (PEP 383), as `text` does;
+the commands write them out as the bytes that they were. A codec whose texts are JSON documents says so by `json_text`:
+then `consume --json` puts them into its objects as they are, and `produce --json` hands over the JSON of the member.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Protocol
+
+
+class FormatError(ValueError):
+    """Text or bytes that are not of the format, or an option that it cannot use.
+
+    The message is one line for the person at the terminal: what was wrong, where in it, what is allowed. The command
+    puts before it which record and which part of it.
+    """
+
+
+class Place(NamedTuple):
+    """What is converted: the key or the value of a record of this topic."""
+
+    topic: str
+    part: Literal["key", "value"]
+
+
+class FormatCodec(Protocol):
+    """A format that has been opened. It is used by one thread. A null key or value never reaches it."""
+
+    @property
+    def json_text(self) -> bool:
+        """Whether every text is one JSON document (RFC 8259), on one line."""
+        ...
+
+    def encode(self, text: str, place: Place) -> bytes:
+        """The bytes to store. Raises FormatError for text that is not of the format."""
+        ...
+
+    def decode(self, data: bytes, place: Place) -> str:
+        """The bytes as text. Raises FormatError for bytes that are not of the format."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what `open` took. Called once, also after an error."""
+        ...
+
+
+class RecordFormat(Protocol):
+    """A format by its name."""
+
+    @property
+    def name(self) -> str:
+        """What `--format` calls it: lower case letters, digits, `-` and `_`, beginning with a letter."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """A few words for the list of formats."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options that `open` knows: name and a few words on each."""
+        ...
+
+    def open(self, options: Mapping[str, str]) -> FormatCodec:
+        """A codec. It gets only options that `options` names. Raises FormatError for a value that it cannot use."""
+        ...
