@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from leafcuttr.cli.client import TIMEOUT_S
+from leafcuttr.cli.failures import reason
 from leafcuttr.cli.json_records import OutRecord
 
 LONGEST_BYTES: Final = 32 << 20
@@ -123,6 +124,8 @@ class Sender:
             return f"there is no topic {self._topic}, and the broker makes none"
         if error.code() == KafkaError._UNKNOWN_PARTITION:
             return f"{self._topic} has no such partition"
+        if error.code() > 0:
+            return reason(error.code(), error.str().removeprefix("Broker: "))
         return f"{error.str()} ({error.name()})"
 
     def _commit(self) -> None:

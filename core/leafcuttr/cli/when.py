@@ -1,13 +1,12 @@
 """Places in a partition as a person writes them: the ends, offsets, distances from the end, and times."""
 
-import datetime
 import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_RELATIVE: Final = re.compile(r"-(\d+)(ms|s|m|h|d|w)\Z")
+from leafcuttr.cli.moments import parse_duration, parse_moment
+
 HELP: Final = "earliest|latest|OFFSET|-COUNT|TIME"
 TIMES: Final = "2026-11-21T08:30:00Z, 2026-11-21 (UTC), -90m (units ms s m h d w), now or @EPOCH_MS"
 
@@ -40,6 +39,8 @@ def parse_point(text: str, now_ms: int) -> Point:
     if re.fullmatch(r"-[0-9]+", text):
         return Point(Kind.BEFORE_END, _int64(-int(text), text))
     try:
+        if text[:1] == "@" and text[1:].isascii() and text[1:].isdigit():
+            return Point(Kind.TIME, _int64(int(text[1:]), text))
         return Point(Kind.TIME, parse_time(text.removeprefix("@"), now_ms))
     except ValueError:
         places = "earliest, latest, an offset, -COUNT (before the end)"
@@ -50,19 +51,15 @@ def parse_time(text: str, now_ms: int) -> int:
     """Milliseconds since the Unix epoch: ISO 8601, epoch milliseconds, or relative as `-1h`. Raises ValueError."""
     if text == "now":
         return now_ms
-    relative = _RELATIVE.match(text)
-    if relative:
-        return max(0, now_ms - int(relative[1]) * _UNITS[relative[2]])
+    ago = parse_duration(text[1:]) if text.startswith("-") else None
+    if ago is not None:
+        return max(0, now_ms - ago)
     if text.isascii() and text.isdigit():
         return _int64(int(text), text)
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-        # Without a zone it is UTC, as in Kafka's own tools.
-        return max(
-            0, round((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp() * 1000)
-        )
-    except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{text!r} is no time: {TIMES}") from None
+    found = parse_moment(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no time: {TIMES}")
+    return found
 
 
 def _int64(number: int, text: str) -> int:
