@@ -99,8 +99,8 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def clients(session: nox.Session) -> None:
-    """Real clients of several languages."""
-    install(session, "test")
+    """Real clients of every language; writes docs/reference/clients.md with --write-clients-page."""
+    install(session, "test", "spark")
     session.run("pytest", "tests/clients", "--long", *session.posargs)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-clients-page", action="store_true", help="write docs/reference/clients.md from this run"
     )
+    parser.addoption(
+        "--clients-outcomes",
+        type=Path,
+        metavar="FILE",
+        help="with --write-clients-page: keep the outcomes in FILE, so that a run in several parts fills one page",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "duty(names...): which duties of support.client_duties a test shows")
     if config.getoption("--write-clients-page", default=False):
-        config.pluginmanager.register(Page(config.rootpath / "docs/reference/clients.md"))
+        page = config.rootpath / "docs/reference/clients.md"
+        config.pluginmanager.register(Page(page, config.getoption("--clients-outcomes")))
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,67 +15,19 @@ import pytest
 from support import jars
 from support.librdkafka import create, watermarks
 from support.restarting import Restarting
+from support.streams_program import VERSION, StreamsProgram, streams_program
 from support.waiting import until
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.client("Kafka Streams", version="4.3.1"),
+    pytest.mark.client("Kafka Streams", version=VERSION),
     pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
 ]
-VERSION = "4.3.1"
-PROGRAM = Path(__file__).parent / "programs" / "kafka_streams" / "WordCount.java"
 SECONDS = 180.0
 PARTITIONS = 3
 WORDS = [f"word{number}" for number in range(40)]
 LINES = 6000
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
-
-
-class WordCount:
-    """The program in a process of its own, again and again with the same state on its disk."""
-
-    def __init__(self, folder: Path, address: str, name: str = "streams") -> None:
-        self._state = folder / f"{name}.state"
-        self._address = address
-        self._out = folder / f"{name}.out"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it and wait until it has its partitions."""
-        before = self._told().count("RUNNING")
-        more = jars.streams(VERSION) / "libs"
-        command = jars.java(VERSION, str(PROGRAM), self._address, "lines", "counts", "word-count", more=more)
-        with self._out.open("ab") as out:
-            self._process = subprocess.Popen(
-                [*command, str(self._state)], stdout=out, stderr=subprocess.STDOUT
-            )
-
-        def running() -> bool:
-            self._alive()
-            return self._told().count("RUNNING") > before
-
-        until(running, "a running Streams application", seconds=SECONDS)
-
-    def stop(self, how: signal.Signals) -> int:
-        assert self._process is not None
-        self._alive()
-        self._process.send_signal(how)
-        return self._process.wait(SECONDS)
-
-    def end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def tail(self) -> str:
-        return self._out.read_text()[-3000:]
-
-    def _told(self) -> list[str]:
-        return self._out.read_text().splitlines() if self._out.exists() else []
-
-    def _alive(self) -> None:
-        assert self._process is not None
-        assert self._process.poll() is None, self.tail()
 
 
 class Counts:
@@ -124,13 +75,9 @@ def broker(tmp_path: Path) -> Iterator[Restarting]:
     one.end()
 
 
-@contextmanager
-def word_count(folder: Path, address: str, name: str = "streams") -> Iterator[WordCount]:
-    one = WordCount(folder, address, name)
-    try:
-        yield one
-    finally:
-        one.end()
+def word_count(folder: Path, address: str, name: str = "streams") -> AbstractContextManager[StreamsProgram]:
+    arguments = (address, "lines", "counts", "word-count", str(folder / f"{name}.state"))
+    return streams_program(folder / f"{name}.out", "WordCount.java", *arguments)
 
 
 def send(address: str, lines: list[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shutil
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from importlib.metadata import version
+from dataclasses import asdict, dataclass
+from importlib.metadata import version as installed
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ Each client reads what it wrote itself; what is left in the broker is then looke
 def confluent_version() -> str:
     import confluent_kafka
 
-    return f"{version('confluent-kafka')} with librdkafka {confluent_kafka.libversion()[0]}"
+    return f"{installed('confluent-kafka')} with librdkafka {confluent_kafka.libversion()[0]}"
 
 
 def kcat_version() -> str:
@@ -55,8 +57,8 @@ def kcat_version() -> str:
 VERSIONS: dict[str, Callable[[], str]] = {
     "confluent-kafka": confluent_version,
     "kcat": kcat_version,
-    "kafka-python": lambda: version("kafka-python"),
-    "aiokafka": lambda: version("aiokafka"),
+    "kafka-python": lambda: installed("kafka-python"),
+    "aiokafka": lambda: installed("aiokafka"),
 }
 
 
@@ -73,19 +75,35 @@ def _cell(outcomes: set[str]) -> str:
     return "ok" if "passed" in outcomes else "not run" if outcomes else "-"
 
 
-class Page:
-    """A pytest plugin that collects outcomes and writes the page when the session ends."""
+@dataclass
+class Case:
+    """One test as it ended. `version` is empty where `VERSIONS` knows it."""
 
-    def __init__(self, file: Path) -> None:
+    client: str
+    version: str
+    name: str
+    what: str
+    duties: list[str]
+    lacks: dict[str, str]
+    codecs: list[str]
+    outcome: str = ""
+    reason: str = ""
+
+    @property
+    def row(self) -> tuple[str, str]:
+        return self.client, self.version or VERSIONS[self.client]()
+
+
+class Page:
+    """A pytest plugin that collects outcomes and writes the page when the session ends.
+
+    With `outcomes`, a file, those of earlier sessions that named the same file are on the page too.
+    """
+
+    def __init__(self, file: Path, outcomes: Path | None = None) -> None:
         self.file = file
-        self.cases: dict[str, tuple[str, str, str, str]] = {}
-        self.outcomes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self.names: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
-        self.reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.duties: dict[str, tuple[str, ...]] = {}
-        self.done: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self.codecs: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.lacks: dict[tuple[str, str], dict[str, str]] = {}
+        self.outcomes = outcomes
+        self.cases: dict[str, Case] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -93,76 +111,88 @@ class Page:
             if marker is None or not isinstance(item, pytest.Function):
                 continue
             parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-            found = parameters.pop("version", None) or marker.kwargs.get("version", "")
-            case = item.originalname.removeprefix("test_").replace("_", " ")
-            if item.path.stem == "test_restarts" and "restart" not in case:
-                case = f"through a restart: {case}"
-            what = " ".join(filter(None, (_word(name, value) for name, value in parameters.items())))
-            client = (str(marker.args[0]), str(found))
+            version = parameters.pop("version", None) or marker.kwargs.get("version", "")
+            name = item.originalname.removeprefix("test_").replace("_", " ")
+            if item.path.stem == "test_restarts" and "restart" not in name:
+                name = f"through a restart: {name}"
             duty = item.get_closest_marker("duty")
-            if duty is not None:
-                self.duties[item.nodeid] = duty.args
-                self.lacks[client] = dict(marker.kwargs.get("lacks", {}))
-                if "codec" in parameters and "program" not in parameters:
-                    self.codecs[client].add(str(parameters["codec"]))
-            if "program" in parameters:
-                case, what = "all duties of the table", ""
-            self.cases[item.nodeid] = (*client, case, what)
+            codecs = [str(parameters["codec"] or "none")] if duty and "codec" in parameters else []
+            if "duty" in parameters:
+                name, parameters = "all duties of the table", {}
+            self.cases[item.nodeid] = Case(
+                client=str(marker.args[0]),
+                version=str(version),
+                name=name,
+                what=" ".join(filter(None, (_word(key, value) for key, value in parameters.items()))),
+                duties=list(duty.args) if duty else [],
+                lacks=dict(marker.kwargs.get("lacks", {})),
+                codecs=codecs,
+            )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        known = self.cases.get(report.nodeid)
-        if known is None or (report.when != "call" and report.passed):
+        case = self.cases.get(report.nodeid)
+        if case is None or (report.when != "call" and report.passed):
             return
-        client, found, case, what = known
-        self.outcomes[client, found][report.outcome] += 1
+        case.outcome = report.outcome
         if report.skipped:
-            self.reasons[client, found].add(
-                report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-            )
-        self.names[client, found].setdefault(case, []).append(what)
-        for duty in self.duties.get(report.nodeid, ()):
-            self.done[client, found][duty].add(report.outcome)
+            told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            case.reason = told.removeprefix("Skipped: ")
         for name, value in report.user_properties:
             if name == "codecs":
-                self.codecs[client, found].update(str(value).split())
-
-    def matrix(self, rows: list[tuple[str, str]], told: dict[tuple[str, str], str]) -> str:
-        """One row a client, one column a duty."""
-        out = MATRIX.format(
-            duties="\n".join(f"- {name}: {what}" for name, what in DUTIES.items()),
-            heads=" | ".join(DUTIES),
-            rules="|".join("---" for _ in DUTIES),
-        )
-        notes = []
-        for row in (row for row in rows if row in self.done):
-            codecs = ", ".join(sorted(self.codecs[row], key=CODECS.index))
-            cells = " | ".join(_cell(self.done[row].get(duty, set())) for duty in DUTIES)
-            out += f"| {row[0]} | {told[row]} | {cells} | {codecs} |\n"
-            notes += [f"- {row[0]}, {duty}: {why}" for duty, why in self.lacks[row].items()]
-        return out + "\nWhat a client has not got:\n\n" + "\n".join(dict.fromkeys(notes)) + "\n"
+                case.codecs = str(value).split()
 
     def pytest_sessionfinish(self) -> None:
-        import leafcuttr
+        cases = {node: case for node, case in self.cases.items() if case.outcome}
+        if self.outcomes is not None:
+            if self.outcomes.exists():
+                earlier = json.loads(self.outcomes.read_text())
+                cases = {node: Case(**case) for node, case in earlier.items()} | cases
+            self.outcomes.write_text(json.dumps({node: asdict(case) for node, case in cases.items()}))
+        self.file.write_text(page(list(cases.values())))
 
-        today = datetime.datetime.now(datetime.UTC).date()
-        out = HEAD.format(date=today, ours=leafcuttr.__version__)
-        order = list(VERSIONS)
-        rows = sorted(self.outcomes, key=lambda row: (order.index(row[0]) if row[0] in order else 99, row))
-        told = {row: row[1] or VERSIONS[row[0]]() for row in rows}
-        for row in rows:
-            count = self.outcomes[row]
-            numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
-            out += f"| {row[0]} | {told[row]} | {' | '.join(map(str, numbers))} |\n"
-        out += self.matrix(rows, told)
-        for client in dict.fromkeys(client for client, _ in rows):
-            out += f"\n## {client}\n\n"
-            cases: dict[str, list[str]] = {}
-            for row in (row for row in rows if row[0] == client):
-                for case, what in self.names[row].items():
-                    cases.setdefault(case, []).extend(what)
-            for case, what in cases.items():
-                kinds = ", ".join(one for one in dict.fromkeys(what) if one)
-                out += f"- {case}{f' ({kinds})' if kinds else ''}\n"
-            reasons = set().union(*(self.reasons[row] for row in rows if row[0] == client))
-            out += "".join(f"- not run: {reason}\n" for reason in sorted(reasons))
-        self.file.write_text(out)
+
+def page(cases: list[Case]) -> str:
+    """The page that shows these cases."""
+    import leafcuttr
+
+    rows: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    order = list(VERSIONS)
+    for case in sorted(cases, key=lambda case: order.index(case.client) if case.client in order else 99):
+        rows[case.row].append(case)
+    out = HEAD.format(date=datetime.datetime.now(datetime.UTC).date(), ours=leafcuttr.__version__)
+    for (client, version), mine in rows.items():
+        count = Counter(case.outcome for case in mine)
+        numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
+        out += f"| {client} | {version} | {' | '.join(map(str, numbers))} |\n"
+    out += matrix(rows)
+    for client in dict.fromkeys(client for client, _ in rows):
+        out += f"\n## {client}\n\n"
+        mine = [case for case in cases if case.client == client]
+        kinds: dict[str, list[str]] = defaultdict(list)
+        for case in mine:
+            kinds[case.name].append(case.what)
+        for name, what in kinds.items():
+            told = ", ".join(one for one in dict.fromkeys(what) if one)
+            out += f"- {name}{f' ({told})' if told else ''}\n"
+        out += "".join(f"- not run: {reason}\n" for reason in sorted({case.reason for case in mine} - {""}))
+    return out
+
+
+def matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
+    """One row a client, one column a duty."""
+    out = MATRIX.format(
+        duties="\n".join(f"- {name}: {what}" for name, what in DUTIES.items()),
+        heads=" | ".join(DUTIES),
+        rules="|".join("---" for _ in DUTIES),
+    )
+    notes: dict[str, None] = {}
+    for (client, version), mine in rows.items():
+        done = {duty: {case.outcome for case in mine if duty in case.duties} for duty in DUTIES}
+        if not any(done.values()):
+            continue
+        passed = {codec for case in mine if case.outcome == "passed" for codec in case.codecs}
+        cells = " | ".join(map(_cell, done.values()))
+        out += f"| {client} | {version} | {cells} | {', '.join(sorted(passed, key=CODECS.index))} |\n"
+        for duty, why in mine[0].lacks.items():
+            notes[f"- {client}, {duty}: {why}\n"] = None
+    return out + "\nWhat a client has not got:\n\n" + "".join(notes)
