@@ -9,7 +9,8 @@ storage          the data directory; closed last: producer snapshots, checkpoint
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -17,12 +18,14 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.server import background, sockets
 from leafcuttr.server.admin import listening as admin
-from leafcuttr.server.admin.endpoint import AdminEndpoint
 from leafcuttr.server.limits import raise_descriptor_limit
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Clock
+
+if TYPE_CHECKING:
+    from leafcuttr.server.admin.endpoint import AdminEndpoint
 
 # How long requests that are being handled may take once the broker stops; then their connections are cut.
 _GRACE_S: Final = 1.5
@@ -75,7 +78,7 @@ async def _serve(
         await services.start(broker.groups.run)
         await services.start(broker.transactions.run)
         if admin_sockets:
-            services.start_soon(AdminEndpoint(broker, connections).serve, admin_sockets)
+            services.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
         async with trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
@@ -120,6 +123,12 @@ def _bind(
         _close_after(opened, socks)
         bound.append((found, socks))
     return bound
+
+
+def _admin_endpoint(broker: Broker, connections: Connections) -> "AdminEndpoint":
+    from leafcuttr.server.admin.endpoint import AdminEndpoint
+
+    return AdminEndpoint(broker, connections)
 
 
 def _close_after(opened: ExitStack, socks: Sequence[socket.socket]) -> None:

@@ -3,6 +3,7 @@
 `open_broker` builds the parts in the order in which they need each other; the server closes them in reverse.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -55,6 +56,7 @@ class Broker:
     admin: Listener | None = None
     long_polls: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
+    began: float = field(default_factory=time.monotonic)
 
 
 def open_broker(settings: Settings, clock: Clock) -> Broker:

@@ -1,19 +1,16 @@
-"""The admin endpoint of one broker, put together: its paths, checks and metrics, and the tasks that serve them.
+"""The admin endpoint of one broker, put together: its paths, checks and metrics. `listening` serves it.
 
-Whoever adds to it (plugins, later) does so between its making and `serve`.
+Whoever adds to it (plugins, later) makes it at the start, and hands it to `listening.serve`.
 """
 
 import os
-import socket
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
 from leafcuttr import __version__
 from leafcuttr.server.admin.health import Finding, broker_checks
-from leafcuttr.server.admin.listening import AdminConnections
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
@@ -30,7 +27,7 @@ class AdminEndpoint:
     def __init__(self, broker: Broker, connections: Connections) -> None:
         self._broker = broker
         self._connections = connections
-        self._began = time.monotonic()
+        self._began = broker.began
         self._added: list[tuple[Metric, Reading]] = []
         self._scrapes: Scrapes | None = None
         self.health = broker_checks(broker, connections)
@@ -50,13 +47,6 @@ class AdminEndpoint:
         }:
             raise ValueError(f"there is a metric {metric.name} already")
         self._added.append((metric, reading))
-
-    async def serve(self, socks: Sequence[socket.socket]) -> None:
-        """Answer on these bound sockets until cancelled."""
-        connections = AdminConnections(self.router)
-        async with trio.open_nursery() as nursery:
-            for sock in socks:
-                nursery.start_soon(connections.accept, sock, nursery)
 
     async def _index(self, _: Request) -> Response:
         return as_json({"leafcuttr": __version__, "paths": self.router.paths()})

@@ -1,5 +1,8 @@
 """The address of the admin endpoint: bound before anything else happens, served beside the broker's services.
 
+Until somebody connects it is no more than a socket: the endpoint, and what it imports, is made then, in a worker
+thread.
+
 That it cannot be bound is a warning: who only wants to produce and consume must not be kept from it by another
 program's port. At most 64 connections are open; for a newer one the one that has been idle longest goes.
 """
@@ -8,7 +11,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -20,8 +23,8 @@ from leafcuttr.log.complaints import Complaints
 from leafcuttr.server import sockets
 
 if TYPE_CHECKING:
+    from leafcuttr.server.admin.endpoint import AdminEndpoint
     from leafcuttr.server.admin.http import HttpConnection
-    from leafcuttr.server.admin.router import Router
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +49,22 @@ def bind(settings: Settings) -> Bound | None:
         return None
 
 
+async def serve(socks: Sequence[socket.socket], make: "Callable[[], AdminEndpoint]") -> None:
+    """Answer on these bound sockets until cancelled. `make` is called once, in a worker thread, for the first
+    connection."""
+    connections = AdminConnections(make)
+    async with trio.open_nursery() as nursery:
+        for sock in socks:
+            nursery.start_soon(connections.accept, sock, nursery)
+
+
 class AdminConnections:
     """Who is connected to the admin endpoint."""
 
-    def __init__(self, router: "Router") -> None:
-        self._router = router
+    def __init__(self, make: "Callable[[], AdminEndpoint]") -> None:
+        self._make = make
+        self._making = trio.Lock()
+        self._endpoint: AdminEndpoint | None = None
         self._open: dict[HttpConnection, None] = {}  # the one that has been idle longest comes first, nearly
 
     def __len__(self) -> int:
@@ -89,11 +103,25 @@ class AdminConnections:
         return True
 
     async def _serve(self, sock: trio.socket.SocketType) -> None:
+        endpoint = self._endpoint or await self._made()
         from leafcuttr.server.admin.http import HttpConnection
 
-        connection = HttpConnection(trio.SocketStream(sock), self._router)
+        connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
         self._open[connection] = None
         try:
             await connection.run()
         finally:
             self._open.pop(connection, None)
+
+    async def _made(self) -> "AdminEndpoint":
+        async with self._making:
+            if self._endpoint is None:
+                self._endpoint = await trio.to_thread.run_sync(self._load)
+        return self._endpoint
+
+    def _load(self) -> "AdminEndpoint":
+        import h11  # noqa: F401 - not on the loop
+
+        import leafcuttr.server.admin.http  # noqa: F401
+
+        return self._make()
