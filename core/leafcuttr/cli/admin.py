@@ -61,13 +61,20 @@ class Admin:
 
     def topics(self) -> dict[str, Any]:
         """The topics by name, as librdkafka describes them."""
+        found: dict[str, Any] = self._metadata().topics
+        return found
+
+    def brokers(self) -> list[int]:
+        """The ids of the brokers, in order."""
+        return sorted(self._metadata().brokers)
+
+    def _metadata(self) -> Any:
         from confluent_kafka import KafkaException
 
         try:
-            found: dict[str, Any] = self.client.list_topics(timeout=self.target.timeout).topics
+            return self.client.list_topics(timeout=self.target.timeout)
         except KafkaException as error:
             fail(error, self.target.address)
-        return found
 
     def offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, Any]:
         """For each partition what ListOffsets says of `spec` (offset, timestamp, leader_epoch). Raises Failure."""

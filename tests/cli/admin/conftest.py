@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,12 @@ def run(address: str) -> Callable[..., Ran]:
         return Ran(done.exit_code, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that is new even to a Kafka which was there before."""
+    return f"topic-{uuid.uuid4().hex[:12]}"
 
 
 Fill = Callable[..., None]

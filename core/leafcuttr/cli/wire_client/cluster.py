@@ -1,7 +1,7 @@
 """Whom to ask: the brokers of a cluster, leaders of partitions, coordinators of groups and transactional ids."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from enum import IntEnum
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,7 @@ class Cluster:
     """
 
     def __init__(self, target: Target) -> None:
-        self._timeout = target.timeout
+        self.timeout = target.timeout
         self._by_id: dict[int, Connection] = {}
         self._brokers: dict[int, Broker] | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
@@ -92,7 +92,7 @@ class Cluster:
                 raise Failure(f"there is no broker {broker_id}; there are {', '.join(map(str, brokers))}")
             broker = brokers[broker_id]
             try:
-                found = Connection(broker.host, broker.port, self._timeout)
+                found = Connection(broker.host, broker.port, self.timeout)
             except Failure as failure:
                 raise Failure(f"broker {broker_id}: {failure.message}") from None
             self._by_id[broker_id] = found
@@ -131,21 +131,29 @@ class Cluster:
         return found
 
     def ask_coordinator(
-        self, kind: CoordinatorKind, key: str, request: Any, error: Callable[[Any], int]
+        self,
+        kind: CoordinatorKind,
+        key: str,
+        request: Any,
+        error: Callable[[Any], int],
+        again: Container[int] = COORDINATOR_NOT_YET,
     ) -> Any:
         """The answer of the broker that coordinates a group or a transactional id.
 
-        `error` takes the error code out of an answer; while it says that the coordinator is not ready or is another
-        broker, the request is sent again, until the time of the target is over.
+        `error` takes the error code out of an answer; while that is one of `again`, because the coordinator is not
+        ready or is another broker, the request is sent again, until the time of the target is over.
         """
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         while True:
             answer = self.ask(self._coordinator(kind, key, deadline), request)
-            code = error(answer)
-            if code not in COORDINATOR_NOT_YET or time.monotonic() > deadline:
+            if error(answer) not in again or time.monotonic() > deadline:
                 return answer
             del self._coordinators[kind, key]
             time.sleep(AGAIN_S)
+
+    def coordinator(self, kind: CoordinatorKind, key: str) -> int:
+        """The broker that coordinates a group or a transactional id."""
+        return self._coordinator(kind, key, time.monotonic() + self.timeout)
 
     def _coordinator(self, kind: CoordinatorKind, key: str, deadline: float) -> int:
         known = self._coordinators.get((kind, key))

@@ -1,0 +1,129 @@
+"""`configs alter`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafcuttr.cli.configs import entries, quotas
+from leafcuttr.cli.configs.entries import Change, Operation
+from leafcuttr.cli.configs.kinds import (
+    Kind,
+    by_librdkafka,
+    complete_kinds,
+    complete_names,
+    kind_type,
+)
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.output import Outcomes, count, json_option
+from leafcuttr.cli.pairs import pairs
+from leafcuttr.cli.target import Target, target_options
+
+
+@click.command()
+@target_options
+@json_option
+@click.argument("kind", type=kind_type, metavar="KIND", shell_complete=complete_kinds)
+@click.argument("name", required=False, shell_complete=complete_names)
+@click.option(
+    "--default", is_flag=True, help="Of all brokers, clients, users or addresses that have none of their own."
+)
+@click.option("--client", metavar="ID", help="Of a user: the quota of this client id of the user.")
+@click.option("--set", "-s", "sets", multiple=True, metavar="KEY=VALUE", help="Set it; may be repeated.")
+@click.option(
+    "--delete", "-d", "deletes", multiple=True, metavar="KEY", help="Take it back to what it is without."
+)
+@click.option("--append", "appends", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
+@click.option("--subtract", "subtracts", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
+@click.option(
+    "--file",
+    "-f",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Set what a file of KEY=VALUE lines says.",
+)
+@click.option("--dry-run", is_flag=True, help="Let the broker check it and change nothing.")
+def alter(
+    target: Target,
+    as_json: bool,
+    kind: Kind,
+    name: str | None,
+    default: bool,
+    client: str | None,
+    dry_run: bool,
+    **words: Any,
+) -> None:
+    """Change settings of a topic, broker or group, or quotas of a client, user or address; all of them or none.
+
+    KIND is topic, broker, group, broker-logger, client-metrics, or client, user, ip for quotas.
+
+    Clients, users, addresses, broker defaults, loggers and client metrics are changed in plaintext only for now: no
+    TLS, no SASL.
+
+    \b
+    Examples:
+      leafcuttr configs alter topic orders --set retention.ms=86400000 --delete cleanup.policy
+      leafcuttr configs alter topic orders --append cleanup.policy=compact
+      leafcuttr configs alter broker 1 --set log.cleaner.threads=2
+      leafcuttr configs alter broker --default --set log.retention.ms=86400000
+      leafcuttr configs alter client reports --set consumer_byte_rate=1048576
+      leafcuttr configs alter user alice --client reports --delete consumer_byte_rate
+    """
+    if default == (name is not None):
+        raise click.UsageError(f"expected the name of one {kind.name}" + " or --default" * kind.has_default)
+    if default and not kind.has_default:
+        raise click.UsageError(f"a {kind.name} has no default")
+    if client is not None and kind.name != "user":
+        raise click.UsageError("--client: only with user")
+    changes = _changes(**words)
+    if kind.quota and any(change.operation > Operation.DELETE for change in changes):
+        raise click.UsageError("a quota is a number: --append and --subtract are for lists")
+    outcomes = Outcomes("name", as_json)
+    entity = quotas.Entity(name) if client is None else quotas.Entity(name, "client", client)
+    said = f"{kind.name} {entity}"
+    try:
+        if kind.quota:
+            by_librdkafka(target, kind, default=False)
+            quotas.alter(target, kind, entity, changes, dry_run)
+        else:
+            entries.alter(target, kind, name or "", changes, dry_run)
+    except Failure as failure:
+        outcomes.failed(said, failure.message, changed=False)
+    else:
+        done = "would be changed" if dry_run else "changed"
+        outcomes.done(said, f"{said}: {count(len(changes), 'setting')} {done}", changed=not dry_run)
+    outcomes.finish()
+
+
+def _changes(
+    sets: tuple[str, ...],
+    deletes: tuple[str, ...],
+    appends: tuple[str, ...],
+    subtracts: tuple[str, ...],
+    file: Path | None,
+) -> list[Change]:
+    listed = {} if file is None else _from_file(file)
+    changes = [
+        *(Change(Operation.SET, *item) for item in (listed | pairs("--set", sets)).items()),
+        *(Change(Operation.DELETE, name, None) for name in dict.fromkeys(deletes)),
+        *(Change(Operation.APPEND, *item) for item in pairs("--append", appends).items()),
+        *(Change(Operation.SUBTRACT, *item) for item in pairs("--subtract", subtracts).items()),
+    ]
+    if not changes:
+        raise click.UsageError(
+            "expected something to change: --set, --delete, --append, --subtract or --file"
+        )
+    names = [change.name for change in changes]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"{', '.join(twice)}: more than one change of it")
+    return changes
+
+
+def _from_file(file: Path) -> dict[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file}: {error}") from None
+    stripped = (line.strip() for line in lines)
+    words = [line for line in stripped if line and not line.startswith(("#", "!"))]
+    return {name.strip(): value.strip() for name, value in pairs(f"{file}:", words).items()}

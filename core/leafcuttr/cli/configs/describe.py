@@ -1,0 +1,114 @@
+"""`configs describe`."""
+
+from typing import Any
+
+import click
+
+from leafcuttr.cli.configs import entries, quotas
+from leafcuttr.cli.configs.entries import Entry
+from leafcuttr.cli.configs.kinds import (
+    Kind,
+    by_librdkafka,
+    complete_kinds,
+    complete_names,
+    kind_type,
+    own_sources,
+)
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.target import Target, target_options
+
+
+@click.command()
+@target_options
+@json_option
+@click.argument("kind", type=kind_type, metavar="KIND", shell_complete=complete_kinds)
+@click.argument("names", nargs=-1, shell_complete=complete_names)
+@click.option(
+    "--default", is_flag=True, help="Of all brokers, clients, users or addresses that have none of their own."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Every setting, not only those that somebody has set."
+)
+def describe(
+    target: Target, as_json: bool, kind: Kind, names: tuple[str, ...], default: bool, everything: bool
+) -> None:
+    """Print what has been set for topics, brokers, groups and the like; for all of a kind, if none is named.
+
+    KIND is topic, broker, group, broker-logger, client-metrics, or client, user, ip for quotas.
+
+    Clients, users and addresses have quotas. Those, broker defaults, loggers and client metrics are asked in plaintext
+    only for now: no TLS, no SASL.
+
+    \b
+    Examples:
+      leafcuttr configs describe topic orders
+      leafcuttr configs describe topic orders --all --json
+      leafcuttr configs describe broker 1
+      leafcuttr configs describe broker --default
+      leafcuttr configs describe client
+    """
+    if default and (names or not kind.has_default):
+        raise click.UsageError(
+            "--default and a name exclude each other" if names else f"a {kind.name} has no default"
+        )
+    if kind.quota:
+        _quotas(target, kind, [None] if default else list(names), as_json)
+        return
+    by_librdkafka(target, kind, default)
+    wanted = list(dict.fromkeys(names)) if names or default else entries.names(target, kind)
+    found = entries.describe(target, kind, wanted, default)
+    shown: dict[str, list[Entry]] = {}
+    failed = []
+    for name, each in found.items():
+        if isinstance(each, Failure):
+            failed.append(f"{name}: {each.message}")
+        else:
+            shown[name] = [entry for entry in each if everything or entry.source in own_sources(kind)]
+    if as_json:
+        print_json(
+            [
+                {"type": kind.name, "name": name or None, "config": [entry._asdict() for entry in each]}
+                for name, each in shown.items()
+            ]
+        )
+    elif shown or not failed:
+        _print(kind, shown, everything=bool(names or default))
+    if failed:
+        raise Failure(printable("; ".join(failed)))
+
+
+def _print(kind: Kind, shown: dict[str, list[Entry]], everything: bool) -> None:
+    """A table; a name that was asked for is there even if nothing is set."""
+    rows = [
+        (name or quotas.DEFAULT, entry.name, "(secret)" if entry.sensitive else entry.value, entry.source)
+        for name, each in shown.items()
+        for entry in each or ([Entry("-", None, "-", False, False)] if everything else [])
+    ]
+    print_table((kind.name.upper(), "SETTING", "VALUE", "SOURCE"), rows)
+
+
+def _quotas(target: Target, kind: Kind, names: list[Any], as_json: bool) -> None:
+    by_librdkafka(target, kind, default=False)
+    found = quotas.describe(target, kind, names)
+    if as_json:
+        print_json(
+            [
+                {
+                    "type": kind.name,
+                    "name": entity.name,
+                    **({entity.other: entity.other_name} if entity.other else {}),
+                    "config": [{"name": name, "value": value} for name, value in sorted(values.items())],
+                }
+                for entity, values in found.items()
+            ]
+        )
+        return
+    print_table(
+        (kind.name.upper(), "QUOTA", "VALUE"),
+        [
+            (entity, name, f"{value:.15g}")
+            for entity, values in found.items()
+            for name, value in sorted(values.items())
+        ],
+    )

@@ -1,0 +1,180 @@
+"""The settings of topics, brokers and groups: read and changed, through librdkafka or through our own client.
+
+librdkafka is preferred because it speaks TLS and SASL; it has neither broker defaults nor loggers nor client metrics.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from leafcuttr.cli.admin import Admin
+from leafcuttr.cli.configs.kinds import KINDS, SOURCES, Kind, by_librdkafka
+from leafcuttr.cli.failures import Failure, reason
+from leafcuttr.cli.target import Target
+from leafcuttr.cli.wire_client.cluster import Cluster
+from leafcuttr.cli.wire_client.connection import NotOffered
+
+
+class Entry(NamedTuple):
+    """One setting. `value` is None for a secret."""
+
+    name: str
+    value: str | None
+    source: str
+    read_only: bool
+    sensitive: bool
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs can do to a setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One change of one setting; DELETE has no value."""
+
+    operation: Operation
+    name: str
+    value: str | None
+
+
+def names(target: Target, kind: Kind) -> list[str]:
+    """Every entity of the kind that can be asked for its settings. Raises Failure."""
+    if kind.librdkafka:
+        admin = Admin(target)
+        if kind.name == "topic":
+            return sorted(name for name in admin.topics() if not name.startswith("__"))
+        if kind.name == "broker":
+            return [str(node) for node in admin.brokers()]
+        found = {
+            group.group_id for group in admin.answer(admin.client.list_consumer_groups(**admin.wait)).valid
+        }
+        # A group can have settings before it has members; only our own client can list those.
+        return sorted(found | (set() if target.properties else _listed(target, kind)))
+    with Cluster(target) as cluster:
+        brokers = [str(broker) for broker in cluster.brokers()]
+    return brokers if kind.name == "broker-logger" else sorted(_listed(target, kind))
+
+
+def _listed(target: Target, kind: Kind) -> set[str]:
+    from leafcuttr.wire.messages.list_config_resources import ListConfigResourcesRequest
+
+    with Cluster(target) as cluster:
+        request = ListConfigResourcesRequest(resource_types=[kind.resource])
+        try:
+            answer = cluster.first.ask(request, at_least=0 if kind.name == "client-metrics" else 1)
+        except NotOffered:
+            return set()
+    return {each.resource_name for each in answer.config_resources if each.resource_type == kind.resource}
+
+
+def describe(
+    target: Target, kind: Kind, wanted: Sequence[str], default: bool
+) -> dict[str, list[Entry] | Failure]:
+    """The settings of each entity by name, "" for the default, in the order of their names; or why there are none."""
+    if by_librdkafka(target, kind, default):
+        return _through_librdkafka(Admin(target), kind, wanted)
+    with Cluster(target) as cluster:
+        return {name: _through_wire(cluster, kind, name) for name in ([""] if default else wanted)}
+
+
+def _through_librdkafka(admin: Admin, kind: Kind, wanted: Sequence[str]) -> dict[str, list[Entry] | Failure]:
+    if not wanted:
+        return {}
+    if kind.name == "broker":
+        _check_brokers(admin, wanted)
+    futures = admin.client.describe_configs([_resource(kind, name) for name in wanted], **admin.wait)
+    found: dict[str, list[Entry] | Failure] = {}
+    for resource, future in futures.items():
+        try:
+            found[resource.name] = [
+                Entry(
+                    name, each.value, _source(each.source), bool(each.is_read_only), bool(each.is_sensitive)
+                )
+                for name, each in sorted(admin.answer(future).items())
+            ]
+        except Failure as failure:
+            found[resource.name] = failure
+    return {name: found[name] for name in wanted}
+
+
+def _through_wire(cluster: Cluster, kind: Kind, name: str) -> list[Entry] | Failure:
+    from leafcuttr.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+    resource = DescribeConfigsResource(
+        resource_type=kind.resource, resource_name=name, configuration_keys=None
+    )
+    (found,) = _ask(cluster, kind, name, DescribeConfigsRequest(resources=[resource])).results
+    if found.error_code:
+        return Failure(reason(found.error_code, found.error_message))
+    return sorted(
+        Entry(each.name, each.value, _source(each.config_source), each.read_only, each.is_sensitive)
+        for each in found.configs
+    )
+
+
+def alter(target: Target, kind: Kind, name: str, changes: Sequence[Change], dry_run: bool) -> None:
+    """Make the changes of one entity, all or none; name "" is the default. Raises Failure."""
+    if by_librdkafka(target, kind, default=not name):
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+        admin = Admin(target)
+        if kind.name == "broker":
+            _check_brokers(admin, [name])
+        resource = _resource(kind, name)
+        for change in changes:
+            how = AlterConfigOpType(int(change.operation))
+            resource.add_incremental_config(ConfigEntry(change.name, change.value, incremental_operation=how))
+        futures = admin.client.incremental_alter_configs([resource], validate_only=dry_run, **admin.wait)
+        admin.answer(next(iter(futures.values())))
+        return
+    from leafcuttr.wire.messages.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    configs = [
+        AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+        for change in changes
+    ]
+    asked = AlterConfigsResource(resource_type=kind.resource, resource_name=name, configs=configs)
+    with Cluster(target) as cluster:
+        request = IncrementalAlterConfigsRequest(resources=[asked], validate_only=dry_run)
+        (answer,) = _ask(cluster, kind, name, request).responses
+    if answer.error_code:
+        raise Failure(reason(answer.error_code, answer.error_message))
+
+
+def _ask(cluster: Cluster, kind: Kind, name: str, request: Any) -> Any:
+    # Loggers and the settings of one broker are that broker's own business; any broker answers for the rest.
+    if kind in (KINDS["broker"], KINDS["broker-logger"]) and name:
+        if not name.isascii() or not name.isdigit():
+            raise Failure(f"there is no broker {name}")
+        return cluster.ask(int(name), request)
+    return cluster.first.ask(request)
+
+
+def _resource(kind: Kind, name: str) -> Any:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    try:
+        return ConfigResource(ResourceType[kind.name.upper()], name)
+    except ValueError:
+        raise Failure(f"{name!r} is no {kind.name}") from None
+
+
+def _check_brokers(admin: Admin, wanted: Sequence[str]) -> None:
+    # librdkafka would wait for a broker that does not exist until its time is over.
+    known = [str(broker) for broker in admin.brokers()]
+    for name in wanted:
+        if name not in known:
+            raise Failure(f"there is no broker {name}; there are {', '.join(known)}")
+
+
+def _source(number: int) -> str:
+    return SOURCES.get(int(number), "unknown")

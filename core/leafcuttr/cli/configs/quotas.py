@@ -1,0 +1,86 @@
+"""The quotas of users, client ids and addresses: read and changed through our own client; librdkafka has none."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from leafcuttr.cli.configs.entries import Change, Operation
+from leafcuttr.cli.configs.kinds import KINDS, Kind
+from leafcuttr.cli.failures import Failure, reason
+from leafcuttr.cli.target import Target
+from leafcuttr.cli.wire_client.cluster import Cluster
+
+DEFAULT: Final = "<default>"
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+
+class Entity(NamedTuple):
+    """Who has a quota; with `other`, a kind, it is for the two together. A name that is None is the default."""
+
+    name: str | None
+    other: str = ""
+    other_name: str | None = None
+
+    def __str__(self) -> str:
+        own = DEFAULT if self.name is None else self.name
+        return f"{own}, {self.other} {self.other_name or DEFAULT}" if self.other else own
+
+
+def describe(target: Target, kind: Kind, wanted: Sequence[str | None]) -> dict[Entity, dict[str, float]]:
+    """The quotas of these entities, or of all of the kind; those together with another kind too. Raises Failure."""
+    from leafcuttr.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+
+    components = [
+        ComponentData(entity_type=kind.quota, match_type=_DEFAULT if name is None else _EXACT, match=name)
+        for name in wanted
+    ] or [ComponentData(entity_type=kind.quota, match_type=_ANY, match=None)]
+    found: dict[Entity, dict[str, float]] = {}
+    with Cluster(target) as cluster:
+        for component in components:
+            answer = cluster.first.ask(DescribeClientQuotasRequest(components=[component], strict=False))
+            if answer.error_code:
+                raise Failure(reason(answer.error_code, answer.error_message))
+            for entry in answer.entries or ():
+                found[_entity(kind, entry.entity)] = {each.key: each.value for each in entry.values}
+    return dict(sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def _entity(kind: Kind, parts: Any) -> Entity:
+    by_type = {part.entity_type: part.entity_name for part in parts}
+    for other in KINDS.values():
+        if other.quota in by_type and other != kind:
+            return Entity(by_type[kind.quota], other.name, by_type[other.quota])
+    return Entity(by_type[kind.quota])
+
+
+def alter(target: Target, kind: Kind, entity: Entity, changes: Sequence[Change], dry_run: bool) -> None:
+    """Set and remove quotas of one entity, all or none. Raises Failure."""
+    from leafcuttr.wire.messages.alter_client_quotas import (
+        AlterClientQuotasRequest,
+        EntityData,
+        OpData,
+        RequestEntryData,
+    )
+
+    parts = [EntityData(entity_type=kind.quota, entity_name=entity.name)]
+    if entity.other:
+        parts.append(EntityData(entity_type=KINDS[entity.other].quota, entity_name=entity.other_name))
+    ops = [
+        OpData(key=change.name, remove=change.operation is Operation.DELETE, value=_number(change))
+        for change in changes
+    ]
+    request = AlterClientQuotasRequest(
+        entries=[RequestEntryData(entity=parts, ops=ops)], validate_only=dry_run
+    )
+    with Cluster(target) as cluster:
+        (answer,) = cluster.first.ask(request).entries
+    if answer.error_code:
+        raise Failure(reason(answer.error_code, answer.error_message))
+
+
+def _number(change: Change) -> float:
+    if change.operation is Operation.DELETE:
+        return 0.0
+    try:
+        return float(change.value or "")
+    except ValueError:
+        raise Failure(f"{change.name}={change.value}: a quota is a number") from None

@@ -1,0 +1,145 @@
+"""`transactions abort` and `transactions force-terminate`."""
+
+from typing import Any, NamedTuple
+
+import click
+
+from leafcuttr.cli.failures import COORDINATOR_NOT_YET, Failure, reason
+from leafcuttr.cli.names import complete_topics, complete_transactional_ids
+from leafcuttr.cli.output import json_option, print_json, printable
+from leafcuttr.cli.partitions import Place, Selection, places, selection
+from leafcuttr.cli.target import Target, plain_target_options
+from leafcuttr.errors import ErrorCode
+
+
+@click.command()
+@plain_target_options
+@json_option
+@click.argument("partition", type=selection, metavar="TOPIC:PARTITION", shell_complete=complete_topics)
+@click.option(
+    "--start-offset", type=click.IntRange(0), help="Where the transaction begins, as find-hanging prints it."
+)
+@click.option(
+    "--producer-id", type=click.IntRange(0), help="Of the transaction, in place of its first offset."
+)
+@click.option("--producer-epoch", type=click.IntRange(0, 32767), help="With --producer-id.")
+@click.option("--coordinator-epoch", type=click.IntRange(-1), help="With --producer-id.")
+def abort(
+    target: Target,
+    as_json: bool,
+    partition: Selection,
+    start_offset: int | None,
+    producer_id: int | None,
+    producer_epoch: int | None,
+    coordinator_epoch: int | None,
+) -> None:
+    """Abort a transaction that hangs in a partition, by a marker that is written into that partition alone.
+
+    The coordinator of the transaction is not asked: use it for what find-hanging prints, and for nothing else. A
+    transaction that its coordinator knows is ended with force-terminate.
+
+    \b
+    Examples:
+      leafcuttr transactions abort orders:0 --start-offset 1234
+      leafcuttr transactions abort orders:0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 12
+    """
+    from leafcuttr.cli.wire_client.cluster import Cluster
+
+    if partition.partitions is None or len(partition.partitions) != 1:
+        raise click.UsageError("expected one partition, as TOPIC:PARTITION")
+    exact = (producer_id, producer_epoch, coordinator_epoch)
+    if (start_offset is None) == all(part is None for part in exact) or (
+        start_offset is None and None in exact
+    ):
+        raise click.UsageError(
+            "expected --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
+        )
+    with Cluster(target) as cluster:
+        (place,) = places([partition], cluster.topics())
+        if producer_id is not None and producer_epoch is not None:
+            who = _Producer(producer_id, producer_epoch, coordinator_epoch)
+        else:
+            who = _at(cluster, place, start_offset)
+        _write_marker(cluster, place, who)
+    if as_json:
+        print_json({"topic": place.topic, "partition": place.partition, **who._asdict(), "aborted": True})
+    else:
+        click.echo(printable(f"aborted the transaction of producer {who.producer_id} in {place}"))
+
+
+class _Producer(NamedTuple):
+    """Whose transaction it is, as the partition knows it; no coordinator has written to it yet if that is None."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int | None
+
+
+def _at(cluster: Any, place: Place, start_offset: int | None) -> _Producer:
+    from leafcuttr.cli.transactions import ask
+
+    for row in ask.producers(cluster, [place])[place]:
+        if row["start_offset"] == start_offset:
+            return _Producer(row["producer_id"], row["producer_epoch"], row["coordinator_epoch"])
+    raise Failure(f"{place}: no open transaction begins at offset {start_offset}")
+
+
+def _write_marker(cluster: Any, place: Place, who: _Producer) -> None:
+    from leafcuttr.wire.messages.write_txn_markers import (
+        WritableTxnMarker,
+        WritableTxnMarkerTopic,
+        WriteTxnMarkersRequest,
+    )
+
+    marker = WritableTxnMarker(
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        # Where no coordinator has written yet, any epoch of one is new.
+        coordinator_epoch=max(who.coordinator_epoch or 0, 0),
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+    )
+    (leader,) = cluster.leaders([place])
+    answer = cluster.ask(leader, WriteTxnMarkersRequest(markers=[marker]))
+    code = answer.markers[0].topics[0].partitions[0].error_code
+    if code:
+        raise Failure(f"{place}: {reason(code)}")
+
+
+@click.command("force-terminate")
+@plain_target_options
+@json_option
+@click.argument("transactional_id", metavar="ID", shell_complete=complete_transactional_ids)
+def force_terminate(target: Target, as_json: bool, transactional_id: str) -> None:
+    """End the open transaction of a transactional id, and fence its producer off.
+
+    The producer that uses the id is refused from then on; a new one may begin.
+
+    \b
+    Examples:
+      leafcuttr transactions force-terminate payments-1
+    """
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
+
+    with Cluster(target) as cluster:
+        # InitProducerId would make an id that does not exist.
+        if ask.describe(cluster, transactional_id) is None:
+            raise Failure(printable(f"there is no transactional id {transactional_id}"))
+        answer = cluster.ask_coordinator(
+            CoordinatorKind.TRANSACTION,
+            transactional_id,
+            # The new producer is used by nobody, so its timeout matters to nobody.
+            InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1),
+            lambda answer: int(answer.error_code),
+            # What is open is being aborted.
+            again=COORDINATOR_NOT_YET | {ErrorCode.CONCURRENT_TRANSACTIONS},
+        )
+    if answer.error_code:
+        raise Failure(printable(f"{transactional_id}: {reason(answer.error_code)}"))
+    if as_json:
+        about = {"producer_id": answer.producer_id, "producer_epoch": answer.producer_epoch}
+        print_json({"transactional_id": transactional_id, **about, "terminated": True})
+    else:
+        click.echo(printable(f"{transactional_id} has no open transaction now"))

@@ -1,0 +1,107 @@
+"""`transactions find-hanging`: transactions that are open in a partition and that no coordinator will ever end."""
+
+import time
+from typing import Any
+
+import click
+
+from leafcuttr.cli.moments import duration, show_duration, show_moment
+from leafcuttr.cli.names import complete_topics
+from leafcuttr.cli.output import json_option, print_json, print_table
+from leafcuttr.cli.partitions import Place, Selection, places, selection
+from leafcuttr.cli.target import Target, plain_target_options
+
+
+@click.command("find-hanging")
+@plain_target_options
+@json_option
+@click.argument(
+    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
+)
+@click.option("--broker", "-B", type=int, help="Only partitions that this broker has a copy of.")
+@click.option(
+    "--max-transaction-timeout",
+    type=duration,
+    default="15m",
+    show_default=True,
+    metavar="DURATION",
+    help="Younger ones are left out: the brokers' transaction.max.timeout.ms.",
+)
+def find_hanging(
+    target: Target,
+    as_json: bool,
+    topics: tuple[Selection, ...],
+    broker: int | None,
+    max_transaction_timeout: int,
+) -> None:
+    """Print transactions that hang: open in a partition, but unknown to their coordinator.
+
+    Readers of committed records wait at such a transaction for ever. `leafcuttr transactions abort` ends it. All
+    partitions are searched, if none is named.
+
+    \b
+    Examples:
+      leafcuttr transactions find-hanging
+      leafcuttr transactions find-hanging orders:0 --max-transaction-timeout 1h
+    """
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.wire_client.cluster import Cluster
+
+    now = int(time.time() * 1000)
+    with Cluster(target) as cluster:
+        wanted = _places(cluster, topics, broker)
+        old = [
+            row
+            for rows in ask.producers(cluster, wanted).values()
+            for row in rows
+            if row["start_offset"] is not None
+            and now - (row["last_timestamp"] or 0) > max_transaction_timeout
+        ]
+        found = _unknown(cluster, old)
+    if as_json:
+        print_json(found)
+        return
+    columns = ("PRODUCER ID", "EPOCH", "COORDINATOR EPOCH", "OPEN SINCE OFFSET", "LAST TIMESTAMP", "AGE")
+    names = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch", "start_offset")
+    print_table(
+        ("TOPIC", "PARTITION", *columns),
+        [
+            (
+                *(row[name] for name in names),
+                show_moment(row["last_timestamp"]),
+                show_duration(now - (row["last_timestamp"] or 0)),
+            )
+            for row in found
+        ],
+    )
+
+
+def _places(cluster: Any, topics: tuple[Selection, ...], broker: int | None) -> list[Place]:
+    if broker is None:
+        known = cluster.topics()
+        return places(topics or [Selection(topic, None) for topic in sorted(known)], known)
+    copies = {
+        Place(topic.name, part.partition_index)
+        for topic in cluster.metadata().topics
+        for part in topic.partitions
+        if broker in part.replica_nodes
+    }
+    if not topics:
+        return sorted(copies)
+    return [place for place in places(topics, cluster.topics()) if place in copies]
+
+
+def _unknown(cluster: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that are no part of a transaction that a coordinator knows."""
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
+
+    if not rows:
+        return []
+    request = ListTransactionsRequest(producer_id_filters=sorted({row["producer_id"] for row in rows}))
+    running = set()
+    for each in ask.list_all(cluster, request):
+        about = ask.describe(cluster, each["transactional_id"])
+        if about is not None:
+            running |= {(about["producer_id"], *partition) for partition in about["partitions"]}
+    return [row for row in rows if (row["producer_id"], row["topic"], row["partition"]) not in running]

@@ -1,0 +1,157 @@
+"""`transactions list`, `describe` and `describe-producers`."""
+
+import time
+from typing import Any
+
+import click
+
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.moments import duration, show_duration, show_moment
+from leafcuttr.cli.names import complete_topics, complete_transactional_ids
+from leafcuttr.cli.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.partitions import Selection, places, selection
+from leafcuttr.cli.target import Target, plain_target_options
+
+
+@click.command("list")
+@plain_target_options
+@json_option
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only these states, e.g. Ongoing.")
+@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of this producer id.")
+@click.option(
+    "--running-longer-than",
+    "longer_than",
+    type=duration,
+    metavar="DURATION",
+    help="Only transactions that have been running so long, e.g. 10m; needs Kafka 3.8.",
+)
+@click.option("--pattern", metavar="REGEX", help="Only ids that match this expression; needs Kafka 4.1.")
+def list_transactions(
+    target: Target,
+    as_json: bool,
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    longer_than: int | None,
+    pattern: str | None,
+) -> None:
+    """Print the transactional ids that the coordinators know.
+
+    \b
+    Examples:
+      leafcuttr transactions list
+      leafcuttr transactions list --state Ongoing --running-longer-than 10m
+    """
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
+
+    request = ListTransactionsRequest(
+        state_filters=states,
+        producer_id_filters=producer_ids,
+        duration_filter=-1 if longer_than is None else longer_than,
+        transactional_id_pattern=pattern,
+    )
+    with Cluster(target) as cluster:
+        rows = ask.list_all(
+            cluster, request, at_least=2 if pattern is not None else 0 if longer_than is None else 1
+        )
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(
+            ("TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"), [list(row.values()) for row in rows]
+        )
+
+
+@click.command()
+@plain_target_options
+@json_option
+@click.argument("ids", nargs=-1, required=True, shell_complete=complete_transactional_ids)
+def describe(target: Target, as_json: bool, ids: tuple[str, ...]) -> None:
+    """Print the state of transactional ids: producer, since when, how long it may take, partitions.
+
+    \b
+    Examples:
+      leafcuttr transactions describe payments-1
+    """
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.wire_client.cluster import Cluster
+
+    with Cluster(target) as cluster:
+        asked = {each: ask.describe(cluster, each) for each in dict.fromkeys(ids)}
+    found = [about for about in asked.values() if about is not None]
+    if as_json:
+        print_json(found)
+    elif found:
+        _print(found)
+    missing = [each for each in asked if asked[each] is None]
+    if missing:
+        raise Failure(printable(f"there is no transactional id {', '.join(missing)}"))
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    now = int(time.time() * 1000)
+    columns = ("TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "EPOCH", "STATE", "TIMEOUT", "RUNNING FOR")
+    print_table(
+        (*columns, "PARTITIONS"),
+        [
+            (
+                about["transactional_id"],
+                about["coordinator"],
+                about["producer_id"],
+                about["producer_epoch"],
+                about["state"],
+                show_duration(about["timeout_ms"]),
+                None if about["started_ms"] is None else show_duration(now - about["started_ms"]),
+                " ".join(f"{topic}:{partition}" for topic, partition in about["partitions"]) or None,
+            )
+            for about in found
+        ],
+    )
+
+
+@click.command("describe-producers")
+@plain_target_options
+@json_option
+@click.argument(
+    "topics",
+    nargs=-1,
+    required=True,
+    type=selection,
+    metavar="TOPIC[:P,P]...",
+    shell_complete=complete_topics,
+)
+@click.option("--broker", "-B", type=int, help="Ask this replica, not the leader.")
+def describe_producers(
+    target: Target, as_json: bool, topics: tuple[Selection, ...], broker: int | None
+) -> None:
+    """Print the producers that partitions keep, and where the transaction of each begins, if one is open.
+
+    \b
+    Examples:
+      leafcuttr transactions describe-producers orders:0
+    """
+    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.wire_client.cluster import Cluster
+
+    with Cluster(target) as cluster:
+        found = ask.producers(cluster, places(topics, cluster.topics()), broker=broker)
+    rows = [row for each in found.values() for row in each]
+    if as_json:
+        print_json(rows)
+        return
+    columns = (
+        "PRODUCER ID",
+        "EPOCH",
+        "COORDINATOR EPOCH",
+        "LAST SEQUENCE",
+        "LAST TIMESTAMP",
+        "OPEN SINCE OFFSET",
+    )
+    print_table(
+        ("TOPIC", "PARTITION", *columns),
+        [
+            [show_moment(value) if name == "last_timestamp" else value for name, value in row.items()]
+            for row in rows
+        ],
+    )
