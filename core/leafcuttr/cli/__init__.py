@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "config": "describe settings, check a file of them, show what differs from the defaults",
     "verify": "check every file of a data directory (offline)",
     "dump": "print what a log, index, snapshot or checkpoint file holds",
+    "doctor": "find what usually goes wrong with a broker or a configuration",
     "repair": "mend a data directory or adopt topic folders (offline)",
     "completion": "print the script that lets a shell complete our command line",
 }

@@ -1,0 +1,113 @@
+"""Whether clients here can go where the cluster sends them: the classic trap of containers, NAT and two networks.
+
+A client asks the address that it was given only for the way; then it connects to what the brokers advertise.
+"""
+
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from leafcuttr.cli.doctor.finding import Finding, fine, problem
+from leafcuttr.cli.doctor.peer import NotKafkaError, TooOldError
+from leafcuttr.cli.doctor.target import Node, Target, at
+from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.messages.metadata import MetadataRequest
+
+_WHY: Final = (
+    "A client asks the address it was given only for the way; then it connects to what the broker advertises, "
+    "and there it gets no further."
+)
+_AT_ONCE: Final = 16
+
+
+def can_be_reached(target: Target) -> Iterator[Finding]:
+    """Every broker answers at the address that it advertises, and is one of this cluster."""
+    assert target.cluster is not None
+    nodes = target.cluster.nodes
+    if not nodes:
+        yield problem(
+            "the cluster names no broker at all",
+            "A client has nobody to connect to.",
+            "wait until the brokers have registered with the controller; look at their logs",
+        )
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        found = list(threads.map(lambda node: _reach(target, node), nodes))
+    for node, finding in zip(nodes, found, strict=True):
+        if finding is None:
+            target.reachable.append(node)
+        else:
+            yield finding
+    if target.reachable:
+        yield fine(
+            "reached as advertised: "
+            + ", ".join(f"{node} at {at(node.host, node.port)}" for node in target.reachable)
+        )
+
+
+def _reach(target: Target, node: Node) -> Finding | None:
+    where = at(node.host, node.port)
+    try:
+        addresses = [a[0] for *_, a in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        return problem(f"{node} advertises {where}, a name that is unknown here", _WHY, *_lines(target, node))
+    here = all(_loopback(str(one)) for one in addresses)
+    if here and not all(_loopback(one) for one in target.addresses):
+        return problem(
+            f"{node} advertises {where}, which is each client's own machine, and was reached as "
+            f"{at(target.host, target.port)}",
+            _WHY,
+            *_lines(target, node),
+        )
+    try:
+        with target.connect(node.host, node.port) as peer:
+            if target.sasl:
+                return None
+            answer = peer.ask(ApiKey.METADATA, MetadataRequest(topics=()))
+    except ssl.SSLCertVerificationError as error:
+        return problem(
+            f"{node} advertises {where}, and the certificate there is refused: {error.verify_message}",
+            _WHY,
+            "have a certificate made that names the advertised host",
+            *_lines(target, node),
+        )
+    except (NotKafkaError, TooOldError):
+        return problem(
+            f"{node} advertises {where}, where something else than Kafka answers", _WHY, *_lines(target, node)
+        )
+    except OSError as error:
+        words = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        return problem(
+            f"{node} advertises {where}, which cannot be reached from here: {words}",
+            _WHY,
+            *_lines(target, node),
+        )
+    if target.cluster and answer.cluster_id != target.cluster.id:
+        return problem(
+            f"{node} advertises {where}, where another cluster answers ({answer.cluster_id})",
+            "Clients would write to and read from the wrong broker without noticing.",
+            *_lines(target, node),
+        )
+    return None
+
+
+def _lines(target: Target, node: Node) -> tuple[str, ...]:
+    """What to write: of a cluster of one we know an address that works, the one that was used."""
+    assert target.cluster is not None
+    alone = len(target.cluster.nodes) == 1
+    good = at(target.host, target.port) if alone else f"ADDRESS-THAT-CLIENTS-REACH:{node.port}"
+    name = "SSL" if target.tls else "PLAINTEXT"
+    return (
+        f"advertised.listeners={name}://{good}  (server.properties; the name as in listeners)",
+        f"KAFKA_ADVERTISED_LISTENERS={name}://{good}  (a container)",
+        "for clients inside and outside of a network, two listeners: "
+        f"listeners=INNER://0.0.0.0:9093,OUTER://0.0.0.0:9092 with "
+        f"advertised.listeners=INNER://{node.host}:9093,OUTER://{good}",
+    )
+
+
+def _loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -1,0 +1,108 @@
+"""What a check finds, and how a table of checks is gone through. Nothing here knows what is looked at.
+
+A check is a function of one subject (a broker as seen from here, or a configuration on this machine) that yields
+findings. Checks stand in a table (`remote.CHECKS`, `local.CHECKS`) in the order in which one builds on another; what an
+earlier one has learnt it leaves in the subject. More checks, a plugin's for example, are more rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+S = TypeVar("S")
+
+
+class Severity(StrEnum):
+    """How bad it is. Only a PROBLEM makes the command end with status 1."""
+
+    FINE = "fine"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was seen, why it matters, and the lines to change (or to run), best first."""
+
+    severity: Severity
+    seen: str
+    why: str = ""
+    change: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
+    """The checks without which this one could not be made."""
+
+
+def fine(seen: str) -> Finding:
+    return Finding(Severity.FINE, seen)
+
+
+def skipped(why: str) -> Finding:
+    return Finding(Severity.SKIPPED, why)
+
+
+def warning(seen: str, why: str, *change: str) -> Finding:
+    return Finding(Severity.WARNING, seen, why, change)
+
+
+def problem(seen: str, why: str, *change: str) -> Finding:
+    return Finding(Severity.PROBLEM, seen, why, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[S]):
+    """One row of a table. Without the checks that it `needs`, each free of problems, it is skipped."""
+
+    name: str
+    look: Callable[[S], Iterable[Finding]]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding and the name of its check."""
+
+    check: str
+    finding: Finding
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.finding
+        return {
+            "check": self.check,
+            "severity": one.severity.value,
+            "seen": one.seen,
+            "why": one.why,
+            "change": list(one.change),
+        }
+
+
+def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[Found]:
+    """Go through a table; every check yields at least one finding.
+
+    A check that fails is a finding too: one bad check, maybe a plugin's, must not hide what the others see.
+    """
+    unusable: set[str] = set()
+    for check in checks:
+        missing = [name for name in check.needs if name in unusable]
+        if missing:
+            unusable.add(check.name)
+            words = f"not looked at, because of {', '.join(missing)}"
+            yield Found(check.name, Finding(Severity.SKIPPED, words, unmet=tuple(missing)))
+            continue
+        findings = list(_look(check, subject))
+        if any(one.severity is Severity.PROBLEM for one in findings):
+            unusable.add(check.name)
+        for one in findings:
+            yield Found(check.name, one)
+
+
+def _look(check: Check[S], subject: S) -> Iterator[Finding]:
+    try:
+        yield from check.look(subject)
+    except Exception as error:
+        yield problem(
+            f"the check itself failed: {type(error).__name__}: {error}",
+            "What it looks at is not known.",
+            "report this line together with the command",
+        )

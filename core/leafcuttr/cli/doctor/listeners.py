@@ -1,0 +1,214 @@
+"""The addresses of a configuration: can they be opened, what are clients told, who may come in."""
+
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
+from leafcuttr.cli.doctor.site import Site
+from leafcuttr.config.listeners import Listener, advertised_by_host_name
+from leafcuttr.errors import StartError
+
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+def can_be_opened(site: Site) -> Iterator[Finding]:
+    """Every listener's address is of this machine, allowed and free."""
+    if site.running is not None:
+        yield fine(f"process {site.running} is this broker and holds its ports")
+        return
+    from leafcuttr.server.sockets import bind
+
+    good = []
+    for listener in site.listeners:
+        try:
+            _, socks = bind(listener, 1)
+        except StartError as error:
+            yield _why_not(site, listener, str(error))
+        else:
+            for sock in socks:
+                sock.close()
+            good.append(str(listener))
+    if good:
+        yield fine(f"free: {', '.join(good)}")
+
+
+def _why_not(site: Site, listener: Listener, words: str) -> Finding:
+    reason = _reason(listener)
+    if reason == errno.EADDRINUSE:
+        holders = listening_processes(listener.port)
+        by = ", ".join(f"process {pid} ({_command(pid)})" for pid in sorted(holders)) or "another program"
+        return problem(
+            f"port {listener.port} is taken by {by}",
+            "The broker does not start while another program listens there.",
+            f"stop that program, or choose another port: {_changed(site, listener, port=_free_port())}",
+        )
+    if reason == errno.EACCES:
+        return problem(
+            f"port {listener.port} is below 1024, which this user may not open",
+            "The broker does not start.",
+            f"choose another port: {_changed(site, listener, port=9092)}",
+            "or in the systemd unit: AmbientCapabilities=CAP_NET_BIND_SERVICE",
+        )
+    return problem(
+        words,
+        "A broker can only listen at addresses of its own machine; what clients outside see belongs to "
+        "advertised.listeners.",
+        _changed(site, listener, host="0.0.0.0"),
+        site.line("advertised.listeners", f"{listener.name}://{listener.host}:{listener.port}"),
+    )
+
+
+def _reason(listener: Listener) -> int | None:
+    """Why the listener cannot be opened; None if its name is the trouble."""
+    try:
+        found = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError:
+        return None
+    reasons = set()
+    for family, kind, _, _, address in found:
+        with socket.socket(family, kind) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                sock.bind(address)
+                sock.listen(1)
+            except OSError as error:
+                reasons.add(error.errno)
+    return next((one for one in (errno.EADDRINUSE, errno.EACCES, *reasons) if one in reasons), None)
+
+
+def _changed(site: Site, listener: Listener, **changes: object) -> str:
+    changed = [replace(one, **changes) if one is listener else one for one in site.listeners]  # type: ignore[arg-type]
+    return site.line("listeners", ",".join(map(str, changed)))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        for port in (9093, 9094, 9192, 19092):
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    return 29092
+
+
+def tell_clients(site: Site) -> Iterator[Finding]:
+    """What each listener advertises leads clients back to it."""
+    guessed = advertised_by_host_name(site.settings)
+    for listener in site.listeners:
+        host = listener.advertised_host
+        try:
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            found = []
+        addresses = {str(address[0]) for *_, address in found}
+        if listener.name in guessed:
+            known = (
+                "a name that is unknown even here" if not found else f"here {', '.join(sorted(addresses))}"
+            )
+            yield warning(
+                f"{listener} binds every interface and advertises nothing: clients are told {host}, {known}",
+                "Clients connect to what they are told. A container or a host that no name server knows is told by a "
+                "name that nobody else can resolve.",
+                site.line(
+                    "advertised.listeners", f"{listener.name}://NAME-THAT-CLIENTS-KNOW:{listener.port}"
+                ),
+            )
+        elif not found:
+            yield warning(
+                f"{listener} advertises {listener.advertised}, a name that is unknown here",
+                "If clients do not know it either, they find the broker and then get no further.",
+                site.line(
+                    "advertised.listeners", f"{listener.name}://NAME-THAT-CLIENTS-KNOW:{listener.port}"
+                ),
+            )
+        elif _all_loopback(addresses) and not _is_local(listener):
+            yield warning(
+                f"{listener} takes clients from other machines and tells them {listener.advertised}, their own",
+                "Only clients on this machine get further.",
+                site.line("advertised.listeners", f"{listener.name}://{_own_name()}:{listener.port}"),
+                "or, if no others are meant: "
+                + site.line("listeners", f"{listener.name}://localhost:{listener.port}"),
+            )
+        else:
+            yield fine(f"{listener} advertises {listener.advertised}")
+
+
+def ask_who_you_are(site: Site) -> Iterator[Finding]:
+    """No listener that other machines reach lets in whoever comes."""
+    for listener in site.listeners:
+        if listener.protocol.startswith("SASL"):
+            yield fine(f"{listener} asks for a log-in")
+        elif _is_local(listener):
+            yield fine(f"{listener} is for this machine only")
+        else:
+            yield warning(
+                f"{listener} is open to every machine that reaches it, without a log-in",
+                "Everybody in that network may read, write and delete every topic.",
+                site.line("listeners", f"{listener.name}://127.0.0.1:{listener.port}")
+                + ", or an address of a private network",
+                f"or a firewall: ufw allow from 192.0.2.0/24 to any port {listener.port} proto tcp",
+            )
+
+
+def _is_local(listener: Listener) -> bool:
+    if listener.host in _WILDCARDS:
+        return False
+    try:
+        found = socket.getaddrinfo(listener.host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return _all_loopback({str(address[0]) for *_, address in found})
+
+
+def _all_loopback(addresses: set[str]) -> bool:
+    return all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in addresses)
+
+
+def _own_name() -> str:
+    """The address of this machine that leads outside, else its name. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostname()
+
+
+def listening_processes(port: int) -> set[int]:
+    """Who listens at a TCP port, as far as this user may see it in /proc."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(os.readlink(one) in inodes for one in (process / "fd").iterdir()):  # noqa: PTH115
+                found.add(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return "?"
+    return " ".join(word.decode(errors="replace") for word in words)[:60]

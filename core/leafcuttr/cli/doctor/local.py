@@ -1,0 +1,49 @@
+"""The table of checks for a configuration on the machine where it is to run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from leafcuttr.cli.doctor import directory, filesystem, host, listeners
+from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
+from leafcuttr.cli.doctor.site import Site
+
+
+def settings_are_good(site: Site) -> Iterator[Finding]:
+    """The file can be read, its values are allowed, and its names are known."""
+    from leafcuttr.config.listeners import parse_listeners
+    from leafcuttr.config.load import data_directory, load_settings
+    from leafcuttr.errors import ConfigError
+
+    try:
+        site.settings, site.warnings = load_settings(site.file, site.environ, site.overrides)
+    except ConfigError as error:
+        yield problem(
+            str(error),
+            "The broker does not start with a setting that it cannot follow.",
+            "correct that line; what a setting may be: leafcuttr config describe NAME",
+        )
+        return
+    site.listeners = parse_listeners(site.settings)
+    site.directory = data_directory(site.settings)
+    # What a listener advertises by a guess, the check of that name says with what to change.
+    told = [words for words in site.warnings if "has no advertised address" not in words]
+    for words in told:
+        yield warning(words, "The broker starts and says this line.", "correct or remove that line")
+    if not told:
+        yield fine("all settings are known and allowed")
+
+
+CHECKS: Final[tuple[Check[Site], ...]] = (
+    Check("settings", settings_are_good),
+    Check("directory", directory.can_be_used, needs=("settings",)),
+    Check("format", directory.fits_this_version, needs=("directory",)),
+    Check("place", directory.will_stay, needs=("settings",)),
+    Check("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
+    Check("disk", directory.has_room, needs=("settings",)),
+    Check("ports", listeners.can_be_opened, needs=("settings",)),
+    Check("advertised", listeners.tell_clients, needs=("settings",)),
+    Check("access", listeners.ask_who_you_are, needs=("settings",)),
+    Check("descriptors", host.may_open_enough, needs=("settings",)),
+    Check("clock", directory.clock_is_plausible, needs=("settings",)),
+)
+"""For a configuration, in this order."""

@@ -1,0 +1,338 @@
+"""The table of checks for a broker as clients on this machine see it: name, port, protocol, versions, log-in.
+
+What a cluster tells of itself is looked at in `advertised` and `cluster`; the whole table is here.
+"""
+
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any, Final
+
+from leafcuttr.cli.doctor import advertised, cluster
+from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
+from leafcuttr.cli.doctor.peer import HungUpError, NotKafkaError, TooOldError
+from leafcuttr.cli.doctor.stranger import Stranger, identify, usual
+from leafcuttr.cli.doctor.target import Cluster, Node, Target, at
+from leafcuttr.wire.api import APIS, ApiKey
+from leafcuttr.wire.messages.metadata import MetadataRequest
+
+# What every client needs; the rest are for administrators, transactions and new kinds of groups.
+_NEEDED: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+)
+_VOTE: Final = 52  # only a KRaft controller answers it, and it answers no Metadata
+
+
+def name_resolves(target: Target) -> Iterator[Finding]:
+    """The name of the broker is known here."""
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        yield problem(
+            f"the name {target.host} is unknown here: {words}",
+            "A client resolves the name first and never gets as far as the broker.",
+            f"correct the name, or add it to DNS, or to /etc/hosts: 192.0.2.1 {target.host} (with its address)",
+        )
+        return
+    target.addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+    yield fine(f"{target.host} is {', '.join(target.addresses)}")
+
+
+def port_is_open(target: Target) -> Iterator[Finding]:
+    """Something listens, at every address of the name."""
+    failed: dict[str, OSError] = {}
+    for address in target.addresses:
+        try:
+            socket.create_connection((address, target.port), target.timeout).close()
+        except OSError as error:
+            failed[address] = error
+    if not failed:
+        yield fine(f"port {target.port} is open")
+    elif len(failed) == len(target.addresses):
+        yield _closed(target, next(iter(failed.values())))
+    else:
+        good = [address for address in target.addresses if address not in failed]
+        yield warning(
+            f"port {target.port} is open at {', '.join(good)} and not at {', '.join(failed)}, "
+            f"the same name ({_words(next(iter(failed.values())))})",
+            "Clients try the addresses in turn, and some give up after the first.",
+            f"give clients an address instead of the name: {at(good[0], target.port)}",
+            f"or let the broker listen at both: listeners=PLAINTEXT://{target.host}:{target.port}",
+        )
+
+
+def _closed(target: Target, error: OSError) -> Finding:
+    seen = f"no connection to {at(target.host, target.port)}: {_words(error)}"
+    if error.errno == errno.ECONNREFUSED:
+        return problem(
+            seen,
+            "The machine is there, but nothing listens at that address and port: the broker does not run, or it "
+            "listens at another port, or only at another address, for example its own localhost.",
+            "start the broker: leafcuttr serve",
+            f"or let it listen here: listeners=PLAINTEXT://{_or_all(target)}:{target.port}",
+            "see the listeners of the machine itself: ss -ltn",
+        )
+    return problem(
+        seen,
+        "Nothing answers at all: a firewall drops the packets, or the machine is off or behind another network.",
+        f"on the broker's machine, let the port through, for example: ufw allow {target.port}/tcp",
+        "in a container, publish the port: ports: "
+        f'["{target.port}:{target.port}"] (compose), -p {target.port}:{target.port}',
+    )
+
+
+def _or_all(target: Target) -> str:
+    return target.host if _is_loopback(target.addresses) else "0.0.0.0"
+
+
+def _words(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return error.strerror or str(error) or type(error).__name__
+
+
+def speaks_kafka(target: Target) -> Iterator[Finding]:
+    """What answers is a Kafka broker."""
+    try:
+        with target.connect() as peer:
+            target.versions = peer.versions
+    except ssl.SSLCertVerificationError as error:
+        yield problem(
+            f"the certificate of {at(target.host, target.port)} is refused: {error.verify_message}",
+            "A client that checks certificates does not connect.",
+            "name the authority that signed it: -X ssl.ca.location=/path/to/ca.pem",
+            "or have a certificate made that names the host clients use",
+        )
+    except ssl.SSLError as error:
+        yield problem(
+            f"{at(target.host, target.port)} speaks no TLS that suits: {error.reason or error}",
+            f"The client is set to security.protocol={target.protocol}; the two cannot begin to talk.",
+            "if the listener has no TLS: -X security.protocol=PLAINTEXT (for clients: security.protocol=PLAINTEXT)",
+        )
+    except NotKafkaError as error:
+        yield _not_kafka(target, identify(target.host, target.port, error.said))
+    except OSError as error:
+        stranger = identify(target.host, target.port, b"")
+        if stranger.kind != "silent":
+            yield _not_kafka(target, stranger)
+        elif isinstance(error, HungUpError):
+            yield problem(
+                f"{at(target.host, target.port)} takes the connection and ends it without a word",
+                "A Kafka older than 0.10 does so, a broker that has reached its limit of connections, a proxy without "
+                "a broker behind it, and every server of another kind.",
+                "look at the broker's own log; see who listens: ss -ltnp",
+                "if it is the limit: max.connections, max.connections.per.ip",
+            )
+        else:
+            yield problem(
+                f"{at(target.host, target.port)} takes the connection and says nothing within {target.timeout:g} s",
+                "A broker answers this request at once: this is another server, or a broker that hangs, or one that "
+                "has reached max.connections.",
+                "see who listens there: ss -ltnp; look at the broker's own log",
+            )
+    else:
+        if ApiKey.METADATA not in target.versions:
+            what = "the KRaft controller of a Kafka" if _VOTE in target.versions else "no broker"
+            yield problem(
+                f"{at(target.host, target.port)} speaks Kafka's protocol, but is {what}: it does not tell of topics",
+                "Clients talk to brokers; the listener of a controller is for brokers only.",
+                "give clients the port of a broker's listener (listeners=...), usually 9092",
+            )
+        else:
+            yield fine(f"a Kafka broker answers, {len(target.versions)} APIs")
+
+
+def _not_kafka(target: Target, stranger: Stranger) -> Finding:
+    where = at(target.host, target.port)
+    if stranger.kind == "tls-kafka":
+        return problem(
+            f"{where} is {stranger.words}, and it was spoken to without",
+            "Client and listener have to agree on security.protocol; a client without TLS only sees a connection "
+            "that ends.",
+            "-X security.protocol=SSL -X ssl.ca.location=/path/to/ca.pem (SASL_SSL if it asks for a log-in too)",
+            "for Java clients: security.protocol=SSL, ssl.truststore.location=...",
+        )
+    return problem(
+        f"what answers at {where} is not Kafka but {stranger.words}{usual(target.port)}",
+        "A Kafka client takes the first bytes for the length of an answer and fails, often with words about a size.",
+        "give clients the port of the Kafka listener, usually 9092 (the broker's listeners=...)",
+        f"see who listens there: ss -ltnp 'sport = :{target.port}'",
+    )
+
+
+def versions_fit(target: Target) -> Iterator[Finding]:
+    """Clients of today and the broker have versions in common."""
+    too_old, too_new = [], []
+    for key in _NEEDED:
+        api = APIS[key]
+        lowest, highest = target.versions.get(key, (0, -1))
+        if highest < api.min_version:
+            too_old.append(
+                f"{api.name} {lowest}-{highest}, needed {api.min_version}"
+                if highest >= 0
+                else f"no {api.name}"
+            )
+        elif lowest > api.max_version:
+            too_new.append(f"{api.name} {lowest}-{highest}, known up to {api.max_version}")
+    if too_old:
+        yield problem(
+            f"the broker speaks versions that clients have given up: {'; '.join(too_old)}",
+            "Clients of Kafka 4 and this command begin at the versions of Kafka 2.1 (KIP-896).",
+            "upgrade the broker to Kafka 2.1 or later, or use clients of Kafka 3.9 or librdkafka with it",
+        )
+    if too_new:
+        yield problem(
+            f"the broker speaks only versions newer than this client knows: {'; '.join(too_new)}",
+            "They have no version in common.",
+            "upgrade the clients, and this command: pip install -U leafcuttr",
+        )
+    if not too_old and not too_new:
+        produce, fetch = target.versions[ApiKey.PRODUCE], target.versions[ApiKey.FETCH]
+        old = (
+            "of Kafka 2.1 or later" if fetch[0] >= APIS[ApiKey.FETCH].min_version else "later than Kafka 0.9"
+        )
+        yield fine(
+            f"clients {old} and librdkafka fit: Produce {produce[0]}-{produce[1]}, Fetch {fetch[0]}-{fetch[1]}"
+        )
+
+
+def lets_in(target: Target) -> Iterator[Finding]:
+    """The broker tells this client of the cluster, with the log-in that was given."""
+    if target.sasl:
+        yield _log_in(target)
+        return
+    try:
+        with target.connect() as peer:
+            found = peer.ask(ApiKey.METADATA, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    except HungUpError:
+        yield problem(
+            "the broker ends the connection at the first request that needs a log-in",
+            "Its listener asks for SASL: who has not said who he is gets no answer.",
+            "-X security.protocol=SASL_PLAINTEXT (or SASL_SSL) -X sasl.mechanisms=PLAIN -X sasl.username=NAME "
+            "-X sasl.password=PASSWORD",
+        )
+        return
+    except TooOldError as error:
+        yield problem(
+            f"{error}", "There is no version in common.", "upgrade the broker to Kafka 2.1 or later"
+        )
+        return
+    target.cluster = Cluster(
+        found.cluster_id,
+        [Node(one.node_id, one.host, one.port) for one in found.brokers],
+        len(found.topics),
+        sum(len(topic.partitions) for topic in found.topics),
+        [
+            f"{topic.name}-{part.partition_index}"
+            for topic in found.topics
+            for part in topic.partitions
+            if part.leader_id < 0
+        ],
+    )
+    yield _welcome(target.cluster)
+
+
+def _log_in(target: Target) -> Finding:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    said: list[Any] = []
+    try:
+        client = AdminClient({**target.client_settings(), "error_cb": said.append})
+        found = client.list_topics(timeout=target.timeout * 2)
+    except KafkaException as error:
+        words = next((one.str() for one in said if one.name() == "_AUTHENTICATION"), error.args[0].str())
+        return problem(
+            f"the log-in fails: {words}",
+            "Without it the broker answers nothing.",
+            "check sasl.mechanisms, sasl.username and sasl.password of the client against the broker's users",
+            "on the broker: sasl.enabled.mechanisms has to name the mechanism",
+        )
+    topics = found.topics.values()
+    target.cluster = Cluster(
+        found.cluster_id,
+        [Node(one.id, one.host, one.port) for one in found.brokers.values()],
+        len(topics),
+        sum(len(topic.partitions) for topic in topics),
+        [
+            f"{topic.topic}-{part.id}"
+            for topic in topics
+            for part in topic.partitions.values()
+            if part.leader < 0
+        ],
+    )
+    return _welcome(target.cluster)
+
+
+def _welcome(told: Cluster) -> Finding:
+    brokers = f"{len(told.nodes)} broker{'s' if len(told.nodes) != 1 else ''}"
+    return fine(f"cluster {told.id}: {brokers}, {told.topics} topics, {told.partitions} partitions")
+
+
+def asks_who_you_are(target: Target) -> Iterator[Finding]:
+    """Whoever reaches the broker has to say who he is, unless only this machine can reach it."""
+    if target.sasl or (target.tls and "ssl.certificate.location" in target.properties):
+        yield fine("the listener asks for a log-in")
+    elif _is_loopback(target.addresses):
+        yield fine("no log-in, and the address used is of this machine only")
+    else:
+        yield warning(
+            f"{at(target.host, target.port)} lets in whoever reaches it, without a log-in",
+            "Everybody in that network may read, write and delete every topic.",
+            "listen at an inner address only: listeners=PLAINTEXT://127.0.0.1:9092 (or one of a private network)",
+            f"or let only your clients through the firewall: ufw allow from 192.0.2.0/24 to any port {target.port}",
+        )
+
+
+def _is_loopback(addresses: list[str]) -> bool:
+    return all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in addresses)
+
+
+def a_client_works(target: Target) -> Iterator[Finding]:
+    """librdkafka, the client of most languages, gets as far as the list of topics."""
+    from confluent_kafka import KafkaException, libversion
+    from confluent_kafka.admin import AdminClient
+
+    name = f"librdkafka {libversion()[0]}"
+    try:
+        client = AdminClient(target.client_settings())
+        client.list_topics(timeout=target.timeout * 2)
+    except KafkaException as error:
+        yield problem(
+            f"{name} does not get along with this broker: {error.args[0].str()}",
+            "Most clients outside of Java are made of it.",
+            "see what it says itself: leafcuttr topics list -X debug=broker,protocol -X log_level=7 -b "
+            + at(target.host, target.port),
+        )
+    else:
+        yield fine(f"{name} connects and lists the topics")
+
+
+CHECKS: Final[tuple[Check[Target], ...]] = (
+    Check("name", name_resolves),
+    Check("port", port_is_open, needs=("name",)),
+    Check("protocol", speaks_kafka, needs=("port",)),
+    Check("versions", versions_fit, needs=("protocol",)),
+    Check("log-in", lets_in, needs=("protocol",)),
+    Check("client", a_client_works, needs=("log-in",)),
+    Check("advertised", advertised.can_be_reached, needs=("log-in",)),
+    Check("leaders", cluster.has_leaders, needs=("log-in",)),
+    Check("disk", cluster.disks_have_room, needs=("log-in",)),
+    Check("clock", cluster.clocks_agree, needs=("log-in",)),
+    Check("access", asks_who_you_are, needs=("log-in",)),
+    Check("round-trip", cluster.takes_a_record, needs=("log-in", "advertised")),
+)
+"""For a broker at HOST:PORT, in this order."""

@@ -1,0 +1,89 @@
+"""The subject of the checks over the network: a broker's address, and what has been learnt of it so far."""
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from leafcuttr.cli.doctor.peer import Peer, Versions
+
+
+class Node(NamedTuple):
+    """A broker as the cluster tells clients of it."""
+
+    id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"broker {self.id}"
+
+
+@dataclass
+class Cluster:
+    """What clients are told. `leaderless` are partitions without a leader, as `topic-3`."""
+
+    id: str | None
+    nodes: Sequence[Node]
+    topics: int
+    partitions: int
+    leaderless: Sequence[str]
+
+
+@dataclass
+class Target:
+    """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait."""
+
+    host: str
+    port: int
+    timeout: float = 5.0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    writes: bool = False
+    addresses: list[str] = field(default_factory=list)
+    versions: Versions = field(default_factory=dict)
+    cluster: Cluster | None = None
+    reachable: list[Node] = field(default_factory=list)
+
+    @property
+    def protocol(self) -> str:
+        return self.properties.get("security.protocol", "plaintext").upper()
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol.startswith("SASL")
+
+    def connect(self, host: str | None = None, port: int | None = None) -> Peer:
+        """A connection that knows the broker's versions. Raises what Peer raises."""
+        context = self._context() if self.tls else None
+        peer = Peer.connect(host or self.host, self.port if port is None else port, self.timeout, context)
+        try:
+            peer.learn_versions()
+        except BaseException:
+            peer.__exit__(None, None, None)
+            raise
+        return peer
+
+    def client_settings(self) -> dict[str, Any]:
+        """For librdkafka."""
+        return {"bootstrap.servers": at(self.host, self.port), "log_level": 0, **self.properties}
+
+    def _context(self) -> ssl.SSLContext:
+        given = self.properties
+        context = ssl.create_default_context(cafile=given.get("ssl.ca.location"))
+        if given.get("enable.ssl.certificate.verification", "true").lower() == "false":
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if given.get("ssl.endpoint.identification.algorithm", "https") in ("none", ""):
+            context.check_hostname = False
+        if certificate := given.get("ssl.certificate.location"):
+            context.load_cert_chain(certificate, given.get("ssl.key.location"), given.get("ssl.key.password"))
+        return context
+
+
+def at(host: str, port: int) -> str:
+    """`host:port` as clients write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
