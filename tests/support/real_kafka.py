@@ -67,13 +67,15 @@ def _serves(address: Address) -> bool:
 def real_kafka(folder: Path, *more: str) -> Iterator[Address]:
     """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway).
 
-    `more` are lines for its settings.
+    `more` are lines for its settings, which win; {port} and {controller} in them stand for its own two ports.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    file = properties(folder, port, free_port())
+    port, controller = free_port(), free_port()
+    file = properties(folder, port, controller)
     with file.open("a") as settings:
-        settings.writelines(f"{line}\n" for line in more)
+        for line in more:
+            line = line.replace("{port}", str(port)).replace("{controller}", str(controller))
+            settings.write(f"{line}\n")
     form = jars.java(VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
     subprocess.run(form, check=True, capture_output=True)
     log = folder / "kafka.log"

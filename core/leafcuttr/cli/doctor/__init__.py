@@ -133,11 +133,11 @@ def _look_there(address: str, properties: tuple[str, ...], timeout: float, write
 def _split(address: str) -> tuple[str, int]:
     """Host and port of `host:port`, `[::1]:9092`, or of a host alone, which means 9092."""
     text = address.partition("://")[2] or address
+    if "," in address:
+        raise click.UsageError(f"{address}: one broker at a time")
     if text.count(":") > 1 and not text.startswith("["):
         raise click.UsageError(f"{address}: an IPv6 address goes in brackets, [::1]:9092")
     host, _, port = text.rpartition(":") if ":" in text.rpartition("]")[2] else (text, "", "9092")
-    if "," in address:
-        raise click.UsageError(f"{address}: one broker at a time")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise click.UsageError(f"{address}: expected HOST:PORT, for example localhost:9092")
     return host.strip("[]"), int(port)
@@ -180,9 +180,10 @@ def _print(title: str, found: list[Found]) -> None:
                 for line in lines[1:]:
                     click.echo(" " * _MARGIN + line)
 
-
     if not_looked_at:
-        _print_line(Severity.SKIPPED, "", f"not looked at, because of that: {', '.join(not_looked_at)}", width)
+        _print_line(
+            Severity.SKIPPED, "", f"not looked at, because of that: {', '.join(not_looked_at)}", width
+        )
 
 
 def _print_line(severity: Severity, check: str, text: str, width: int) -> None:

@@ -18,7 +18,7 @@ from leafcuttr.log.doubt import MARK
 from leafcuttr.log.folders import partition_of
 
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-_IN_MEMORY: Final = ("tmpfs", "ramfs")
+IN_MEMORY: Final = ("tmpfs", "ramfs")
 _OVER_THE_NETWORK: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "fuse.glusterfs")
 _PROPOSED: Final = "/var/lib/leafcuttr"
 _FUTURE_S: Final = 3600
@@ -165,7 +165,7 @@ def will_stay(site: Site) -> Iterator[Finding]:
     """The data lies where it is still there tomorrow."""
     standing, mount = site.standing, mount_of(site.standing)
     temporary = next((one for one in _TEMPORARY if standing.is_relative_to(Path(one).resolve())), None)
-    if mount.kind in _IN_MEMORY:
+    if mount.kind in IN_MEMORY:
         yield warning(
             f"{standing} is in memory ({mount.kind} at {mount.place})",
             "All records are gone when the machine restarts, and they take its memory.",

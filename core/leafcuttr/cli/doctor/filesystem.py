@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from leafcuttr.cli.doctor.directory import mount_of
+from leafcuttr.cli.doctor.directory import IN_MEMORY, mount_of
 from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
@@ -110,6 +110,8 @@ def _upper_and_lower_case(folder: Path) -> None:
 
 
 def _read_from_memory_only(folder: Path) -> None:
+    if mount_of(folder).kind in IN_MEMORY:
+        return  # nothing to wait for
     (folder / "cached").write_bytes(b"leafcuttr")
     with (folder / "cached").open("rb") as file:
         try:

@@ -10,27 +10,39 @@ from leafcuttr.cli.doctor.site import Site
 
 def settings_are_good(site: Site) -> Iterator[Finding]:
     """The file can be read, its values are allowed, and its names are known."""
+    from leafcuttr.config.findings import Level
     from leafcuttr.config.listeners import parse_listeners
-    from leafcuttr.config.load import data_directory, load_settings
+    from leafcuttr.config.load import data_directory, examine
     from leafcuttr.errors import ConfigError
 
     try:
-        site.settings, site.warnings = load_settings(site.file, site.environ, site.overrides)
+        site.settings, findings = examine(site.file, site.environ, site.overrides)
     except ConfigError as error:
-        yield problem(
-            str(error),
-            "The broker does not start with a setting that it cannot follow.",
-            "correct that line; what a setting may be: leafcuttr config describe NAME",
+        yield _stops(str(error))
+        return
+    errors = [one for one in findings if one.level is Level.ERROR]
+    for one in errors:
+        yield _stops(one.line)
+    # What a listener advertises by a guess, the check of that name says with what to change.
+    told = [one for one in findings if one.level is Level.WARNING and one.key != "advertised.listeners"]
+    for one in told:
+        yield warning(
+            one.line, "The broker starts and says this line.", f"correct or remove it: {one.source}"
         )
+    if errors:
         return
     site.listeners = parse_listeners(site.settings)
     site.directory = data_directory(site.settings)
-    # What a listener advertises by a guess, the check of that name says with what to change.
-    told = [words for words in site.warnings if "has no advertised address" not in words]
-    for words in told:
-        yield warning(words, "The broker starts and says this line.", "correct or remove that line")
     if not told:
         yield fine("all settings are known and allowed")
+
+
+def _stops(line: str) -> Finding:
+    return problem(
+        line,
+        "The broker does not start with a setting that it cannot follow.",
+        "correct it; what a setting may be: leafcuttr config describe NAME",
+    )
 
 
 CHECKS: Final[tuple[Check[Site], ...]] = (

@@ -7,6 +7,7 @@ import errno
 import ipaddress
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -250,17 +251,23 @@ def _log_in(target: Target) -> Finding:
     from confluent_kafka.admin import AdminClient
 
     said: list[Any] = []
-    try:
-        client = AdminClient({**target.client_settings(), "error_cb": said.append})
-        found = client.list_topics(timeout=target.timeout * 2)
-    except KafkaException as error:
-        words = next((one.str() for one in said if one.name() == "_AUTHENTICATION"), error.args[0].str())
-        return problem(
-            f"the log-in fails: {words}",
-            "Without it the broker answers nothing.",
-            "check sasl.mechanisms, sasl.username and sasl.password of the client against the broker's users",
-            "on the broker: sasl.enabled.mechanisms has to name the mechanism",
-        )
+    client = AdminClient({**target.client_settings(), "error_cb": said.append})
+    until = time.monotonic() + target.timeout * 2
+    while True:
+        try:
+            # In short turns: librdkafka goes on trying a password that was refused until the time is over.
+            found = client.list_topics(timeout=min(1.0, target.timeout))
+            break
+        except KafkaException as error:
+            refused = next((one for one in said if one.name() == "_AUTHENTICATION"), None)
+            if refused is None and time.monotonic() < until:
+                continue
+            return problem(
+                f"the log-in fails: {(refused or error.args[0]).str()}",
+                "Without it the broker answers nothing.",
+                "check sasl.mechanisms, sasl.username and sasl.password of the client against the broker's users",
+                "on the broker: sasl.enabled.mechanisms has to name the mechanism",
+            )
     topics = found.topics.values()
     target.cluster = Cluster(
         found.cluster_id,

@@ -16,7 +16,6 @@ class Site:
     environ: Mapping[str, str]
     overrides: Sequence[str] = ()
     settings: Settings = field(default_factory=Settings)
-    warnings: Sequence[str] = ()
     listeners: Sequence[Listener] = ()
     directory: Path = Path()
     running: int | None = None  # the process that is this broker, if it runs
