@@ -259,6 +259,7 @@ def _log_in(target: Target) -> Finding:
             found = client.list_topics(timeout=min(1.0, target.timeout))
             break
         except KafkaException as error:
+            client.poll(0)  # which hands over what librdkafka has to say
             refused = next((one for one in said if one.name() == "_AUTHENTICATION"), None)
             if refused is None and time.monotonic() < until:
                 continue
