@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +26,16 @@ from support.broker_process import BrokerProcess, clean_environ, running_broker
 
 KAFKA_DIRECTORY = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 LINES = list(examples())
+OURS = [(path, line) for path, line in LINES if "leafcuttr" in line]
 TOPICS = ("orders", "logs", "events", "greetings", "scores")
 ENDLESS = re.compile(r"leafcuttr (serve|demo|perf|completion)\b|--follow\b")
 _SHELL = re.compile(r"[<>;&$`]|\|\|")
 
 
 def calls(line: str) -> list[list[str]]:
-    """The words of each program of a pipeline, without variables in front."""
+    """The words of each program of a pipeline, without variables in front and files behind."""
+    line = re.sub(r"^source <\((.*)\)$", r"\1", line)
+    line = re.sub(r"\s>\s*\S+$", "", line)
     programs: list[list[str]] = [[]]
     for word in shlex.split(line, comments=True):
         if word == "|":
@@ -53,7 +57,7 @@ def test_there_are_examples_of_every_command() -> None:
     assert without == []
 
 
-@pytest.mark.parametrize(("path", "line"), LINES, ids=[line for _, line in LINES])
+@pytest.mark.parametrize(("path", "line"), OURS, ids=[line for _, line in OURS])
 def test_its_words_are_understood(path: str, line: str) -> None:
     """Commands, options and values exist; whether files do is none of the help text's business."""
     ours = [words for words in calls(line) if words and words[0] == "leafcuttr"]
@@ -125,6 +129,7 @@ def prepare(line: str, address: str, folder: Path) -> str:
     line = re.sub(r"\b(localhost|kafka\.example\.org|[a-z]+\.example\.(?:com|org)):\d+", address, line)
     for path in ("/var/lib/kafka", "/mnt/old-kafka"):
         if path in line:
+            shutil.rmtree(folder / "kafka", ignore_errors=True)
             shutil.copytree(KAFKA_DIRECTORY, folder / "kafka")
             line = line.replace(path, str(folder / "kafka"))
     if "--metadata" in line:
@@ -139,35 +144,49 @@ def prepare(line: str, address: str, folder: Path) -> str:
     return line.replace("=/data", f"={folder}/leafcuttr-data")
 
 
-RUN = [(path, line) for path, line in LINES if not ENDLESS.search(line)]
+RUN = [path for path in dict.fromkeys(path for path, _ in LINES) if path != "leafcuttr serve"]
 
 
-@pytest.mark.parametrize(("path", "line"), RUN, ids=[line for _, line in RUN])
-def test_it_runs(path: str, line: str, broker: BrokerProcess, folder: Path) -> None:
-    """It ends with a status that is documented, and none for wrong usage."""
-    ensure(broker.address)
-    line = prepare(line, broker.address, folder)
-    environ = {"LEAFCUTTR_BOOTSTRAP_SERVER": broker.address}
+@pytest.mark.parametrize("path", RUN)
+def test_they_run(path: str, broker: BrokerProcess, folder: Path) -> None:
+    """One after the other in one folder; each ends with a status that is documented, and none for wrong usage."""
+    for where, line in LINES:
+        if where == path and not ENDLESS.search(line):
+            ensure(broker.address)
+            line = prepare(line, broker.address, folder)
+            status, said = run(line, {"LEAFCUTTR_BOOTSTRAP_SERVER": broker.address})
+            assert status in (0, 1), f"{line}: status {status}\n{said}"
+            assert "Traceback" not in said
+            assert said.strip() or status == 0, line
+
+
+def with_programs(environ: dict[str, str]) -> dict[str, str]:
+    """So that a shell finds `leafcuttr`."""
+    return environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+
+
+def run(line: str, environ: dict[str, str]) -> tuple[int, str]:
+    """In this process where the line is a plain pipeline, by bash where it is more."""
     if _SHELL.search(line):
         done = subprocess.run(
-            ["bash", "-c", line], capture_output=True, text=True, env=clean_environ(environ), timeout=120
+            ["bash", "-c", line],
+            capture_output=True,
+            text=True,
+            env=clean_environ(with_programs(environ)),
+            timeout=120,
         )
-        status, said = done.returncode, done.stdout + done.stderr
-    else:
-        given = b""
-        *before, last = calls(line)
-        for words in before:
-            given = subprocess.run(words, input=given, capture_output=True, check=True).stdout
-        variables = dict(word.split("=", 1) for word in shlex.split(line) if re.match(r"[A-Z_]+=", word))
-        words = [
-            path
-            for word in last[1:]
-            for path in (sorted(map(str, Path().glob(word))) if "/*" in word else [word])
-        ]
-        result = CliRunner().invoke(cli, words, input=given, env=environ | variables)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        status, said = result.exit_code, result.output
-    assert status in (0, 1), f"{line}: status {status}\n{said}"
-    assert "Traceback" not in said
-    assert said.strip() or status == 0, line
+        return done.returncode, done.stdout + done.stderr
+    given = b""
+    *before, last = calls(line)
+    for words in before:
+        given = subprocess.run(words, input=given, capture_output=True, check=True).stdout
+    variables = dict(word.split("=", 1) for word in shlex.split(line) if re.match(r"[A-Z_]+=", word))
+    words = [
+        path
+        for word in last[1:]
+        for path in (sorted(map(str, Path().glob(word))) if "/*" in word else [word])
+    ]
+    result = CliRunner().invoke(cli, words, input=given, env=environ | variables)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
