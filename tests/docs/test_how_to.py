@@ -1,0 +1,88 @@
+"""The commands of the how-to pages, run as they stand there, and what the pages say beside."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import librdkafka
+from support.broker_process import running_broker
+from support.loop_disk import loop_disk
+from support.pages import DOCS, run_page
+
+KAFKA_DIRECTORY = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
+pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="the commands are for bash")
+
+
+def test_back_up_and_move(tmp_path: Path) -> None:
+    """All three copies, the restored directory and the moved one are read by the page's own commands."""
+    assert run_page("how-to/backup-and-move.md", tmp_path) >= 14
+    sealed = sorted((tmp_path / "backup" / "sealed").glob("orders-*/*.log"))
+    live = sorted((tmp_path / "leafcuttr-data").glob("orders-*/*.log"))
+    assert sealed
+    assert len(sealed) == len(live) - 2, "all but the newest segment of each of two partitions"
+    assert not list((tmp_path / "backup" / "sealed").glob("__*"))
+    with running_broker(tmp_path / "again", {"log.dirs": str(tmp_path / "restored")}) as broker:
+        for partition in (0, 1):
+            kept = [path for path in sealed if path.parent.name == f"orders-{partition}"]
+            first, end = librdkafka.watermarks(broker.address, "orders", partition)
+            newest = max(int(p.stem) for p in live if p.parent.name == f"orders-{partition}")
+            assert (first, end) == (0, newest), kept
+
+
+def test_a_snapshot_of_a_frozen_file_system(tmp_path: Path) -> None:
+    """What was acknowledged before the freeze is in the copy, which was made while the broker went on."""
+    if not shutil.which("fsfreeze"):
+        pytest.skip("fsfreeze is not here")
+    with loop_disk(tmp_path) as disk:
+        settings = {"log.dirs": str(disk.folder / "data"), "lc.log.min.free.bytes": "0"}
+        with running_broker(tmp_path / "broker", settings) as broker:
+            librdkafka.create(broker.address, "orders")
+            values = [b"%d" % number for number in range(5000)]
+            librdkafka.send(broker.address, "orders", values, timestamp=1_700_000_000_000)
+            subprocess.run(["fsfreeze", "--freeze", disk.folder], check=True)
+            try:
+                shutil.copyfile(tmp_path / "disk.img", tmp_path / "snapshot.img")
+            finally:
+                subprocess.run(["fsfreeze", "--unfreeze", disk.folder], check=True)
+            librdkafka.send(broker.address, "orders", [b"later"], timestamp=1_700_000_000_000)
+        mounted = tmp_path / "mounted"
+        mounted.mkdir()
+        subprocess.run(["mount", "-o", "loop", tmp_path / "snapshot.img", mounted], check=True)
+        try:
+            settings["log.dirs"] = str(mounted / "data")
+            with running_broker(tmp_path / "second", settings) as broker:
+                read = [message.value() for message in librdkafka.read(broker.address, "orders", 5000)]
+                assert read == values
+                assert librdkafka.watermarks(broker.address, "orders") == (0, 5000)
+        finally:
+            subprocess.run(["umount", mounted], check=True)
+
+
+def test_migrate_from_kafka(tmp_path: Path) -> None:
+    """The folders are those that Apache Kafka wrote for the tests of the log."""
+    shutil.copytree(KAFKA_DIRECTORY, tmp_path / "kafka-data")
+    assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
+
+
+def test_the_pages_link_to_what_is_there() -> None:
+    for page in (DOCS / "how-to").glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    tests = Path(__file__).parents[1]
+    for page in (DOCS / "how-to").glob("*.md"):
+        for name in re.findall(r"`(?:tests/)?([a-z_/]+\.py)`", page.read_text(encoding="utf-8")):
+            assert (tests / name).exists() or (tests.parent / name).exists(), f"{page.name}: {name}"
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    for page in (DOCS / "how-to").glob("*.md"):
+        for words in re.findall(r"<!-- not run(.*?)-->", page.read_text(encoding="utf-8")):
+            assert re.match(r": \w+", words), f"{page.name}: {words}"
