@@ -47,7 +47,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     wrong = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", tmp_path / "wrong.service"], capture_output=True, text=True
     )
-    assert "Restart" in wrong.stderr, "it would have noticed"
+    assert "restart specifier" in wrong.stderr, "it would have noticed"
 
 
 def test_the_settings_are_good() -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="the commands a
 
 def test_back_up_and_move(tmp_path: Path) -> None:
     """All three copies, the restored directory and the moved one are read by the page's own commands."""
-    assert run_page("how-to/backup-and-move.md", tmp_path) >= 14
+    assert run_page("how-to/backup-and-move.md", tmp_path) >= 13
     sealed = sorted((tmp_path / "backup" / "sealed").glob("orders-*/*.log"))
     live = sorted((tmp_path / "leafcuttr-data").glob("orders-*/*.log"))
     assert sealed
