@@ -125,7 +125,8 @@ def _clock(ahead: float, unsure: float) -> Finding:
         "Records carry the clients' time and are deleted by the broker's: with clocks apart they go too early or too "
         "late, offsets by time are wrong, and a time more than message.timestamp.after.max.ms ahead is refused.",
         "on both machines: timedatectl set-ntp true",
-        "or let the broker set the time: leafcuttr configs alter broker --default --set log.message.timestamp.type=LogAppendTime",
+        "or let the broker set the time: leafcuttr configs alter broker --default "
+        "--set log.message.timestamp.type=LogAppendTime",
     )
 
 

@@ -18,7 +18,8 @@ def fullness(what: str, free: int, total: int) -> Finding:
     return kind(
         seen,
         "On a full disk the broker takes nothing more from producers.",
-        "keep less: leafcuttr configs alter broker --default --set log.retention.bytes=1073741824 (for each partition), "
+        "keep less: leafcuttr configs alter broker --default --set log.retention.bytes=1073741824 "
+        "(for each partition), "
         "or log.retention.hours=24",
         "see what takes the room: leafcuttr logdirs",
         "or give log.dirs a larger disk",
