@@ -29,7 +29,7 @@ LINES = list(examples())
 OURS = [(path, line) for path, line in LINES if "leafcuttr" in line]
 TOPICS = ("orders", "logs", "events", "greetings", "scores")
 ENDLESS = re.compile(r"leafcuttr (serve|demo|perf|completion)\b|--follow\b")
-_SHELL = re.compile(r"[<>;&$`]|\|\|")
+_SHELL = re.compile(r"[<>;&$`|]")
 
 
 def calls(line: str) -> list[list[str]]:
@@ -166,7 +166,7 @@ def with_programs(environ: dict[str, str]) -> dict[str, str]:
 
 
 def run(line: str, environ: dict[str, str]) -> tuple[int, str]:
-    """In this process where the line is a plain pipeline, by bash where it is more."""
+    """In this process where the line is a plain command, by bash where it is more."""
     if _SHELL.search(line):
         done = subprocess.run(
             ["bash", "-c", line],
@@ -176,17 +176,14 @@ def run(line: str, environ: dict[str, str]) -> tuple[int, str]:
             timeout=120,
         )
         return done.returncode, done.stdout + done.stderr
-    given = b""
-    *before, last = calls(line)
-    for words in before:
-        given = subprocess.run(words, input=given, capture_output=True, check=True).stdout
+    (last,) = calls(line)
     variables = dict(word.split("=", 1) for word in shlex.split(line) if re.match(r"[A-Z_]+=", word))
     words = [
         path
         for word in last[1:]
         for path in (sorted(map(str, Path().glob(word))) if "/*" in word else [word])
     ]
-    result = CliRunner().invoke(cli, words, input=given, env=environ | variables)
+    result = CliRunner().invoke(cli, words, env=environ | variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output
