@@ -102,6 +102,7 @@ def folder(tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (tmp_path / "server.properties").write_text("log.retention.hours=48\nlisteners=PLAINTEXT://localhost:0\n")
     (tmp_path / "events.log").write_text("first\nsecond\n")
     (tmp_path / "ca.pem").write_text("")
+    (tmp_path / "front.jpg").write_bytes(bytes(range(256)))
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
         if name.startswith("KAFKA_"):
