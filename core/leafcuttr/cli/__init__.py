@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "logdirs": "what the log directories of brokers hold, and how much room is left",
     "cluster": "the id, brokers, features and API versions of a cluster",
     "transactions": "list, describe, find hanging and abort transactions",
+    "perf": "measure how fast a broker takes and gives records",
     "config": "describe settings, check a file of them, show what differs from the defaults",
     "verify": "check every file of a data directory (offline)",
     "dump": "print what a log, index, snapshot or checkpoint file holds",

@@ -1,0 +1,116 @@
+"""What both halves of `perf` take: several words after one option, settings of Java's clients, the broker's address."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from leafcuttr.cli.client import client_settings, property_option
+from leafcuttr.cli.java_properties import for_librdkafka, read_properties
+
+_LISTS: Final = ("--producer-props", "--consumer-props", "--command-property")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ManyWords(click.Command):
+    """Options of properties take every word up to the next option, as Kafka's scripts have it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        option, first = None, False
+        for word in args:
+            if word.startswith("-"):
+                option = word if word in _LISTS else None
+                first = True
+                spread.append(word)
+            elif option is not None:
+                spread += [word] if first else [option, word]
+                first = False
+            else:
+                spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+def connection_options(kind: str) -> Callable[[F], F]:
+    """`--bootstrap-server`, properties and files of them, of a `producer` or a `consumer`."""
+
+    def decorate(function: F) -> F:
+        options = [
+            click.option(
+                "--bootstrap-server",
+                "--broker-list",
+                "-b",
+                "address",
+                metavar="HOST:PORT",
+                help="A broker of the cluster.  [default: bootstrap.servers of the properties, else "
+                "LEAFCUTTR_BOOTSTRAP_SERVER, else localhost:9092]",
+            ),
+            click.option(
+                f"--{kind}-props",
+                "--command-property",
+                "words",
+                multiple=True,
+                metavar="NAME=VALUE...",
+                help="Settings by the names of Java's clients; translated for librdkafka.",
+            ),
+            click.option(
+                f"--{kind}.config",
+                "--command-config",
+                "file",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                metavar="FILE",
+                help="A .properties file of such settings; those of the command line win.",
+            ),
+            property_option,
+        ]
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def settings_of(given: dict[str, Any], **usual: Any) -> tuple[str, dict[str, Any]]:
+    """The address, and settings for librdkafka: ours, then the file's, then the command line's. Raises UsageError."""
+    words: dict[str, str] = {}
+    for word in given["words"]:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise click.UsageError(f"{word}: expected NAME=VALUE")
+        words[name] = value
+    try:
+        named = (read_properties(given["file"]) if given["file"] else {}) | words
+        translated = for_librdkafka(named)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    elsewhere = os.environ.get("LEAFCUTTR_BOOTSTRAP_SERVER", "localhost:9092")
+    address = given["address"] or translated.get("bootstrap.servers") or elsewhere
+    translated.pop("bootstrap.servers", None)
+    return address, client_settings(address, given["properties"], **usual | translated)
+
+
+def flat_metrics(statistics: dict[str, Any]) -> dict[str, float]:
+    """Of librdkafka's statistics what says how the client fared: its counters, and each broker's times."""
+    found = {
+        name: value
+        for name, value in statistics.items()
+        if isinstance(value, int | float) and name not in ("ts", "time")
+    }
+    for broker in statistics.get("brokers", {}).values():
+        if broker.get("nodeid", -1) < 0:
+            continue
+        for window in ("rtt", "int_latency", "outbuf_latency", "throttle"):
+            for measure in ("avg", "p50", "p95", "p99", "max"):
+                if measure in broker.get(window, {}):
+                    found[f"broker-{broker['nodeid']}.{window}.{measure}"] = broker[window][measure]
+    return found
+
+
+def print_metrics(statistics: dict[str, Any]) -> None:
+    """One a line, aligned."""
+    metrics = flat_metrics(statistics)
+    width = max(map(len, metrics), default=0)
+    for name, value in metrics.items():
+        click.echo(f"{name.ljust(width)} : {value}")
