@@ -215,6 +215,26 @@ def broker_settings(side: Side, version: int) -> None:
     side.ask("describe_configs", 4, asking(BROKER, "1", *keys), "all undone")
 
 
+@scenario("incremental_alter_configs", versions=(1,))
+def settings_of_one_listener(side: Side, version: int) -> None:
+    """Limits that are given for one listener; put back at the end."""
+    most = "listener.name.plaintext.max.connections"
+    rate = "listener.name.plaintext.max.connection.creation.rate"
+
+    def ask(case: str, name: str, *steps: tuple[str, int, str | None]) -> None:
+        side.ask("incremental_alter_configs", version, changing(BROKER, name, *steps), case)
+        side.settle()
+        side.ask("describe_configs", 4, asking(BROKER, "1", most, rate), f"this broker's after {case}")
+        side.ask("describe_configs", 4, asking(BROKER, "", most, rate), f"all brokers' after {case}")
+
+    ask("this broker", "1", (most, SET, "500"))
+    ask("all brokers", "", (most, SET, "600"), (rate, SET, "700"))
+    ask("bad value", "1", (most, SET, "many"))
+    ask("out of range", "1", (most, SET, "-1"))
+    ask("undo here", "1", (most, DELETE, None))
+    ask("undo for all", "", (most, DELETE, None), (rate, DELETE, None))
+
+
 @scenario("list_config_resources")
 def resources(side: Side, version: int) -> None:
     side.create("topic")

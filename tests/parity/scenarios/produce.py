@@ -52,6 +52,20 @@ def accept(side: Side, version: int) -> None:
         side.ask("produce", version, produce(side, topic, early), "zstd in a version before it")
 
 
+@scenario("produce", versions=(11,))
+def replicas_that_are_not_there(side: Side, version: int) -> None:
+    """What the settings about other replicas do where there is one: no more than that can be asked for."""
+    settings = {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}
+    topic = side.create("topic", configs=settings)
+    for acks in (0, 1, -1):
+        if acks:
+            side.ask("produce", version, produce(side, topic, batch(["x"]), acks=acks), f"acks {acks}")
+        else:
+            side.main.post("produce", version, produce(side, topic, batch(["x"]), acks=acks))
+    body = {"topics": [{"name": topic}], "response_partition_limit": 10, "cursor": None}
+    side.ask("describe_topic_partitions", 0, body, "the partition")
+
+
 @scenario("produce")
 def refuse(side: Side, version: int) -> None:
     topic = side.create("topic")
