@@ -32,8 +32,6 @@ OURS: Final = {
     "node.id": "1",
     "process.roles": "broker,controller",
 }
-# Kafka opens and closes listeners while it runs; here they are opened at the start.
-FIXED: Final = {"listeners", "listener.security.protocol.map"}
 
 
 class Row(NamedTuple):
@@ -62,7 +60,7 @@ def test_every_setting_of_kafka(row: Row) -> None:
     if row.scope == "broker":
         expected = {**DOCUMENTED, **OURS}.get(row.name, expected)
     assert render(setting.default) == expected
-    assert setting.dynamic == (row.change == "dynamic" and row.name not in FIXED)
+    assert setting.dynamic == (row.change == "dynamic")
 
 
 def test_nothing_else_but_our_own() -> None:

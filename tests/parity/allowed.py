@@ -47,7 +47,6 @@ ALONE = "a follower is refused; there is no other leader to send it to"
 INTERNAL = "an internal setting of Kafka's, given so that nobody waits for its first check of retention"
 OWN_SETTING = "a setting that only LeafCuttr has"
 DEFAULTS = "a default of LeafCuttr's own (data directory, one node), said in the docs"
-STATIC = "listeners are not changed while running"
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(CLOCK, "produce", "responses[].partition_responses[].log_append_time", "log append time"),
     Allowed(CLUSTER, "metadata", "cluster_id"),
@@ -78,9 +77,6 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(DEFAULTS, "describe_configs", "*configs[process.roles].synonyms*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[controller.listener.names].synonyms*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[listeners].synonyms*"),
-    Allowed(STATIC, "describe_configs", "*configs[listeners].read_only"),
-    Allowed(STATIC, "describe_configs", "*configs[listener.security.protocol.map].read_only"),
-    Allowed(STATIC, "incremental_alter_configs", "*error_message", "per broker only"),
     Allowed("the free space of the moment", "describe_log_dirs", "results[].usable_bytes"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].high_watermark"),
     Allowed(RAFT, "describe_quorum", "topics[].partitions[].current_voters[].log_end_offset"),

@@ -23,7 +23,8 @@ def alter_all_brokers(address: str, settings: dict[str, str | None]) -> None:
     resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=configs)
     with WireClient(address) as client:
         answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert [(each.error_code, each.error_message) for each in answer.responses] == [(0, None)]
+    outcome = [(each.error_code, each.error_message) for each in answer.responses]
+    assert outcome == [(0, None)], outcome
 
 
 def alter_broker(address: str, scope: str, settings: dict[str, str | None]) -> None:

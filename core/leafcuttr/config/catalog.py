@@ -89,6 +89,11 @@ def setting_of(name: str) -> Setting | None:
     return found or (_of_listener(name) if name.startswith(LISTENER_PREFIX) else None)
 
 
+def base_of(name: str) -> str:
+    """The broker setting that a setting of one listener is about; any other name is its own."""
+    return name if name in BROKER else name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+
+
 @lru_cache(64)  # names come from clients too
 def _of_listener(name: str) -> Setting | None:
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")

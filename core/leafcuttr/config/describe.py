@@ -29,7 +29,7 @@ def describe_broker(settings: Settings) -> list[Described]:
     for name, setting in (BROKER | of_listeners).items():
         synonyms = settings.synonyms([name, *(other for other, _ in BROKER_SYNONYMS.get(name, ()))])
         text = render(settings.value(name))
-        found.append(_described(setting, text, synonyms, read_only=not setting.dynamic))
+        found.append(_described(setting, text, synonyms, read_only=_is_fixed(setting)))
     return found
 
 
@@ -41,7 +41,7 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
         assert setting is not None
         text = None if setting.sensitive else render(value)
         own = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
-        found.append(_described(setting, text, (own,)))
+        found.append(_described(setting, text, (own,), read_only=_is_fixed(setting)))
     return found
 
 
@@ -69,6 +69,11 @@ def describe_group(settings: Settings) -> list[Described]:
             synonyms = (Synonym(name, text, Source.DEFAULT_CONFIG),)
         found.append(_described(setting, text, synonyms))
     return found
+
+
+def _is_fixed(setting: Setting) -> bool:
+    """Kafka says so of every setting of one listener too, though it can be changed."""
+    return not setting.dynamic or setting.name not in BROKER
 
 
 def _broker_synonyms(settings: Settings, setting: Setting) -> tuple[Synonym, ...]:

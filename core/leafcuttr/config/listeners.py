@@ -17,6 +17,8 @@ from leafcuttr.errors import ConfigError
 _ENDPOINT: Final = re.compile(
     r"(?P<name>[^:/]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>-?[0-9]{1,9})\Z"
 )
+SETTINGS: Final = frozenset({"listeners", "listener.security.protocol.map"})
+"""What may be changed while the broker runs."""
 _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

@@ -299,7 +299,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
         effect=NONE,
-        reason="the one replica is always in sync",
+        reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
     ),
     Setting(
         "num.partitions", INT, 1, "Partitions of a topic that names no number.", unit="partitions", minimum=1

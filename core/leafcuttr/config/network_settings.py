@@ -60,6 +60,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "The security protocol of each listener name, NAME:PROTOCOL.",
+        dynamic=True,
+        per_broker=True,
     ),
     Setting(
         "listeners",
@@ -69,6 +71,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "The addresses to bind, NAME://host:port; an empty host is every interface, port 0 any free "
             "port. Kafka's own default binds every interface, ours this machine only."
         ),
+        dynamic=True,
+        per_broker=True,
     ),
     Setting(
         "max.connection.creation.rate",

@@ -7,11 +7,20 @@ worker threads may read, because a change replaces whole dictionaries and never 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from enum import IntEnum
 from itertools import dropwhile
 from typing import NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, LISTENER_PREFIX, TOPIC, setting_of
+from leafcuttr.config.catalog import (
+    ALIASES,
+    BROKER,
+    BROKER_SYNONYMS,
+    LISTENER_PREFIX,
+    TOPIC,
+    base_of,
+    setting_of,
+)
 from leafcuttr.config.setting import BadValueError, Setting, Value, render
 from leafcuttr.config.values import Values
 from leafcuttr.errors import ConfigError, InvalidRequest
@@ -131,11 +140,11 @@ class Settings(Values):
             if name in layer
         ]
         found += [
-            Synonym(name, render(_known(name).default), Source.DEFAULT_CONFIG)
+            Synonym(base_of(name), render(_known(name).default), Source.DEFAULT_CONFIG)
             for name in names
             if _known(name).default is not None
         ]
-        return tuple(dropwhile(lambda synonym: synonym.name != names[0], found))
+        return tuple(dropwhile(lambda synonym: synonym.name not in (names[0], base_of(names[0])), found))
 
     # Changing
 
@@ -150,6 +159,13 @@ class Settings(Values):
         """
         known = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
         self._replace(known, cluster=cluster)
+
+    def with_changes(self, texts: Mapping[str, str], *, cluster: bool = False) -> "Settings":
+        """These settings as they would be after `replace_dynamic`. Raises InvalidRequest."""
+        candidate = copy(self)
+        candidate._callbacks = []
+        candidate.replace_dynamic(texts, cluster=cluster)
+        return candidate
 
     def dynamic(self, *, cluster: bool = False) -> Mapping[str, Value]:
         """The changes in force for this broker or for the cluster."""
@@ -244,7 +260,8 @@ def parse_given(setting: Setting, given: Given) -> Value:
 
 def parse_dynamic(name: str, text: str) -> Value:
     """The typed value of a change made over the wire. Raises InvalidRequest, as Kafka does for brokers."""
-    setting = _known(name)
+    _known(name)
+    setting = BROKER[base_of(name)]  # which Kafka names even where it is one listener's
     try:
         value = setting.parse(text)
     except BadValueError as error:

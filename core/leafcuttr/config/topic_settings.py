@@ -237,7 +237,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         synonyms=(("min.insync.replicas", 1),),
         effect=NONE,
-        reason="the one replica is always in sync",
+        reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
     ),
     Setting(
         "preallocate",

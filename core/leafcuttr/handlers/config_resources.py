@@ -136,7 +136,7 @@ async def _alter_broker(
     dynamic = broker.dynamic_settings
     scope = dynamic.own_scope if name else ALL_BROKERS
     if validate_only:
-        dynamic.check(edit(dynamic.texts(scope)))
+        dynamic.check(scope, edit(dynamic.texts(scope)))
     else:
         await dynamic.edit(scope, edit)
 

@@ -53,7 +53,7 @@ class Connections:
         self._rate = CreationRate(
             lambda: broker.settings.int("max.connection.creation.rate"), trio.current_time
         )
-        self._doors = {listener.name: _Door(broker, listener) for listener in broker.listeners}
+        self._doors: dict[str, _Door] = {}
         self.reactor = Reactor(broker.clock, self._queue, broker.counts.answered[ApiKey.PRODUCE])
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
@@ -69,11 +69,23 @@ class Connections:
         """The limit of open files may be changed while the process runs, so it is asked for each time."""
         descriptors = _descriptors_for_connections(self._broker.logs.pool.limit)
         most = min(self._broker.settings.int("max.connections"), descriptors)
-        return len(self.all) >= most or self._doors[listener.name].full
+        return len(self.all) >= most or self._door(listener).full
 
     def too_fast_s(self, listener: Listener) -> float:
         """For how long no connection may be accepted because of those that were, in seconds."""
-        return max(self._rate.wait_s(), self._doors[listener.name].rate.wait_s())
+        return max(self._rate.wait_s(), self._door(listener).rate.wait_s())
+
+    def _door(self, listener: Listener) -> "_Door":
+        found = self._doors.get(listener.name)
+        if found is None:
+            found = self._doors[listener.name] = _Door(self._broker, listener)
+        return found
+
+    def stop_those_of(self, listener: Listener) -> None:
+        """End the connections that came in there, each after the request at hand."""
+        for connection in self.all:
+            if connection.listener == listener.name:
+                connection.stop()
 
     async def room(self, listener: Listener) -> None:
         """Wait until another connection may be accepted."""
@@ -110,7 +122,7 @@ class Connections:
 
     def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
         """A connection for an accepted socket, or None if its address may not have another."""
-        door = self._doors[listener.name]
+        door = self._door(listener)
         self._rate.took()
         door.rate.took()
         count = self._by_address.get(host, 0)
@@ -141,7 +153,7 @@ class Connections:
                 await connection.run()
         finally:
             self.all.discard(connection)
-            self._doors[listener.name].open -= 1
+            self._door(listener).open -= 1
             self._refused.discard(host)
             left = self._by_address.pop(host) - 1
             if left:

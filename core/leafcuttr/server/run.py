@@ -16,10 +16,11 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
-from leafcuttr.server import background, sockets
+from leafcuttr.server import background
 from leafcuttr.server.admin import listening as admin
 from leafcuttr.server.limits import raise_descriptor_limit
-from leafcuttr.server.listener import Connections, accept_loop
+from leafcuttr.server.listener import Connections
+from leafcuttr.server.listening import Bound, Listening, bind
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Clock
@@ -49,12 +50,11 @@ async def run_broker(
     stop = trio.Event() if stop is None else stop
     raise_descriptor_limit()
     with ExitStack() as opened:
-        bound = _bind(settings, listeners, opened)
+        bound = [_bind(settings, listener, opened) for listener in listeners]
         admin_bound = admin.bind(settings)
         if admin_bound is not None:
             _close_after(opened, admin_bound[1])
         broker = open_broker(settings, clock or SystemClock())
-        broker.listeners = [listener for listener, _ in bound]
         broker.admin = admin_bound[0] if admin_bound else None
         try:
             await _serve(broker, bound, admin_bound[1] if admin_bound else (), stop, task_status)
@@ -67,12 +67,13 @@ async def run_broker(
 
 async def _serve(
     broker: Broker,
-    bound: Sequence[tuple[Listener, Sequence[socket.socket]]],
+    bound: Sequence[Bound],
     admin_sockets: Sequence[socket.socket],
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
     connections = Connections(broker)
+    doors = Listening(broker, connections, bound)
     async with trio.open_nursery() as services:
         background.start(broker, connections, services)
         await services.start(broker.groups.run)
@@ -82,15 +83,10 @@ async def _serve(
         async with trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
-                for listener, socks in bound:
-                    for sock in socks:
-                        listening.start_soon(accept_loop, sock, listener, connections, serving)
+                await listening.start(doors.run, serving)
                 task_status.started(broker)
                 await stop.wait()
                 listening.cancel_scope.cancel()
-            for _, socks in bound:
-                for sock in socks:
-                    sock.close()
             await _finish(broker, connections)
             serving.cancel_scope.cancel()
         services.cancel_scope.cancel()
@@ -112,16 +108,9 @@ async def _finish(broker: Broker, connections: Connections) -> None:
                 await connections.drained()
 
 
-def _bind(
-    settings: Settings, listeners: Sequence[Listener], opened: ExitStack
-) -> list[tuple[Listener, list[socket.socket]]]:
-    bound = []
-    for listener in listeners:
-        found, socks = sockets.bind(
-            listener, sockets.asked_backlog(settings), sockets.asked_buffer_sizes(settings)
-        )
-        _close_after(opened, socks)
-        bound.append((found, socks))
+def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:
+    bound = bind(settings, listener)
+    _close_after(opened, bound.sockets)
     return bound
 
 

@@ -11,8 +11,10 @@ from typing import Final
 import trio
 
 from leafcuttr.config.catalog import setting_of
+from leafcuttr.config.listeners import SETTINGS as LISTENERS
+from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings, parse_dynamic
-from leafcuttr.errors import InvalidRequest
+from leafcuttr.errors import ConfigError, InvalidRequest
 from leafcuttr.state.metadata import MetadataStore
 
 ALL_BROKERS: Final = ""
@@ -49,7 +51,7 @@ class DynamicSettings:
         async with self._lock:
             before = self._texts[scope]
             after = dict(edit(before))
-            self.check(after)
+            self.check(scope, after)
             changes: dict[str, str | None] = {name: None for name in before if name not in after}
             changes |= {name: text for name, text in after.items() if before.get(name) != text}
             if not changes:
@@ -60,7 +62,7 @@ class DynamicSettings:
                 valid = {name: text for name, text in after.items() if _is_valid(name, text)}
                 self._settings.replace_dynamic(valid, cluster=scope == ALL_BROKERS)
 
-    def check(self, texts: Mapping[str, str]) -> None:
+    def check(self, scope: str, texts: Mapping[str, str]) -> None:
         """Raise InvalidRequest, with Kafka's words, if the changes of a scope cannot be these."""
         values = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
         if values.get("log.retention.ms") == 0:
@@ -75,6 +77,11 @@ class DynamicSettings:
             raise InvalidRequest(
                 f"log.cleaner.min.compaction.lag.ms ({low}) is above log.cleaner.max.compaction.lag.ms ({high})"
             )
+        if scope == self.own_scope and (LISTENERS & (texts.keys() | self._texts[scope].keys())):
+            try:
+                parse_listeners(self._settings.with_changes(texts))
+            except ConfigError as error:
+                raise InvalidRequest(str(error)) from None
 
 
 def _is_valid(name: str, text: str) -> bool:

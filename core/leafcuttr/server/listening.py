@@ -1,0 +1,152 @@
+"""The listeners while the broker runs: those it was started with, and what `listeners` becomes by a change.
+
+A listener that is new is opened, one that is gone is closed, with its connections after the request at hand; one that
+stays the same is left alone. If an address cannot be had, the old one is opened again and the log says why. Binding and
+accepting themselves are elsewhere (`sockets`, `listener`).
+"""
+
+import logging
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from leafcuttr.config.listeners import SETTINGS, Listener, parse_listeners
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import ConfigError, StartError
+from leafcuttr.server import sockets
+from leafcuttr.server.listener import Connections, accept_loop
+from leafcuttr.state.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+
+class Bound(NamedTuple):
+    """A listener as the settings have it, as it is (with the port that the kernel chose), and its sockets."""
+
+    asked: Listener
+    listener: Listener
+    sockets: Sequence[socket.socket]
+
+
+def bind(settings: Settings, listener: Listener) -> Bound:
+    """Open every address of a listener. Raises StartError. Blocks: names are looked up."""
+    found, socks = sockets.bind(
+        listener, sockets.asked_backlog(settings), sockets.asked_buffer_sizes(settings)
+    )
+    return Bound(listener, found, socks)
+
+
+class _Open:
+    """A listener that is served until `scope` is cancelled; then `ended` is set."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        self.scope: Final = trio.CancelScope()
+        self.ended: Final = trio.Event()
+
+
+class Listening:
+    """All listeners of a broker. `run` serves them."""
+
+    def __init__(self, broker: Broker, connections: Connections, bound: Sequence[Bound]) -> None:
+        self._broker = broker
+        self._connections = connections
+        self._open = {each.asked.name: _Open(each) for each in bound}
+        self._changed = trio.Event()
+        self._nurseries: tuple[trio.Nursery, trio.Nursery] | None = None
+        broker.settings.on_change(self._settings_changed)
+        self._publish()
+
+    async def run(
+        self, serving: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Accept until cancelled; connections run in `serving`."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nurseries = nursery, serving
+                for each in self._open.values():
+                    nursery.start_soon(self._accept, each, serving)
+                # A change that was made before this start counts more than what it was started with.
+                await self._follow()
+                task_status.started()
+                while True:
+                    await self._changed.wait()
+                    self._changed = trio.Event()
+                    await self._follow()
+        finally:
+            for sock in self._sockets():
+                sock.close()
+
+    def _sockets(self) -> Iterator[socket.socket]:
+        for each in self._open.values():
+            yield from each.bound.sockets
+
+    def _settings_changed(self, names: frozenset[str]) -> None:
+        if not names.isdisjoint(SETTINGS):
+            self._changed.set()
+
+    def _publish(self) -> None:
+        self._broker.listeners = [each.bound.listener for each in self._open.values()]
+
+    async def _follow(self) -> None:
+        """Open and close what the settings ask for now."""
+        try:
+            wanted = parse_listeners(self._broker.settings)
+        except ConfigError as error:
+            logger.error("the listeners stay as they are: %s", error)
+            return
+        for name in self._open.keys() - {listener.name for listener in wanted}:
+            await self._close(self._open.pop(name))
+        for listener in wanted:
+            before = self._open.get(listener.name)
+            if before is None or before.bound.asked != listener:
+                await self._replace(before, listener)
+        self._publish()
+
+    async def _replace(self, before: _Open | None, listener: Listener) -> None:
+        if before is not None:
+            # First: the new one may want the same port.
+            del self._open[listener.name]
+            await self._close(before)
+        try:
+            await self._serve(listener)
+        except StartError as error:
+            logger.error("%s", error)
+            if before is not None:
+                await self._serve_again(before.bound)
+
+    async def _serve(self, listener: Listener) -> None:
+        """Raises StartError."""
+        bound = await trio.to_thread.run_sync(bind, self._broker.settings, listener)
+        assert self._nurseries is not None
+        nursery, serving = self._nurseries
+        opened = self._open[listener.name] = _Open(bound)
+        nursery.start_soon(self._accept, opened, serving)
+        logger.info("listener %s is open", bound.listener)
+
+    async def _serve_again(self, bound: Bound) -> None:
+        try:
+            await self._serve(bound.listener)
+        except StartError as error:
+            logger.error("%s", error)
+
+    async def _accept(self, opened: _Open, serving: trio.Nursery) -> None:
+        try:
+            with opened.scope:
+                async with trio.open_nursery() as nursery:
+                    for sock in opened.bound.sockets:
+                        nursery.start_soon(
+                            accept_loop, sock, opened.bound.listener, self._connections, serving
+                        )
+        finally:
+            opened.ended.set()
+
+    async def _close(self, opened: _Open) -> None:
+        opened.scope.cancel()
+        await opened.ended.wait()
+        for sock in opened.bound.sockets:
+            sock.close()
+        self._connections.stop_those_of(opened.bound.listener)
+        logger.info("listener %s is closed", opened.bound.listener)
