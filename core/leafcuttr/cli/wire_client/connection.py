@@ -145,7 +145,7 @@ class Connection:
         size = int.from_bytes(head, "big", signed=True)
         if 4 <= size <= MAX_FRAME:
             return memoryview(self._exactly(size, deadline))
-        if head[:2] == b"\x15\x03":
+        if head[:2] == b"\x15\x03":  # a TLS alert: what Java's TLS answers to plaintext
             raise Failure(f"{self.name} speaks TLS; this command speaks plaintext only for now")
         if self._greeted:
             raise Failure(f"{self.name} announces an answer of {size} bytes; at most {MAX_FRAME} are read")
@@ -171,7 +171,10 @@ class Connection:
                 f"{self.name} closed the connection; if its listener wants SASL: this command speaks "
                 "plaintext without authentication only, for now"
             )
-        return Failure(f"{self.name} closed the connection: no plaintext listener of Kafka")
+        return Failure(
+            f"{self.name} closed the connection at once: it wants TLS or is no Kafka; this command speaks "
+            "plaintext only for now"
+        )
 
 
 def _skip_tags(frame: memoryview, at: int) -> int:

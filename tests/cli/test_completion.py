@@ -1,0 +1,115 @@
+"""`leafcuttr completion`: the scripts, sourced by the shells that are here, complete what a person types."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.broker_process import clean_environ
+from support.librdkafka import create
+from support.waiting import free_port
+
+_BASH = """
+source <("$1" completion bash)
+COMP_WORDS=(leafcuttr "${@:2}")
+COMP_CWORD=$(( $# - 1 ))
+_leafcuttr_completion leafcuttr
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(scope="session")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The console script, in a folder of its own: what a shell finds on its path."""
+    file = tmp_path_factory.mktemp("bin") / "leafcuttr"
+    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m leafcuttr "$@"\n')
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def complete(command: Path, address: str, *words: str) -> list[str]:
+    """What bash offers for the last of the words."""
+    done = subprocess.run(
+        ["bash", "-c", _BASH, "bash", str(command), *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=clean_environ(
+            {
+                "LEAFCUTTR_BOOTSTRAP_SERVER": address,
+                "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
+            }
+        ),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+@pytest.fixture
+def made(address: str, topic: str) -> str:
+    create(address, topic)
+    return topic
+
+
+needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+
+
+@needs_bash
+def test_commands_and_options(command: Path, address: str) -> None:
+    everything = complete(command, address, "")
+    assert {"serve", "topics", "groups", "completion"} <= set(everything)
+    assert complete(command, address, "tra") == ["transactions"]
+    assert complete(command, address, "groups", "re") == ["reset-offsets"]
+    assert "--to-datetime" in complete(command, address, "groups", "reset-offsets", "--to-d")
+    assert complete(command, address, "completion", "b") == ["bash"]
+    assert complete(command, address, "configs", "describe", "br") == ["broker", "broker-logger"]
+
+
+@needs_bash
+def test_topics_are_asked_of_the_broker(command: Path, address: str, made: str) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    assert made in complete(command, address, "topics", "describe", "")
+    assert made in complete(command, address, "configs", "describe", "topic", made[:4])
+    # The one on the line counts, not the variable.
+    assert made in complete(command, nowhere, "topics", "delete", "-b", address, made[:4])
+    assert complete(command, nowhere, "topics", "describe", "") == []
+
+
+@needs_bash
+def test_groups_are_asked_of_the_broker(command: Path, address: str, made: str) -> None:
+    done = subprocess.run(
+        [str(command), "groups", "reset-offsets", f"g-{made}", "-t", made, "--to-latest", "--execute"],
+        capture_output=True,
+        env=clean_environ({"LEAFCUTTR_BOOTSTRAP_SERVER": address}),
+    )
+    assert done.returncode == 0, done.stderr
+    assert complete(command, address, "groups", "describe", f"g-{made}") == [f"g-{made}"]
+    assert complete(command, address, "configs", "alter", "group", f"g-{made}") == [f"g-{made}"]
+
+
+@pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
+def test_a_shell_can_read_its_script(command: Path, shell: str, check: str, tmp_path: Path) -> None:
+    printed = subprocess.run(
+        [str(command), "completion", shell], capture_output=True, text=True, env=clean_environ()
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert "_LEAFCUTTR_COMPLETE" in printed.stdout
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed: its script is printed, not read")
+    script = tmp_path / "script"
+    script.write_text(printed.stdout)
+    assert subprocess.run([shell, check, str(script)]).returncode == 0
+
+
+def test_other_shells(command: Path) -> None:
+    refused = subprocess.run(
+        [str(command), "completion", "csh"], capture_output=True, text=True, env=clean_environ()
+    )
+    assert refused.returncode == 2
+    assert "bash" in refused.stderr

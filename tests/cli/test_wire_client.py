@@ -1,0 +1,248 @@
+"""Our own small client against peers that do not answer as they should: always one line, never a traceback."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import click
+import pytest
+
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.partitions import Place
+from leafcuttr.cli.target import Target
+from leafcuttr.cli.wire_client.cluster import Cluster, addresses
+from leafcuttr.cli.wire_client.connection import MAX_FRAME, Connection, NotOffered
+from leafcuttr.wire.codec import encode
+from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
+from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
+from leafcuttr.wire.messages.metadata import MetadataRequest
+from support.waiting import free_port
+
+Serve = Callable[[socket.socket], None]
+
+
+@contextmanager
+def peer(serve: Serve) -> Iterator[int]:
+    """A listener that gives every connection to `serve`, one after the other; yields its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, suppress(OSError, EOFError):
+                        serve(connection)
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(60)
+
+
+def request(connection: socket.socket) -> tuple[int, int, int]:
+    """(API key, version, correlation id) of the next request. Raises EOFError."""
+    head = connection.recv(4, socket.MSG_WAITALL)
+    if len(head) < 4:
+        raise EOFError
+    frame = connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
+    key, version, correlation = struct.unpack_from(">hhi", frame)
+    return key, version, correlation
+
+
+def reply(connection: socket.socket, correlation: int, body: bytes) -> None:
+    connection.sendall(struct.pack(">ii", len(body) + 4, correlation) + body)
+
+
+def greet(connection: socket.socket, *keys: tuple[int, int, int]) -> None:
+    """Answer ApiVersions as a broker of today that offers (key, lowest, highest)."""
+    _, version, correlation = request(connection)
+    offered = [
+        ApiVersion(api_key=key, min_version=first, max_version=last)
+        for key, first, last in ((18, 0, 4), *keys)
+    ]
+    reply(connection, correlation, encode(ApiVersionsResponse(api_keys=offered), version))
+
+
+def then(*keys: tuple[int, int, int], answer: Callable[[socket.socket], None]) -> Serve:
+    def serve(connection: socket.socket) -> None:
+        greet(connection, *keys)
+        answer(connection)
+
+    return serve
+
+
+def failure(serve: Serve, *, timeout: float = 60, ask: object = None) -> str:
+    """What the person reads when the request (Metadata, if none is given) goes to such a peer."""
+    with (
+        peer(serve) as port,
+        pytest.raises(Failure) as caught,
+        Connection("127.0.0.1", port, timeout) as connection,
+    ):
+        connection.ask(ask or MetadataRequest(topics=[]))
+    return caught.value.message.replace(f"127.0.0.1:{port}", "PEER")
+
+
+METADATA = (3, 0, 13)
+
+
+def test_nobody_listens() -> None:
+    port = free_port()
+    with pytest.raises(Failure, match=f"no broker answers at 127.0.0.1:{port}"):
+        Connection("127.0.0.1", port, 60)
+    with pytest.raises(Failure, match=r"no broker answers at no-such-host\.invalid:9092"):
+        Connection("no-such-host.invalid", 9092, 60)
+
+
+def test_a_peer_that_says_nothing() -> None:
+    def silent(connection: socket.socket) -> None:
+        while connection.recv(1000):
+            pass
+
+    assert failure(silent, timeout=0.2) == "PEER does not answer ApiVersions within 0.2 seconds"
+    assert (
+        failure(then(METADATA, answer=silent), timeout=0.2)
+        == "PEER does not answer Metadata within 0.2 seconds"
+    )
+
+
+def test_a_peer_that_sends_a_byte_now_and_then() -> None:
+    stop = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        _, _, correlation = request(connection)
+        connection.sendall(struct.pack(">ii", 1000, correlation))
+        while not stop.wait(0.05):
+            connection.sendall(b"\0")
+
+    try:
+        assert (
+            failure(then(METADATA, answer=drip), timeout=0.5)
+            == "PEER does not answer Metadata within 0.5 seconds"
+        )
+    finally:
+        stop.set()
+
+
+def test_a_peer_that_hangs_up() -> None:
+    at_once = failure(lambda _: None)
+    assert at_once.startswith("PEER closed the connection at once: it wants TLS or is no Kafka;")
+    # What a listener with SASL does after ApiVersions.
+    hung_up = failure(then(METADATA, answer=lambda _: None))
+    assert hung_up.startswith("PEER closed the connection; if its listener wants SASL")
+
+
+def test_a_listener_with_tls() -> None:
+    def alert(connection: socket.socket) -> None:
+        request(connection)
+        connection.sendall(bytes.fromhex("15 03 03 00 02 02 0a"))  # fatal, unexpected message
+
+    assert failure(alert) == "PEER speaks TLS; this command speaks plaintext only for now"
+
+
+def test_something_else_than_kafka() -> None:
+    assert failure(lambda each: each.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) == (
+        "PEER does not speak Kafka's protocol"
+    )
+
+
+def test_a_frame_that_is_too_large() -> None:
+    def large(connection: socket.socket) -> None:
+        request(connection)
+        connection.sendall(struct.pack(">i", MAX_FRAME + 1))
+        connection.recv(1)
+
+    message = f"PEER announces an answer of {MAX_FRAME + 1} bytes; at most {MAX_FRAME} are read"
+    assert failure(then(METADATA, answer=large)) == message
+
+
+@pytest.mark.parametrize("body", [b"", b"\0", b"\xff" * 40, b"\0" * 3 + b"\x7f\xff\xff\xff" * 3])
+def test_an_answer_that_cannot_be_read(body: bytes) -> None:
+    def garbage(connection: socket.socket) -> None:
+        _, _, correlation = request(connection)
+        reply(connection, correlation, body)
+
+    assert failure(then(METADATA, answer=garbage)).startswith("PEER: its answer to Metadata cannot be read: ")
+
+
+def test_an_answer_to_another_request() -> None:
+    def other(connection: socket.socket) -> None:
+        _, _, correlation = request(connection)
+        reply(connection, correlation + 1, b"\0" * 40)
+
+    assert "an answer to another request" in failure(then(METADATA, answer=other))
+
+
+def test_versions_that_do_not_meet() -> None:
+    def nothing(_: socket.socket) -> None:
+        return
+
+    missing = failure(then(METADATA, answer=nothing), ask=DescribeClusterRequest())
+    assert missing == "the broker at PEER does not offer DescribeCluster"
+    newer = failure(then((60, 7, 9), answer=nothing), ask=DescribeClusterRequest())
+    assert newer == "the broker at PEER speaks versions 7 to 9 of DescribeCluster; this needs 0 to 2"
+    with peer(then((66, 0, 1), answer=nothing)) as port, Connection("127.0.0.1", port, 60) as connection:
+        assert connection.versions[66] == (0, 1)
+        with pytest.raises(NotOffered, match="versions 0 to 1 of ListTransactions; this needs 2 to 2"):
+            connection.ask(ListTransactionsRequest(), at_least=2)
+
+
+@pytest.mark.parametrize("offered", [[ApiVersion(api_key=18, min_version=0, max_version=2)], []])
+def test_a_broker_that_does_not_know_our_version_of_apiversions(offered: list[ApiVersion]) -> None:
+    """KIP-511: it answers in version 0, since Kafka 2.4 with what it speaks, before with nothing."""
+    seen: list[int] = []
+
+    def old(connection: socket.socket) -> None:
+        while True:
+            _, version, correlation = request(connection)
+            seen.append(version)
+            if version > 2:
+                reply(
+                    connection, correlation, encode(ApiVersionsResponse(error_code=35, api_keys=offered), 0)
+                )
+            else:
+                keys = [ApiVersion(api_key=3, min_version=0, max_version=5)]
+                reply(connection, correlation, encode(ApiVersionsResponse(api_keys=keys), version))
+
+    with peer(old) as port, Connection("127.0.0.1", port, 60) as connection:
+        assert connection.versions == {3: (0, 5)}
+    assert seen == [4, 2 if offered else 0]
+
+
+def test_leaders_and_brokers_of_a_real_one(address: str, topic: str) -> None:
+    from support.librdkafka import create
+
+    create(address, topic, partitions=2)
+    with Cluster(Target(f"127.0.0.1:{free_port()},{address}")) as cluster:
+        assert list(cluster.brokers()) == [1]
+        wanted = [Place(topic, 1), Place(topic, 0)]
+        assert cluster.leaders(wanted) == {1: wanted}
+        for place, message in (
+            (Place("no-such-topic", 0), "there is no topic no-such-topic"),
+            (Place(topic, 9), f"{topic} has no partition 9"),
+        ):
+            with pytest.raises(Failure, match=message):
+                cluster.leaders([place])
+        assert "no-such-topic" not in cluster.topics()
+        with pytest.raises(Failure, match="there is no broker 9; there are 1"):
+            cluster.connection(9)
+
+
+def test_addresses_of_brokers() -> None:
+    assert addresses("one:1,two, [::1]:3 ,PLAINTEXT://four:4,[::5]") == [
+        ("one", 1),
+        ("two", 9092),
+        ("::1", 3),
+        ("four", 4),
+        ("::5", 9092),
+    ]
+    for wrong in ("", "host:", "host:port", "host:0", "host:65536", ":9092", "a,,b"):
+        with pytest.raises(click.UsageError):
+            addresses(wrong)
