@@ -1,190 +1,102 @@
-"""Every example line of a help text: its options exist, and it does what it says, against a real broker.
-
-The lines are run as they stand, in a folder that has what they name; only addresses and absolute paths are others.
-What would not end (a broker, a consumer that follows) or only measures is parsed, not run.
-"""
+"""The examples in the help texts are lines that the commands take: every option exists, every value is allowed."""
 
 from __future__ import annotations
 
-import os
+import inspect
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from leafcuttr.cli import cli
-from leafcuttr.cli.reference import examples
-from support import librdkafka
-from support.broker_process import BrokerProcess, clean_environ, running_broker
 
-KAFKA_DIRECTORY = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
-LINES = list(examples())
-OURS = [(path, line) for path, line in LINES if "leafcuttr" in line]
-TOPICS = ("orders", "logs", "events", "greetings", "scores")
-ENDLESS = re.compile(r"leafcuttr (serve|demo|perf|completion)\b|--follow\b")
-_SHELL = re.compile(r"[<>;&$`|]")
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "administer.md"
 
 
-def calls(line: str) -> list[list[str]]:
-    """The words of each program of a pipeline, without variables in front and files behind."""
-    line = re.sub(r"^source <\((.*)\)$", r"\1", line)
-    line = re.sub(r"\s>\s*\S+$", "", line)
-    programs: list[list[str]] = [[]]
-    for word in shlex.split(line, comments=True):
-        if word == "|":
-            programs.append([])
-        elif programs[-1] or not re.match(r"[A-Z_]+=", word):
-            programs[-1].append(word)
-    return programs
+def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        below = click.Context(command, info_name=name, parent=context)
+        yield below.command_path, command
+        if isinstance(command, click.Group):
+            yield from commands(command, below)
 
 
-def test_there_are_examples_of_every_command() -> None:
-    from leafcuttr.cli.reference import walk
-
-    with_examples = {path for path, _ in LINES}
-    without = [
-        context.command_path
-        for context, command in walk()
-        if not isinstance(command, click.Group) and context.command_path not in with_examples
-    ]
-    assert without == []
-
-
-@pytest.mark.parametrize(("path", "line"), OURS, ids=[line for _, line in OURS])
-def test_its_words_are_understood(path: str, line: str) -> None:
-    """Commands, options and values exist; whether files do is none of the help text's business."""
-    ours = [words for words in calls(line) if words and words[0] == "leafcuttr"]
-    assert ours, line
-    for words in ours:
-        command: click.Command = cli
-        rest = list(words[1:])
-        context = cli.make_context("leafcuttr", list(rest))
-        while isinstance(command, click.Group):
-            name, found, rest = command.resolve_command(context, rest)
-            assert found is not None
-            command = found
-            try:
-                context = command.make_context(name, list(rest), parent=context)
-            except click.BadParameter as error:
-                assert isinstance(error.param, click.Parameter)
-                assert isinstance(error.param.type, click.Path | click.File), f"{line}: {error.message}"
-                break
-        assert path.startswith("leafcuttr")
+def examples(text: str) -> Iterator[list[str]]:
+    """The words of each call of leafcuttr in lines of a shell, without what is piped into it or comes out of it."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words: list[str] = []
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        for word in [*lexer, ";"]:
+            if word and set(word) <= set("();<>|&"):
+                if words[:1] == ["leafcuttr"]:
+                    yield words
+                words = []
+            else:
+                words.append(word)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with running_broker(tmp_path_factory.mktemp("examples")) as broker:
-        yield broker
+def _help_examples() -> list[list[str]]:
+    found = []
+    for _, command in commands(cli, click.Context(cli, info_name="leafcuttr")):
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            if paragraph.startswith("\b"):
+                found += list(examples(paragraph))
+    return found
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory of a broker that had some topics."""
-    with running_broker(tmp_path_factory.mktemp("stopped")) as broker:
-        for topic in TOPICS:
-            librdkafka.create(broker.address, topic, 2)
-            librdkafka.send(broker.address, topic, [b"one", b"two"], timestamp=1_700_000_000_000)
-    return broker.data
+def _how_to_examples() -> list[list[str]]:
+    blocks = re.findall(r"```sh\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    rows = re.findall(r"`(leafcuttr [^`]*)`", HOW_TO.read_text())
+    return [call for text in (*blocks, *rows) for call in examples(text.replace("\\|", "|"))]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the examples name is here: a configuration, a data directory, files."""
-    shutil.copytree(stopped, tmp_path / "leafcuttr-data")
-    (tmp_path / "server.properties").write_text("log.retention.hours=48\nlisteners=PLAINTEXT://localhost:0\n")
-    (tmp_path / "events.log").write_text("first\nsecond\n")
-    (tmp_path / "ca.pem").write_text("")
-    (tmp_path / "front.jpg").write_bytes(bytes(range(256)))
-    monkeypatch.chdir(tmp_path)
-    for name in os.environ:
-        if name.startswith("KAFKA_"):
-            monkeypatch.delenv(name)
-    return tmp_path
+def check(line: list[str]) -> None:
+    """Parse the line as the command would, without running it. Raises click.UsageError."""
+    words = line[1:]
+    command: click.Command = cli
+    context = click.Context(cli, info_name="leafcuttr")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        if found is None:
+            raise click.UsageError(f"no command {words[0]}")
+        context = click.Context(found, info_name=words.pop(0), parent=context)
+        command = found
+    if isinstance(command, click.Group) and not words:
+        return
+    with command.make_context(context.info_name, words, parent=context.parent):
+        pass
 
 
-def ensure(address: str) -> None:
-    """The topics and the group of the examples exist."""
-    client = librdkafka.admin(address)
-    there = client.list_topics(timeout=30).topics
-    for topic in TOPICS:
-        if topic not in there:
-            librdkafka.create(address, topic, 2)
-            librdkafka.send(address, topic, [b"one", b"two"], timestamp=1_700_000_000_000)
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "billing", "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
-    consumer.close()
+@pytest.fixture(autouse=True)
+def every_file_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (click.Path, click.File):
+        monkeypatch.setattr(kind, "convert", lambda self, value, param, ctx: value)
 
 
-def prepare(line: str, address: str, folder: Path) -> str:
-    """The line as it can be run here, after what it takes for granted has been done."""
-    line = re.sub(r"\b(localhost|kafka\.example\.org|[a-z]+\.example\.(?:com|org)):\d+", address, line)
-    for path in ("/var/lib/kafka", "/mnt/old-kafka"):
-        if path in line:
-            shutil.rmtree(folder / "kafka", ignore_errors=True)
-            shutil.copytree(KAFKA_DIRECTORY, folder / "kafka")
-            line = line.replace(path, str(folder / "kafka"))
-    if "--metadata" in line:
-        (folder / "leafcuttr-data" / "metadata.sqlite").write_bytes(b"damaged" * 1000)
-    if "topics create" in line:
-        for topic in calls(line)[0][3:]:
-            if topic in TOPICS:
-                librdkafka.delete(address, topic)
-    if "--topic orders" in line and "--adopt" in line:
-        line = line.replace("--topic orders", "--topic segments")  # what that directory has
-    line = line.replace("/var/lib/leafcuttr", str(folder / "leafcuttr-data"))
-    return line.replace("=/data", f"={folder}/leafcuttr-data")
+def test_there_are_examples_everywhere() -> None:
+    """Every command that is no group shows at least one."""
+    for path, command in commands(cli, click.Context(cli, info_name="leafcuttr")):
+        if not isinstance(command, click.Group):
+            assert "Examples:" in (command.help or ""), path
 
 
-RUN = [path for path in dict.fromkeys(path for path, _ in LINES) if path != "leafcuttr serve"]
+@pytest.mark.parametrize("line", _help_examples(), ids=" ".join)
+def test_an_example_of_a_help_text(line: list[str]) -> None:
+    check(line)
 
 
-@pytest.mark.parametrize("path", RUN)
-def test_they_run(path: str, broker: BrokerProcess, folder: Path) -> None:
-    """One after the other in one folder; each ends with a status that is documented, and none for wrong usage."""
-    for where, line in LINES:
-        if where == path and not ENDLESS.search(line):
-            ensure(broker.address)
-            line = prepare(line, broker.address, folder)
-            status, said = run(line, {"LEAFCUTTR_BOOTSTRAP_SERVER": broker.address})
-            assert status in (0, 1), f"{line}: status {status}\n{said}"
-            assert "Traceback" not in said
-            assert said.strip() or status == 0, line
+@pytest.mark.parametrize("line", _how_to_examples(), ids=" ".join)
+def test_an_example_of_the_page_for_operators(line: list[str]) -> None:
+    check(line)
 
 
-def with_programs(environ: dict[str, str]) -> dict[str, str]:
-    """So that a shell finds `leafcuttr`."""
-    return environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-
-
-def run(line: str, environ: dict[str, str]) -> tuple[int, str]:
-    """In this process where the line is a plain command, by bash where it is more."""
-    if _SHELL.search(line):
-        done = subprocess.run(
-            ["bash", "-c", line],
-            capture_output=True,
-            text=True,
-            env=clean_environ(with_programs(environ)),
-            timeout=120,
-        )
-        return done.returncode, done.stdout + done.stderr
-    (last,) = calls(line)
-    variables = dict(word.split("=", 1) for word in shlex.split(line) if re.match(r"[A-Z_]+=", word))
-    words = [
-        path
-        for word in last[1:]
-        for path in (sorted(map(str, Path().glob(word))) if "/*" in word else [word])
-    ]
-    result = CliRunner().invoke(cli, words, env=environ | variables)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
+def test_a_wrong_line_is_noticed() -> None:
+    for line in ("leafcuttr topics describes orders", "leafcuttr topics create orders --partition 3"):
+        with pytest.raises(click.UsageError):
+            check(line.split())
