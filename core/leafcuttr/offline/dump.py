@@ -7,10 +7,11 @@ with a `damage` field, and the dump goes on behind it where that is possible. Ho
 import base64
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from leafcuttr.log.checkpoints import (
     LEADER_EPOCHS,
@@ -42,6 +43,17 @@ _CONTROL_TYPES: Final = {
     4: "snapshot footer",
 }
 _OFFSETS_TOPIC: Final = "__consumer_offsets-"
+_TRANSACTIONS_TOPIC: Final = "__transaction_state-"
+_TRANSACTION_STATES: Final = {
+    0: "Empty",
+    1: "Ongoing",
+    2: "PrepareCommit",
+    3: "PrepareAbort",
+    4: "CompleteCommit",
+    5: "CompleteAbort",
+    6: "Dead",
+    7: "PrepareEpochFence",
+}
 _VERSION: Final = Struct(">h")
 
 
@@ -49,15 +61,43 @@ class UnknownFileError(ValueError):
     """The name is not one of Kafka's or of ours."""
 
 
-def dump_file(path: Path, *, records: bool = False) -> Iterator[Row]:
-    """The rows of one file; with `records` each batch of a log has a field `records`.
+class Depth(Enum):
+    """How much of the records of a log is in the rows: in a field `records` of their batch."""
+
+    BATCHES = "nothing"
+    RECORDS = "offset, time, sequence, sizes"
+    CONTENTS = "that, with key, value and headers"
+    CONTENTS_ALONE = "key, value and headers; control records are left out"
+
+
+class Decoder(Enum):
+    """What the records of a log are."""
+
+    NAME = "as the folder's name says: those of the internal topics are decoded"
+    OFFSETS = "those of __consumer_offsets"
+    TRANSACTIONS = "those of __transaction_state"
+
+
+Show = Callable[[Literal["key", "value"], bytes | None], Any]
+"""How bytes stand in a row."""
+
+
+def dump_file(
+    path: Path,
+    *,
+    depth: Depth = Depth.RECORDS,
+    decoder: Decoder = Decoder.NAME,
+    max_bytes: int | None = None,
+    show: Show | None = None,
+) -> Iterator[Row]:
+    """The rows of one file. Of a log at most the batches that begin in its first `max_bytes`.
 
     Raises UnknownFileError, OSError, and ValueError for a small file that does not parse.
     """
     name = path.name.removesuffix(".deleted").removesuffix(".damaged")
     reader = _BY_NAME.get(name) or _BY_SUFFIX.get(Path(name).suffix)
     if Path(name).suffix == ".log":
-        return _log(path, records)
+        return _log(path, depth, _reading(path, decoder, show or (lambda _, data: readable(data))), max_bytes)
     if reader is None:
         if name.endswith("-offset-checkpoint"):
             return _offset_checkpoint(path)
@@ -65,18 +105,31 @@ def dump_file(path: Path, *, records: bool = False) -> Iterator[Row]:
     return reader(path)
 
 
-def _log(path: Path, with_records: bool) -> Iterator[Row]:
+def _reading(path: Path, decoder: Decoder, show: Show) -> Callable[[Record], Row]:
+    folder = path.resolve().parent.name
+    if decoder is Decoder.OFFSETS or (decoder is Decoder.NAME and folder.startswith(_OFFSETS_TOPIC)):
+        return _committed
+    if decoder is Decoder.TRANSACTIONS or (
+        decoder is Decoder.NAME and folder.startswith(_TRANSACTIONS_TOPIC)
+    ):
+        return _transaction
+    return lambda record: _contents(record, show)
+
+
+def _log(path: Path, depth: Depth, decode: Callable[[Record], Row], max_bytes: int | None) -> Iterator[Row]:
     file = OpenFile(str(path), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
-    decode = _committed if path.parent.name.startswith(_OFFSETS_TOPIC) else None
     position = 0
     while position < end:
         try:
             walked = headers(file, position, end, chunk=SCAN_CHUNK, check_crc=True)
             for at, header in walked:
+                if max_bytes is not None and at >= max_bytes:
+                    return
                 row = _batch(at, header)
-                if with_records:
-                    row["records"] = _records(file.pread(header.size, at, may_block=True), header, decode)
+                if depth is not Depth.BATCHES:
+                    batch = file.pread(header.size, at, may_block=True)
+                    row["records"] = _records(batch, header, depth, decode)
                 yield row
             position = end
         except DamagedSegmentError as error:
@@ -107,29 +160,53 @@ def _batch(position: int, header: BatchHeader) -> Row:
     return row
 
 
-def _records(batch: bytes, header: BatchHeader, decode: Callable[[Record], Row] | None) -> list[Row]:
+def _records(batch: bytes, header: BatchHeader, depth: Depth, decode: Callable[[Record], Row]) -> list[Row]:
     rows: list[Row] = []
     try:
         for record in decode_records(batch):
+            if depth is Depth.CONTENTS_ALONE:
+                if not header.is_control:
+                    rows.append(decode(record))
+                continue
             row: Row = {"offset": record.offset, "timestamp": record.timestamp}
+            if header.base_sequence >= 0:
+                # It goes on at 0 after 2^31 - 1; compaction leaves gaps in it as in the offsets.
+                row["sequence"] = (header.base_sequence + record.offset - header.base_offset) & 0x7FFFFFFF
             if header.is_control:
                 control = control_record(record)
                 row["control"] = _CONTROL_TYPES.get(control.type, control.type)
                 row["coordinator_epoch"] = control.coordinator_epoch
+            elif depth is Depth.RECORDS:
+                row |= _sizes(record)
             else:
-                row |= _contents(record) if decode is None else decode(record)
+                row |= decode(record)
             rows.append(row)
     except WireError as error:
         rows.append({"damage": str(error)})
     return rows
 
 
-def _contents(record: Record) -> Row:
+def _sizes(record: Record) -> Row:
+    """-1 for no key and no value, as in Kafka's tool."""
+    row: Row = {
+        "key_size": -1 if record.key is None else len(record.key),
+        "value_size": -1 if record.value is None else len(record.value),
+    }
+    if record.headers:
+        row["header_names"] = [name for name, _ in record.headers]
+    return row
+
+
+def _contents(record: Record, show: Show) -> Row:
     return {
-        "key": readable(record.key),
-        "value": readable(record.value),
+        "key": show("key", record.key),
+        "value": show("value", record.value),
         "headers": [[name, readable(value)] for name, value in record.headers],
     }
+
+
+def _as_it_stands(record: Record) -> Row:
+    return _contents(record, lambda _, data: readable(data))
 
 
 def readable(data: bytes | None) -> str | dict[str, str] | None:
@@ -144,7 +221,6 @@ def readable(data: bytes | None) -> str | dict[str, str] | None:
 
 def _committed(record: Record) -> Row:
     """A record of `__consumer_offsets`; as it stands where it is of a kind that is not known here."""
-    from leafcuttr.wire.codec import decode
     from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
     from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitKey, OffsetCommitValue
 
@@ -154,6 +230,26 @@ def _committed(record: Record) -> Row:
         2: (GroupMetadataKey, GroupMetadataValue),
     }
 
+    return _decoded(record, kinds) or _as_it_stands(record)
+
+
+def _transaction(record: Record) -> Row:
+    """A record of `__transaction_state`, with the name of its state; as it stands where it is none."""
+    from leafcuttr.wire.messages.internal.transaction_log import TransactionLogKey, TransactionLogValue
+
+    row = _decoded(record, {0: (TransactionLogKey, TransactionLogValue)})
+    if row is None:
+        return _as_it_stands(record)
+    if row["value"] is not None:
+        status = row["value"]["transaction_status"]
+        row["value"]["transaction_status"] = _TRANSACTION_STATES.get(status, status)
+    return row
+
+
+def _decoded(record: Record, kinds: Mapping[int, tuple[type[Any], type[Any]]]) -> Row | None:
+    """Key and value as the messages that belong to the key's version; None if they are not such."""
+    from leafcuttr.wire.codec import decode
+
     def message(cls: type[Any], data: bytes) -> Row:
         (version,) = _VERSION.unpack_from(data)
         fields = dataclasses.asdict(decode(cls, version, memoryview(data)[_VERSION.size :]))
@@ -161,14 +257,14 @@ def _committed(record: Record) -> Row:
 
     key, value = record.key, record.value
     if key is None or len(key) < _VERSION.size:
-        return _contents(record)
+        return None
     found = kinds.get(_VERSION.unpack_from(key)[0])
     if found is None or (value is not None and len(value) < _VERSION.size):
-        return _contents(record)
+        return None
     try:
         return {"key": message(found[0], key), "value": None if value is None else message(found[1], value)}
     except WireError:
-        return _contents(record)
+        return None
 
 
 def _plain(value: Any) -> Any:
