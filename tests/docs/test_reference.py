@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leafcuttr.cli import reference as commands
+from leafcuttr.metrics import reference as metrics
 from leafcuttr.wire import reference as api_keys
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,6 +21,11 @@ def test_api_keys() -> None:
     assert text == api_keys.api_keys_page(), (
         "run: python -m leafcuttr.wire.reference > docs/reference/api-keys.md"
     )
+
+
+def test_metrics() -> None:
+    text = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    assert text == metrics.page(), "run: python -m leafcuttr.metrics.reference > docs/reference/metrics.md"
 
 
 def test_every_page_is_in_the_navigation() -> None:

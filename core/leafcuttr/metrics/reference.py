@@ -1,0 +1,64 @@
+"""The reference page of metrics, written from the declarations: `python -m leafcuttr.metrics.reference` prints it.
+
+A test compares the committed page with what this writes. Nothing else imports it.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from leafcuttr.metrics.catalog import OTHER, THEMES
+from leafcuttr.metrics.counts import LONGEST, SHORTEST
+from leafcuttr.metrics.metric import Kind, Metric
+
+_HEAD: Final = f"""\
+# Metrics
+
+<!-- Written by `python -m leafcuttr.metrics.reference`; a test fails when this page and the code differ. -->
+
+What `http://127.0.0.1:9404/metrics` shows (`lc.metrics.host`, `lc.metrics.port`), in Prometheus' text format or in
+OpenMetrics, whichever is asked for. [Monitoring](../how-to/monitoring.md) says how to use it.
+
+Names that begin with `kafka_` are those that the exporters for Apache Kafka have made common (the JMX exporter, the
+exporter of consumer group lag) for the same thing here; what only LeafCuttr has begins with `leafcuttr_`. Durations are
+in seconds and sizes in bytes. Counters begin at 0 when the broker starts. There are no metrics of throttling,
+authentication or replication, because there is nothing of it to measure.
+
+The number of series is bounded:
+
+- Topics and partitions have series of their own until there are `lc.metrics.max.partitions` partitions of them, in the
+  order in which they were made; a topic keeps its place as long as it exists. The others are summed under the label
+  `{OTHER}`, which no topic can be called, and counted in `leafcuttr_metrics_unnamed_partitions`.
+- Groups have series of their own until there are `lc.metrics.max.group.partitions` partitions for which they have
+  committed offsets. The others are summed under `{OTHER}` and counted in `leafcuttr_metrics_unnamed_groups`, and so are
+  groups whose id is longer than 249 characters.
+- `request` is one of the [API keys](api-keys.md), `error` one of Kafka's error codes, `listener` a name from
+  `listeners`. Nothing else that a client can choose becomes a label.
+
+A histogram has the bounds {2**SHORTEST} µs, and always twice as much, up to {2**LONGEST / 1e6:.1f} s.
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    for title, metrics in THEMES:
+        yield f"## {title}\n"
+        yield "| metric | type | labels | what it says |"
+        yield "|---|---|---|---|"
+        yield from map(_row, metrics)
+        yield ""
+
+
+def _row(metric: Metric) -> str:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    kind = "facts in labels" if metric.kind is Kind.INFO else metric.kind.value
+    return f"| `{metric.name}` | {kind} | {labels} | {metric.help} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
