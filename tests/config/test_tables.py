@@ -1,5 +1,6 @@
 """The tables against what a real Apache Kafka 4.3.1 answered to DescribeConfigs (kafka-4.3-configs.tsv)."""
 
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -86,7 +87,7 @@ def test_the_default_of_a_given_setting_is_written_down(name: str) -> None:
 
 @pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
 def test_a_row_says_what_it_is(setting: Setting) -> None:
-    assert setting.help.endswith(".")
+    assert re.fullmatch(r"[A-Z](?!.*[.?!] [A-Z]).*\.", setting.help), "one sentence"
     assert (setting.effect is Effect.HONOURED) == (not setting.reason)
     if setting.default is not None:
         setting.validate(setting.default)

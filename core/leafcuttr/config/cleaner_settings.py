@@ -18,8 +18,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
-        "Memory for the cleaner's map of keys, of all its processes: about 110 bytes a key. A log with more keys is "
-        "compacted in several rounds.",
+        (
+            "Memory for the cleaner's map of keys, of all its processes, about 110 bytes a key; a log with "
+            "more keys is compacted in several rounds."
+        ),
         unit="bytes",
         dynamic=True,
     ),
@@ -88,7 +90,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log.cleaner.threads",
         INT,
         1,
-        "How many logs may be compacted at a time, each by a process of its own. With 0 none is.",
+        "How many logs may be compacted at a time, each by a process of its own; with 0 none is.",
         minimum=0,
         dynamic=True,
     ),

@@ -23,8 +23,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         LIST,
         ("CONTROLLER",),
         (
-            "The names of listeners that belong to the controller; they are not opened. CONTROLLER "
-            "here, no default in Kafka."
+            "The names of listeners that belong to the controller and are not opened; CONTROLLER here, no "
+            "default in Kafka."
         ),
     ),
     unused(
@@ -225,14 +225,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "node.id",
         INT,
         1,
-        "The number of this broker; kept in meta.properties. 1 here, no default in Kafka.",
+        "The number of this broker, kept in meta.properties; 1 here, no default in Kafka.",
         minimum=0,
     ),
     Setting(
         "process.roles",
         LIST,
         ("broker", "controller"),
-        "What the process is: broker, or broker,controller. Without broker it does not start.",
+        "What the process is, broker or broker,controller; without broker it does not start.",
         choices=("broker", "controller"),
     ),
     Setting(

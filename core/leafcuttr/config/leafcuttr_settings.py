@@ -41,14 +41,19 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lc.metrics.host",
         STRING,
         "127.0.0.1",
-        "Where metrics and health checks are answered; empty for every address of the machine. There is no "
-        "authentication.",
+        (
+            "Where metrics and health checks are answered, without authentication; empty for every address "
+            "of the machine."
+        ),
     ),
     Setting(
         "lc.metrics.port",
         INT,
         9404,
-        "The port of metrics and health checks; 0 takes any free one. A port that is taken is a warning.",
+        (
+            "The port of metrics and health checks; 0 takes any free one, and one that is taken is only a "
+            "warning."
+        ),
         minimum=0,
         maximum=65_535,
     ),

@@ -81,7 +81,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "log.dir",
         LIST,
         ("./leafcuttr-data",),
-        "The directory for data, if log.dirs is not given. Kafka's default is /tmp/kafka-logs.",
+        "The directory for data, if log.dirs is not given; Kafka's default is /tmp/kafka-logs.",
     ),
     Setting(
         "log.dir.failure.timeout.ms",
@@ -222,7 +222,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         LONG,
         None,
         (
-            "The age at which a segment goes; -1 for never. Without it log.retention.minutes, then "
+            "The age at which a segment goes, -1 for never; without it log.retention.minutes counts, then "
             "log.retention.hours."
         ),
         unit="ms",

@@ -68,8 +68,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         LIST,
         ("PLAINTEXT://localhost:9092",),
         (
-            "The addresses to bind, NAME://host:port; an empty host is every interface, port 0 any free "
-            "port. Kafka's own default binds every interface, ours this machine only."
+            "The addresses to bind, NAME://host:port, where an empty host is every interface (Kafka's "
+            "default, while ours is this machine only) and port 0 any free port."
         ),
         dynamic=True,
         per_broker=True,

@@ -14,8 +14,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         LIST,
         ("delete",),
         (
-            "What becomes of old records: delete by time and size, compact by key, or both; empty keeps "
-            "all. A compact topic refuses records without a key."
+            "What becomes of old records: delete by time and size, compact by key (which refuses records "
+            "without one), or both; empty keeps all."
         ),
         choices=("compact", "delete"),
         dynamic=True,
