@@ -64,7 +64,10 @@ def only(found: Mapping[str, list[Finding]], severity: Severity, check: str) -> 
 def file(tmp_path: Path) -> Path:
     """A server.properties that is good, with a directory that does not exist yet."""
     path = tmp_path / "server.properties"
-    path.write_text(f"listeners=PLAINTEXT://127.0.0.1:{closed_port()}\nlog.dirs={tmp_path / 'data'}\n")
+    path.write_text(
+        f"listeners=PLAINTEXT://127.0.0.1:{closed_port()}\nlog.dirs={tmp_path / 'data'}\n"
+        f"lc.metrics.port={closed_port()}\n"
+    )
     return path
 
 
@@ -117,7 +120,7 @@ def test_a_bad_value_and_an_unknown_name(file: Path) -> None:
     found = look(file)
     bad, unknown = found["settings"]
     assert (bad.severity, unknown.severity) == (Severity.PROBLEM, Severity.WARNING)
-    assert bad.seen.startswith("log.retention.hours=soon (server.properties:3): allowed is a whole number")
+    assert bad.seen.startswith("log.retention.hours=soon (server.properties:4): allowed is a whole number")
     assert "did you mean log.retention.bytes" in unknown.seen
     assert all(all_of[0].unmet for name, all_of in found.items() if name != "settings")
 
@@ -385,6 +388,16 @@ def test_a_port_that_is_taken(file: Path) -> None:
         one = only(look(file, f"listeners=PLAINTEXT://127.0.0.1:{port}"), Severity.PROBLEM, "ports")
     assert one.seen.startswith(f"port {port} is taken by process {os.getpid()} (")
     assert "-o listeners=PLAINTEXT://127.0.0.1:" in one.change[0]
+
+
+def test_the_port_of_metrics_is_taken(file: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        one = only(look(file, f"lc.metrics.port={port}"), Severity.WARNING, "ports")
+        assert f"port {port} for metrics and health checks is taken by process {os.getpid()}" in one.seen
+        assert one.change[0] == f"-o lc.metrics.port={port + 1}"
+        off = look(file, f"lc.metrics.port={port}", "lc.metrics.enable=false")
+        assert [one.severity for one in off["ports"]] == [Severity.FINE]
 
 
 def test_an_address_of_another_machine(file: Path) -> None:

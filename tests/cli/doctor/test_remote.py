@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -20,10 +21,12 @@ from typing import Any
 import pytest
 import trustme
 
+from leafcuttr.cli import doctor as package
 from leafcuttr.cli.doctor.finding import Finding, Severity, examine
 from leafcuttr.cli.doctor.remote import CHECKS
 from leafcuttr.cli.doctor.stranger import usual
 from leafcuttr.cli.doctor.target import Target
+from leafcuttr.cli.reference import walk
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
 from support.listening import closed_port, http_server, listening, relay, speaks_only
@@ -458,3 +461,19 @@ def test_a_check_that_fails_is_a_finding_and_hides_no_other() -> None:
         ("second", "fine"),
     ]
     assert "ZeroDivisionError: a plugin's" in found[0].finding.seen
+
+
+def test_commands_that_it_proposes_exist() -> None:
+    """Every `leafcuttr ...` in the lines to change is one that the command line understands."""
+    commands = {context.command_path: command for context, command in walk()}
+    proposed = set()
+    for module in Path(package.__file__).parent.glob("[a-z]*.py"):
+        text = re.sub(r'"\s*\n\s*f?"', "", module.read_text(encoding="utf-8"))
+        proposed |= set(re.findall(r"\bleafcuttr [a-z]+(?: (?:[a-z]+(?![a-z.=])|--?[a-zA-Z-]+))*", text))
+    proposed -= {words for words in proposed if words.startswith("leafcuttr hard")}  # a user's name
+    assert {"leafcuttr configs alter broker --default --set", "leafcuttr serve"} <= proposed
+    for line in proposed:
+        words = line.split()
+        path = next(" ".join(words[:size]) for size in (3, 2) if " ".join(words[:size]) in commands)
+        known = {option for parameter in commands[path].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line

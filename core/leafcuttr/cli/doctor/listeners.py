@@ -35,15 +35,34 @@ def can_be_opened(site: Site) -> Iterator[Finding]:
             good.append(str(listener))
     if good:
         yield fine(f"free: {', '.join(good)}")
+    yield from _metrics(site)
+
+
+def _metrics(site: Site) -> Iterator[Finding]:
+    """A port of metrics that is taken does not stop the broker, but nobody sees how it is."""
+    host, port = site.settings.str("lc.metrics.host"), site.settings.int("lc.metrics.port")
+    if not site.settings.bool("lc.metrics.enable") or not port:
+        return
+    listener = Listener("metrics", host, port, host, port)
+    if _reason(listener) == errno.EADDRINUSE:
+        yield warning(
+            f"port {port} for metrics and health checks is taken by {_holders(port)}",
+            "The broker starts without them, and the one who asks there sees somebody else's.",
+            site.line("lc.metrics.port", str(port + 1)),
+            site.line("lc.metrics.enable", "false"),
+        )
+
+
+def _holders(port: int) -> str:
+    found = sorted(listening_processes(port))
+    return ", ".join(f"process {pid} ({_command(pid)})" for pid in found) or "another program"
 
 
 def _why_not(site: Site, listener: Listener, words: str) -> Finding:
     reason = _reason(listener)
     if reason == errno.EADDRINUSE:
-        holders = listening_processes(listener.port)
-        by = ", ".join(f"process {pid} ({_command(pid)})" for pid in sorted(holders)) or "another program"
         return problem(
-            f"port {listener.port} is taken by {by}",
+            f"port {listener.port} is taken by {_holders(listener.port)}",
             "The broker does not start while another program listens there.",
             f"stop that program, or choose another port: {_changed(site, listener, port=_free_port())}",
         )
