@@ -344,6 +344,7 @@ def test_queued_max_requests(serve: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         go_on.clear()
         reading = 0
         with serve(settings) as broker, ExitStack() as stack:
+            stack.callback(go_on.set)
             clients = [stack.enter_context(Client(broker.address)) for _ in range(4)]
             assert all(client.served() for client in clients)
             for number, client in enumerate(clients[:3]):

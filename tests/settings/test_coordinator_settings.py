@@ -64,6 +64,15 @@ def begin_transactions(broker: LiveBroker) -> Any:
         return client.ask(request, 4)
 
 
+@contextmanager
+def released(event: threading.Event) -> Iterator[None]:
+    """However a test ends, what waits for this goes on: the broker could not stop otherwise."""
+    try:
+        yield
+    finally:
+        event.set()
+
+
 # The topics
 
 
@@ -188,6 +197,39 @@ def test_transaction_state_log_load_buffer_size(serve: Any, monkeypatch: pytest.
             assert least < max(found()) <= most
 
 
+@pytest.mark.setting("group.coordinator.threads")
+def test_group_coordinator_threads(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight partitions with something in them so many are read at once."""
+    eight = {"offsets.topic.num.partitions": "8"}
+    names = [f"g{number}" for number in range(40)]
+    with serve(eight) as broker:
+        prepared(broker)
+        with WireClient(broker.address) as client:
+            assert {commit(client, name, 3) for name in names} == {0}
+        assert all(broker.files(OFFSETS, partition=number)[0].stat().st_size for number in range(8))
+    read, go_on, reading = FileRegion.read, threading.Event(), set[str]()
+
+    def held(self: FileRegion) -> bytes:
+        folder = Path(self.file.path).parent.name
+        if folder.startswith(OFFSETS):
+            reading.add(folder)
+            go_on.wait()
+        return read(self)
+
+    monkeypatch.setattr(FileRegion, "read", held)
+    for threads in (1, 3):
+        go_on.clear()
+        reading.clear()
+        with serve({**eight, "group.coordinator.threads": str(threads)}) as broker, released(go_on):
+            until(lambda: len(reading) == threads, "the first partitions")  # noqa: B023
+            threading.Event().wait(NOT_YET_S)
+            assert len(reading) == threads, "the others have their turn later"
+            go_on.set()
+            with WireClient(broker.address) as client:
+                for name in names:
+                    until(lambda: committed(client, name) == 3, "the offsets, read back")  # noqa: B023
+
+
 # How a commit is written
 
 
@@ -248,7 +290,11 @@ def test_offsets_commit_timeout_ms(serve: Any, monkeypatch: pytest.MonkeyPatch) 
     for number, (timeout, told) in enumerate((("100", True), ("600000", False)), 5):
         stuck.clear()
         go_on.clear()
-        with serve({"offsets.commit.timeout.ms": timeout}) as broker, WireClient(broker.address) as client:
+        with (
+            serve({"offsets.commit.timeout.ms": timeout}) as broker,
+            released(go_on),
+            WireClient(broker.address) as client,
+        ):
             if number == 5:
                 prepared(broker)
                 librdkafka.alter(broker.address, "topic", OFFSETS, {"flush.messages": "1"})

@@ -21,8 +21,6 @@ NOT_HONOURED = [
     for setting in table.values()
     if setting.effect is not Effect.HONOURED
 ]
-# Of these the suite of metrics has its own.
-ELSEWHERE = ("lc.metrics.",)
 
 # The settings that users of Kafka expect to act: all that is topics', and the broker's of these families.
 FAMILIES = (
@@ -57,7 +55,6 @@ ABOUT_WHAT_IS_NOT_HERE = {
     "threads of a coordinator, and what they share": {
         "group.coordinator.background.threads",
         "group.coordinator.cached.buffer.max.bytes",
-        "group.coordinator.threads",
     },
     "two-phase commit": {"transaction.two.phase.commit.enable"},
     "another protocol than the classic": {"group.coordinator.rebalance.protocols"},
@@ -86,8 +83,7 @@ def seen_to_act() -> set[str]:
 
 def test_every_honoured_setting_is_seen_to_act() -> None:
     honoured = {s.name for t in (BROKER, TOPIC) for s in t.values() if s.effect is Effect.HONOURED}
-    missing = {name for name in honoured - seen_to_act() if not name.startswith(ELSEWHERE)}
-    assert not missing, "no test is marked for these"
+    assert honoured - seen_to_act() == set(), "no test is marked for these"
 
 
 def test_every_one_that_changes_while_running_is_changed_by_a_test() -> None:
@@ -95,7 +91,7 @@ def test_every_one_that_changes_while_running_is_changed_by_a_test() -> None:
         TOPIC[each.name].synonyms[0][0] for each in REGISTERED if each.everywhere
     }
     dynamic = {s.name for s in BROKER.values() if s.dynamic and s.effect is Effect.HONOURED}
-    assert {name for name in dynamic - by_tests if not name.startswith(ELSEWHERE)} == set()
+    assert dynamic - by_tests == set()
 
 
 def test_every_topic_setting_is_changed_in_all_its_places() -> None:

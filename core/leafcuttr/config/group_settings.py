@@ -53,10 +53,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "group.coordinator.threads",
         INT,
         4,
-        "The coordinator's threads.",
+        "How many partitions of __consumer_offsets are read at once at start.",
+        unit="partitions",
         minimum=1,
-        effect=NONE,
-        reason="the coordinator runs on the event loop",
     ),
     Setting(
         "group.initial.rebalance.delay.ms",

@@ -117,7 +117,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         False,
         "Let a client hold a prepared transaction open without a timeout.",
         effect=NONE,
-        reason="two-phase commit is not stable in Kafka yet",
+        reason="two-phase commit needs a version of InitProducerId that is not stable in Kafka yet",
     ),
     Setting(
         "transactional.id.expiration.ms",

@@ -286,6 +286,7 @@ async def ask(broker: Broker, path: str, *headers: str) -> Answer:
         return await Client(stream).ask(f"GET {path} HTTP/1.1\nHost: x\n{lines}\n")
 
 
+@pytest.mark.setting("lc.metrics.enable")
 async def test_off(serve: Serve) -> None:
     assert (await serve({"lc.metrics.enable": "false"})).admin is None
 
@@ -303,6 +304,7 @@ async def test_a_busy_port_is_a_warning(serve: Serve, caplog: pytest.LogCaptureF
     assert "another program listens there" in line
 
 
+@pytest.mark.setting("lc.metrics.host", "lc.metrics.port")
 async def test_the_host_and_port_that_were_asked_for(serve: Serve) -> None:
     port = free_port()
     broker = await serve({**ON, "lc.metrics.port": str(port), "lc.metrics.host": "localhost"})

@@ -243,6 +243,7 @@ async def test_transactions_by_state_and_outcome(serve: Serve) -> None:
     assert sum(states) == 3
 
 
+@pytest.mark.setting("lc.metrics.max.partitions")
 async def test_topics_beyond_the_bound_are_summed(serve: Serve) -> None:
     broker = await serve({"lc.metrics.max.partitions": "3", "num.partitions": "2"})
     scraper = Scraper(broker)
@@ -283,6 +284,7 @@ async def test_a_topic_that_grows_beyond_the_bound_keeps_its_name(serve: Serve) 
     assert values["kafka_controller_kafkacontroller_globalpartitioncount",] == 5
 
 
+@pytest.mark.setting("lc.metrics.max.group.partitions")
 async def test_groups_beyond_the_bound_and_with_impossible_names_are_summed(serve: Serve) -> None:
     broker = await serve({"lc.metrics.max.group.partitions": "2"})
     async with await connect(broker) as peer:

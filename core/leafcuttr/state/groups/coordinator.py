@@ -97,7 +97,8 @@ class GroupCoordinator:
             self._nursery = nursery
             try:
                 task_status.started()
-                await load(self._table, self._log, self._clock, self._loaded)
+                at_once = self._settings.int("group.coordinator.threads")
+                await load(self._table, self._log, self._clock, self._loaded, at_once)
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
                     await hear_first(self._timers.late_s)

@@ -1,4 +1,4 @@
-"""Reading the groups back from `__consumer_offsets` at start, one partition after the other.
+"""Reading the groups back from `__consumer_offsets` at start, some partitions at once.
 
 Only the last record of each key counts, so the values are parsed when all keys of a partition have been seen. Offsets
 that were committed in a transaction count if its commit marker follows, by their place and not by the marker's; those
@@ -9,7 +9,7 @@ unavailable.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import trio
@@ -46,10 +46,28 @@ _Value = tuple[int, bytes | None]
 
 
 async def load(
-    table: GroupTable, log: OffsetsLog, clock: Clock, published: Callable[[int, list[Entry]], None]
+    table: GroupTable,
+    log: OffsetsLog,
+    clock: Clock,
+    published: Callable[[int, list[Entry]], None],
+    at_once: int = 1,
 ) -> None:
-    """Load every partition in `table.loading`, publishing each as it is done."""
-    for partition in sorted(table.loading):
+    """Load every partition in `table.loading`, `at_once` of them at a time, publishing each as it is done."""
+    partitions = iter(sorted(table.loading))
+    async with trio.open_nursery() as nursery:
+        for _ in range(min(at_once, len(table.loading))):
+            nursery.start_soon(_load_each, partitions, table, log, clock, published)
+
+
+async def _load_each(
+    partitions: Iterator[int],
+    table: GroupTable,
+    log: OffsetsLog,
+    clock: Clock,
+    published: Callable[[int, list[Entry]], None],
+) -> None:
+    """The next of `partitions` until there is none."""
+    for partition in partitions:
         try:
             entries = await _load_partition(table, log, partition)
         except (BrokerError, WireError) as error:
