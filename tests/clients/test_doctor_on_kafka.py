@@ -42,7 +42,7 @@ def look(port: int, *, writes: bool = False, **properties: str) -> dict[str, tup
     """By check: the severities, and all that was seen."""
     given = {name.replace("_", "."): value for name, value in properties.items()}
     found: dict[str, tuple[set[str], str]] = {}
-    for one in examine(CHECKS, Target("127.0.0.1", port, 30, given, writes)):
+    for one in examine(CHECKS, Target("127.0.0.1", port, 30, properties=given, writes=writes)):
         severities, seen = found.get(one.check, (set(), ""))
         found[one.check] = severities | {one.finding.severity.value}, f"{seen}{one.finding.seen}\n"
     return found

@@ -57,6 +57,9 @@ def command(
     running on it. First the plan is shown; --execute carries it out. Damaged bytes that are taken out of a log are
     kept beside it as *.damaged.
 
+    Exit status: 0 nothing to do or done, 1 there is something to do (without --execute) or left that cannot be done,
+    2 wrong usage, or the directory is in use or unreadable.
+
     Adopting: the settings of a topic are not in its folders. Give them with --config, or the broker's defaults hold,
     retention too. Internal topics (__*) are adopted only if --topic names them.
 

@@ -40,13 +40,18 @@ IMPATIENCE_S = 0.5  # for what is not
 
 
 def look(
-    address: str, *, timeout: float = PATIENCE_S, writes: bool = False, **properties: str
+    address: str,
+    *,
+    timeout: float = PATIENCE_S,
+    patience: float = PATIENCE_S,
+    writes: bool = False,
+    **properties: str,
 ) -> dict[str, list[Finding]]:
     """The findings by check; properties with _ for the dot."""
     host, _, port = address.rpartition(":")
     given = {name.replace("_", "."): value for name, value in properties.items()}
     found: dict[str, list[Finding]] = {}
-    for one in examine(CHECKS, Target(host, int(port), timeout, given, writes)):
+    for one in examine(CHECKS, Target(host, int(port), timeout, patience, given, writes)):
         found.setdefault(one.check, []).append(one.finding)
     return found
 
@@ -176,7 +181,7 @@ def test_a_server_that_says_nothing() -> None:
             pass
 
     with listening(wait) as port:
-        name, one = only_problem(look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S))
+        name, one = only_problem(look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S, patience=IMPATIENCE_S))
     assert name == "protocol"
     assert "says nothing within 0.5 s" in one.seen
 
@@ -208,7 +213,7 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
 
 def test_an_https_server(server_tls: ssl.SSLContext) -> None:
     with http_server(server_tls) as port:
-        name, one = only_problem(look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S))
+        name, one = only_problem(look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S, patience=2))
     assert name == "protocol"
     assert "a TLS server without a Kafka behind it" in one.seen
 
@@ -259,7 +264,7 @@ NEW = dict.fromkeys((0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14), (90, 99)) | {18: (0,
 )
 def test_no_version_in_common(versions: dict[int, tuple[int, int]], seen: str, change: str) -> None:
     with listening(speaks_only(versions)) as port:
-        one = look(f"127.0.0.1:{port}", timeout=IMPATIENCE_S)["versions"][0]
+        one = look(f"127.0.0.1:{port}")["versions"][0]
     assert one.severity is Severity.PROBLEM
     assert seen in one.seen
     assert one.change[0].startswith(change)
@@ -299,7 +304,7 @@ def test_a_wrong_advertised_address(
         shown = advertised.format(closed=closed_port(), http=http, other=broker.address)
         settings = {"advertised.listeners": f"PLAINTEXT://{shown}"}
         with running_broker(tmp_path, settings) as wrong:
-            found = look(wrong.address, timeout=5)
+            found = look(wrong.address)
     one = found["advertised"][0]
     assert one.severity is Severity.PROBLEM
     assert one.seen.startswith(f"broker 1 advertises {shown}")
@@ -381,7 +386,7 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
 def test_a_broker_that_takes_no_record(tmp_path: Path) -> None:
     """Its disk has less room than it keeps for itself."""
     with running_broker(tmp_path, {"lc.log.min.free.bytes": str(1 << 60)}) as broker:
-        name, one = only_problem(look(broker.address, writes=True, timeout=2))
+        name, one = only_problem(look(broker.address, writes=True, timeout=3))
     assert name == "round-trip"
     assert "a record was not acknowledged" in one.seen
 

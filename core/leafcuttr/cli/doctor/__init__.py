@@ -127,7 +127,7 @@ def _look_there(address: str, properties: tuple[str, ...], timeout: float, write
         if not equals:
             raise click.UsageError(f"-X {item}: expected KEY=VALUE")
         pairs[name] = value
-    return list(examine(CHECKS, Target(host, port, timeout, pairs, writes)))
+    return list(examine(CHECKS, Target(host, port, timeout, properties=pairs, writes=writes)))
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -124,9 +124,9 @@ def speaks_kafka(target: Target) -> Iterator[Finding]:
             "if the listener has no TLS: -X security.protocol=PLAINTEXT (for clients: security.protocol=PLAINTEXT)",
         )
     except NotKafkaError as error:
-        yield _not_kafka(target, identify(target.host, target.port, error.said))
+        yield _not_kafka(target, identify(target.host, target.port, error.said, target.patience))
     except OSError as error:
-        stranger = identify(target.host, target.port, b"")
+        stranger = identify(target.host, target.port, b"", target.patience)
         if stranger.kind != "silent":
             yield _not_kafka(target, stranger)
         elif isinstance(error, HungUpError):
@@ -251,7 +251,8 @@ def _log_in(target: Target) -> Finding:
     from confluent_kafka.admin import AdminClient
 
     said: list[Any] = []
-    client = AdminClient({**target.client_settings(), "error_cb": said.append})
+    settings: dict[str, Any] = {**target.client_settings(), "error_cb": said.append}
+    client = AdminClient(settings)
     until = time.monotonic() + target.timeout * 2
     while True:
         try:
@@ -272,7 +273,7 @@ def _log_in(target: Target) -> Finding:
     topics = found.topics.values()
     target.cluster = Cluster(
         found.cluster_id,
-        [Node(one.id, one.host, one.port) for one in found.brokers.values()],
+        [Node(int(one.id), str(one.host), int(one.port)) for one in found.brokers.values()],
         len(topics),
         sum(len(topic.partitions) for topic in topics),
         [

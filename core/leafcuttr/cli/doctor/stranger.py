@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from leafcuttr.cli.doctor.peer import NotKafkaError, Peer, say_first
 
-_PATIENCE_S: Final = 1.5
 _SHOWN: Final = 60
 
 # What usually has these ports; the first ones are LeafCuttr's own.
@@ -28,20 +27,20 @@ class Stranger(NamedTuple):
     words: str
 
 
-def identify(host: str, port: int, said: bytes) -> Stranger:
-    """Find out by what it `said` so far, then by asking in other languages. Takes some seconds at most."""
+def identify(host: str, port: int, said: bytes, patience: float) -> Stranger:
+    """Find out by what it `said` so far, then by asking in other languages, each for `patience` seconds."""
     if said[:2] in _TLS_RECORDS:
-        return _tls(host, port) or Stranger("tls", "a TLS server")
+        return _tls(host, port, patience) or Stranger("tls", "a TLS server")
     if said.startswith(b"HTTP/"):
         return Stranger("http", _http(said))
     if said:
         return Stranger("other", f"something that says {_shown(said)}")
-    answer = say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", _PATIENCE_S)
+    answer = say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", patience)
     if answer.startswith(b"HTTP/"):
         return Stranger("http", _http(answer))
     if answer and answer[:2] not in _TLS_RECORDS:
         return Stranger("other", f"something that says {_shown(answer)}")
-    return _tls(host, port) or Stranger("silent", "something that does not answer")
+    return _tls(host, port, patience) or Stranger("silent", "something that does not answer")
 
 
 def usual(port: int) -> str:
@@ -49,12 +48,12 @@ def usual(port: int) -> str:
     return f" (port {port} is {_USUAL[port]})" if port in _USUAL else ""
 
 
-def _tls(host: str, port: int) -> Stranger | None:
+def _tls(host: str, port: int, patience: float) -> Stranger | None:
     anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anyone.check_hostname = False
     anyone.verify_mode = ssl.CERT_NONE
     try:
-        with Peer.connect(host, port, _PATIENCE_S * 2, anyone) as peer:
+        with Peer.connect(host, port, patience * 2, anyone) as peer:
             try:
                 peer.learn_versions()
             except (OSError, NotKafkaError):

@@ -32,11 +32,13 @@ class Cluster:
 
 @dataclass
 class Target:
-    """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait."""
+    """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait;
+    `patience` for each language that a stranger is tried in."""
 
     host: str
     port: int
     timeout: float = 5.0
+    patience: float = 1.5
     properties: Mapping[str, str] = field(default_factory=dict)
     writes: bool = False
     addresses: list[str] = field(default_factory=list)

@@ -1,0 +1,53 @@
+"""The reference page of the doctor's checks, from its tables: `python -m leafcuttr.cli.doctor.reference` prints it.
+
+A test compares the page in the documentation with it.
+"""
+
+import inspect
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from leafcuttr.cli.doctor import local, remote
+from leafcuttr.cli.doctor.finding import Check, Severity
+
+_HEAD: Final = """\
+# What the doctor looks at
+
+<!-- Written by `python -m leafcuttr.cli.doctor.reference`; a test fails when this page and the code differ. -->
+
+[`leafcuttr doctor`](cli.md#leafcuttr-doctor) goes through these tables in their order. A check that needs another is
+left out when that one has found a problem. Every finding says what was seen; one that is a warning or a problem says
+also why it matters and which lines to change, best first.
+
+With `--json` it prints one object: `healthy`, the numbers of `problems` and `warnings`, and `examined`, a list with
+`subject` and `findings` of each thing it looked at. A finding has `check`, `severity`, `seen`, `why` and `change`, a
+list of lines. The severities are {severities}. The exit status is 0 if `healthy`, else 1; `--strict` lets warnings count.
+"""
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    severities = ", ".join(f"`{one.value}`" for one in Severity)
+    return (
+        _HEAD.format(severities=severities)
+        + _table("A broker, from here: `doctor HOST:PORT`", remote.CHECKS)
+        + _table("A configuration, on this machine: `doctor --config FILE`", local.CHECKS)
+    )
+
+
+def _table(title: str, checks: Sequence[Check[Any]]) -> str:
+    rows = [
+        f"| `{check.name}` | {_promise(check)} | {', '.join(f'`{name}`' for name in check.needs)} |\n"
+        for check in checks
+    ]
+    return f"\n## {title}\n\n| check | what is to hold | needs |\n|---|---|---|\n" + "".join(rows)
+
+
+def _promise(check: Check[Any]) -> str:
+    text = inspect.getdoc(check.look) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
