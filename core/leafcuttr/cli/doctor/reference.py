@@ -22,7 +22,8 @@ also why it matters and which lines to change, best first.
 
 With `--json` it prints one object: `healthy`, the numbers of `problems` and `warnings`, and `examined`, a list with
 `subject` and `findings` of each thing it looked at. A finding has `check`, `severity`, `seen`, `why` and `change`, a
-list of lines. The severities are {severities}. The exit status is 0 if `healthy`, else 1; `--strict` lets warnings count.
+list of lines. The severities are {severities}. The exit status is 0 if `healthy`, else 1; `--strict` lets
+warnings count.
 """
 
 
