@@ -4,8 +4,10 @@ They work against any Kafka. confluent-kafka is imported when the first client i
 all of them: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
 """
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
@@ -13,9 +15,7 @@ from leafcuttr.cli.failures import Failure, reason
 
 # Other commands take these from here.
 from leafcuttr.cli.output import count as count
-from leafcuttr.cli.output import json_option as json_option
 from leafcuttr.cli.output import print_json as print_json
-from leafcuttr.cli.output import print_table as print_table
 
 TIMEOUT_S = 15.0
 REACH_S = 5.0
@@ -37,14 +37,42 @@ def broker_option(function: F) -> F:
 
 
 def property_option(function: F) -> F:
-    """`-X key=value`: any setting of librdkafka."""
-    return click.option(
+    """`-X key=value` and `--client-config FILE`: any setting of librdkafka, as `properties`; -X wins."""
+
+    @functools.wraps(function)
+    def with_properties(*, properties: tuple[str, ...], client_config: Path | None, **rest: Any) -> Any:
+        listed = () if client_config is None else _settings_of(client_config)
+        return function(properties=(*listed, *properties), **rest)
+
+    one = click.option(
         "-X",
         "properties",
         multiple=True,
         metavar="KEY=VALUE",
         help="A setting of librdkafka; may be repeated.",
-    )(function)
+    )
+    many = click.option(
+        "--client-config",
+        "-F",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A file of such settings, one a line: the place for passwords.",
+    )
+    return cast(F, one(many(with_properties)))
+
+
+def _settings_of(file: Path) -> tuple[str, ...]:
+    """The lines of a file of settings that say something. Raises click.UsageError."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--client-config {file}: {error}") from None
+    words = [line for line in lines if line and not line.startswith(("#", "!"))]
+    for word in words:
+        if "=" not in word:
+            # Not the line itself: it may be half a password.
+            raise click.UsageError(f"--client-config {file}: a line is no KEY=VALUE")
+    return tuple("=".join(part.strip() for part in word.split("=", 1)) for word in words)
 
 
 def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:

@@ -189,6 +189,20 @@ def test_a_file_that_is_none(run: Run, tmp_path: Path, content: str, error: str)
     assert failed.err.startswith(f"leafcuttr: {file}: {error}")
 
 
+def test_settings_of_the_client_from_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# how to get in\nclient.id = probe\nsecurity.protocol=SASL_PLAINTEXT\n\n")
+    # The file says SASL without a password; what stands on the line wins.
+    refused = run("topics", "list", "-F", str(file))
+    assert refused.status != 0
+    assert run("topics", "list", "-F", str(file), "-X", "security.protocol=plaintext").status == 0
+    file.write_text("sasl.password\n")
+    wrong = run("topics", "list", "--client-config", str(file))
+    assert wrong.status == 2
+    assert "a line is no KEY=VALUE" in wrong.err
+    assert run("topics", "list", "-F", str(tmp_path / "nothing")).status == 2
+
+
 @pytest.mark.parametrize(
     "words",
     [
