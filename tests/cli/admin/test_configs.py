@@ -128,16 +128,17 @@ def test_groups_and_quotas(run: Run, topic: str, broker_kind: str) -> None:
     assert shown(run, "group", topic) == {"consumer.session.timeout.ms": ("50000", "group")}
     assert topic in run("configs", "describe", "group").out
     assert run(*client).status == 0
-    alter(run, "user", "alice", "--client", topic, "-s", "consumer_byte_rate=7")
+    user = f"user-of-{topic}"
+    alter(run, "user", user, "--client", topic, "-s", "consumer_byte_rate=7")
     alter(run, "client", "--default", "-s", "producer_byte_rate=9e9")
     found = run("configs", "describe", "client", "--json").json
     alter(run, "client", "--default", "-d", "producer_byte_rate")
     assert {"type": "client", "name": None, "config": [{"name": "producer_byte_rate", "value": 9e9}]} in found
     own = {"type": "client", "name": topic, "config": [{"name": "request_percentage", "value": 12.5}]}
-    with_user = {"user": "alice", "config": [{"name": "consumer_byte_rate", "value": 7}]}
+    with_user = {"user": user, "config": [{"name": "consumer_byte_rate", "value": 7}]}
     assert run("configs", "describe", "client", topic, "--json").json == [own, own | with_user]
-    rows = [line.split() for line in run("configs", "describe", "user", "alice").out.splitlines()[1:]]
-    assert rows == [["alice,", "client", topic, "consumer_byte_rate", "7"]]
+    rows = [line.split() for line in run("configs", "describe", "user", user).out.splitlines()[1:]]
+    assert rows == [[f"{user},", "client", topic, "consumer_byte_rate", "7"]]
     assert run("configs", "describe", "client", "--default", "--json").json == []
     wrong = run("configs", "alter", "client", topic, "-s", "producer_byte_rate=much")
     assert "producer_byte_rate=much: a quota is a number" in wrong.err

@@ -21,6 +21,7 @@ def test_from_creation_to_deletion(run: Run, topic: str) -> None:
     (described,) = run("topics", "describe", topic, "--json").json
     place = {"leader": 1, "replicas": [1], "in_sync": [1], "first_offset": 0, "next_offset": 0}
     parts = [{"partition": number, **place} for number in range(3)]
+    assert len(described.pop("id")) == 22
     assert described == {"topic": topic, "partitions": parts, "config": {"retention.ms": "3600000"}}
     assert f"{topic}: 3 partitions, retention.ms=3600000" in run("topics", "describe", topic).out
     deleted = run("topics", "delete", topic)

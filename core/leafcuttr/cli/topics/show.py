@@ -12,6 +12,7 @@ from leafcuttr.cli.output import count, json_option, print_json, print_table, pr
 from leafcuttr.cli.partitions import Place
 from leafcuttr.cli.target import Target, target_options
 
+_NO_ID = "A" * 22  # sixteen zero bytes in base64
 _OF_TOPIC = 1  # the source of a setting that the topic itself has
 
 
@@ -63,6 +64,7 @@ def describe(target: Target, as_json: bool, topics: tuple[str, ...]) -> None:
         if topic not in known:
             raise Failure(f"there is no topic {topic}")
     described = [{"topic": topic, "partitions": _partitions(known[topic])} for topic in topics]
+    _add_ids(admin, described)
     _add_offsets(admin, described)
     _add_settings(admin, described)
     if as_json:
@@ -79,6 +81,17 @@ def _partitions(topic: Any) -> list[dict[str, Any]]:
         {"partition": number, "leader": about.leader, "replicas": about.replicas, "in_sync": about.isrs}
         for number, about in sorted(topic.partitions.items())
     ]
+
+
+def _add_ids(admin: Admin, described: list[dict[str, Any]]) -> None:
+    """The id of each topic, as Kafka's tools write it; None from a broker before Kafka 2.8 (KIP-516)."""
+    from confluent_kafka import TopicCollection
+
+    asked = TopicCollection([about["topic"] for about in described])
+    found = admin.client.describe_topics(asked, **admin.wait) if described else {}
+    for about in described:
+        text = str(admin.answer(found[about["topic"]]).topic_id)
+        about["id"] = None if text == _NO_ID else text
 
 
 def _add_offsets(admin: Admin, described: list[dict[str, Any]]) -> None:
