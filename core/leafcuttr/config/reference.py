@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.config.catalog import ALIASES, THEMES
+from leafcuttr.config.catalog import ALIASES, OF_LISTENERS, THEMES
 from leafcuttr.config.group_resource_settings import SETTINGS as GROUP_SETTINGS
 from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, Effect, Setting, Type, render
 from leafcuttr.config.topic_settings import SETTINGS as TOPIC_SETTINGS
@@ -23,11 +23,14 @@ the environment (`KAFKA_LOG_RETENTION_MS` is `log.retention.ms`: `_` is `.`, `__
 not here prints a warning with the nearest one that is.
 
 *Changes while running* says who may change a setting with Kafka's own tools: `yes` for one broker or for all,
-`this broker` for one broker only, `no` at the start only. *Effect* says what a value does here: `honoured`,
+`this broker` for one broker only, `no` at the start only. Such a change wins over what the broker was started with,
+one for this broker over one for all, and is kept through a restart. Limits of one listener are
+`listener.name.<name in lower case>.` with OF_LISTENERS. *Effect* says what a value does here: `honoured`,
 `accepted without effect`, or `refused`, which means that any value but the default stops the start (for a topic:
 is refused).
 
-Where a default is not Kafka's, the text says so.
+Where a default is not Kafka's, the text says so. `leafcuttr config` prints, checks and compares settings: see
+[Check and change settings](../how-to/settings.md).
 """
 
 
@@ -37,7 +40,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield _HEAD
+    yield _HEAD.replace("OF_LISTENERS", " or ".join(f"`{name}`" for name in OF_LISTENERS))
     yield "## Topics\n"
     yield (
         "Every topic may override these; without an override it has the value of the broker setting that is named "
