@@ -25,9 +25,10 @@ not here prints a warning with the nearest one that is.
 *Changes while running* says who may change a setting with Kafka's own tools: `yes` for one broker or for all,
 `this broker` for one broker only, `no` at the start only. Such a change wins over what the broker was started with,
 one for this broker over one for all, and is kept through a restart. Limits of one listener are
-`listener.name.<name in lower case>.` with OF_LISTENERS. *Effect* says what a value does here: `honoured`,
-`accepted without effect`, or `refused`, which means that any value but the default stops the start (for a topic:
-is refused).
+`listener.name.<name in lower case>.` with OF_LISTENERS.
+
+*Effect* says what a value does here: `honoured`, `accepted without effect`, or `refused`, which means that any value but
+the default stops the start (for a topic: is refused).
 
 Where a default is not Kafka's, the text says so. `leafcuttr config` prints, checks and compares settings: see
 [Check and change settings](../how-to/settings.md).
