@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.config.catalog import BROKER
 from leafcuttr.config.environment import setting_name, settings_in_environment
+from leafcuttr.config.findings import _FORMER
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.load import data_directory, load_settings
 from leafcuttr.errors import ConfigError
@@ -176,6 +178,21 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
     )
     (warning,) = warnings_of("zzzzzz=5")
     assert "did you mean" not in warning
+
+
+def test_names_that_are_known_elsewhere() -> None:
+    assert warnings_of("zookeeper.connect=z:2181", "log.message.format.version=2.8") == [
+        "zookeeper.connect (-o) is a setting of Kafka before 4.0 and has no effect",
+        "log.message.format.version (-o) is a setting of Kafka before 4.0 and has no effect",
+    ]
+    (warning,) = warnings_of("listener.name.a.ssl.keystore.location=/x")
+    assert "TLS comes in a later version" in warning
+    (warning,) = warnings_of("listener.name.a.message.max.bytes=5")
+    assert "it cannot be given for one listener" in warning
+    assert warnings_of("listener.name.a.max.connections=5") == []
+    assert "at least 0" in refusal_of("listener.name.a.max.connections=-5")
+    former = [name for name in BROKER if name in _FORMER]
+    assert not former
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,30 @@ _REPLICATION_FACTORS: Final = (
     "transaction.state.log.replication.factor",
     "share.coordinator.state.topic.replication.factor",
 )
+# What Kafka has taken away by 4.0, with ZooKeeper and the old formats of records; files that come from it have them.
+_FORMER: Final = frozenset(
+    {
+        "advertised.host.name",
+        "advertised.port",
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "delegation.token.master.key",
+        "host.name",
+        "inter.broker.protocol.version",
+        "leader.imbalance.per.broker.percentage",
+        "log.message.downconversion.enable",
+        "log.message.format.version",
+        "log.message.timestamp.difference.max.ms",
+        "offsets.commit.required.acks",
+        "port",
+        "quota.consumer.default",
+        "quota.producer.default",
+        "reserved.broker.max.id",
+    }
+)
+_FORMER_PREFIXES: Final = ("zookeeper.", "password.encoder.")
 _RETENTION: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
@@ -147,6 +171,8 @@ def _about_unknown(key: str, given: Given) -> str | None:
     if key.startswith(_PLUGIN_PREFIXES):
         return None
     text = f"{key} ({given.source}) is not a known setting and has no effect"
+    if key in _FORMER or key.startswith(_FORMER_PREFIXES):
+        return f"{key} ({given.source}) is a setting of Kafka before 4.0 and has no effect"
     if key.startswith(LISTENER_PREFIX):
         known = [name for name in BROKER if key.endswith(f".{name}")]
         if known:

@@ -27,8 +27,8 @@ not here prints a warning with the nearest one that is.
 one for this broker over one for all, and is kept through a restart. Limits of one listener are
 `listener.name.<name in lower case>.` with OF_LISTENERS.
 
-*Effect* says what a value does here: `honoured`, `accepted without effect`, or `refused`, which means that any value but
-the default stops the start (for a topic: is refused).
+*Effect* says what a value does here: `honoured`, `accepted without effect`, or `refused`, which means that any value
+but the default stops the start (for a topic: is refused).
 
 Where a default is not Kafka's, the text says so. `leafcuttr config` prints, checks and compares settings: see
 [Check and change settings](../how-to/settings.md).
