@@ -26,6 +26,7 @@ from leafcuttr.cli.client import (
 from leafcuttr.cli.formats import format_options, opened
 from leafcuttr.cli.input_lines import unescaped
 from leafcuttr.cli.json_records import Codecs
+from leafcuttr.cli.names import complete_groups, complete_topics
 from leafcuttr.cli.printing import FIELDS, Printer, json_printer, line_printer
 from leafcuttr.cli.progress import Meter, record_meter
 from leafcuttr.cli.reading import Reader, Watch, bounds, partitions
@@ -41,7 +42,7 @@ _COMMIT_EVERY_MS: Final = 1000
 @click.command()
 @broker_option
 @property_option
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option(
     "--from",
     "start",
@@ -69,7 +70,12 @@ _COMMIT_EVERY_MS: Final = 1000
     type=click.IntRange(0),
     help="Read only this partition; may be repeated.",
 )
-@click.option("--group", "-g", help="Read as a member of this group and commit; goes on where the group is.")
+@click.option(
+    "--group",
+    "-g",
+    shell_complete=complete_groups,
+    help="Read as a member of this group and commit; goes on where the group is.",
+)
 @click.option("--filter", "condition", metavar="CONDITION", help="Only records for which it holds.")
 @click.option(
     "--isolation",

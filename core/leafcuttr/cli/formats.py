@@ -201,6 +201,10 @@ def known_formats() -> Formats:
     return Formats([TextFormat(), JsonFormat(), HexFormat(), Base64Format()])
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [one.name for one in known_formats() if one.name.startswith(incomplete)]
+
+
 def format_options(function: F) -> F:
     """`--format`, `--key-format` and `--format-option`."""
     options = [
@@ -210,11 +214,17 @@ def format_options(function: F) -> F:
             default="text",
             show_default=True,
             metavar="NAME",
+            shell_complete=_complete,
             help="How the bytes of values are written as text: "
             + "; ".join(f"{one.name}: {one.summary}" for one in known_formats())
             + ".",
         ),
-        click.option("--key-format", metavar="NAME", help="The same for keys.  [default: text]"),
+        click.option(
+            "--key-format",
+            metavar="NAME",
+            shell_complete=_complete,
+            help="The same for keys.  [default: text]",
+        ),
         click.option(
             "--format-option",
             "format_settings",

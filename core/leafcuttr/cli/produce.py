@@ -28,6 +28,7 @@ from leafcuttr.cli.client import (
 from leafcuttr.cli.formats import format_options, opened
 from leafcuttr.cli.input_lines import TooLongError, lines, unescaped, whole
 from leafcuttr.cli.json_records import Codecs, Headers, OutRecord, read_line
+from leafcuttr.cli.names import complete_topics
 from leafcuttr.cli.progress import record_meter
 from leafcuttr.cli.when import parse_time
 from leafcuttr_sdk.formats import FormatError
@@ -55,7 +56,7 @@ class _Shape(NamedTuple):
 @click.command()
 @broker_option
 @property_option
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument(
     "files",
     nargs=-1,

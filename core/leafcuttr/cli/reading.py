@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from leafcuttr.cli.client import TIMEOUT_S, fail, topics
+from leafcuttr.cli.client import REACH_S, TIMEOUT_S, fail, topics
 from leafcuttr.cli.when import Kind, Point
 
 BATCH: Final = 500
 _WAIT_S: Final = 0.2
+_QUIET_S: Final = 1.0
 
 
 class Bounds(NamedTuple):
@@ -76,17 +77,17 @@ def raise_error(error: Any) -> None:
 
 
 class Watch:
-    """Hears from the client when no broker can be reached."""
+    """Hears from the client when no broker can be reached. It says so once, and not when one can be again."""
 
     def __init__(self) -> None:
-        self.down_since: float | None = None
+        self.down = False
 
     def heard(self, error: Any) -> None:
         """For the client's `error_cb`."""
         from confluent_kafka import KafkaError
 
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and self.down_since is None:
-            self.down_since = time.monotonic()
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.down = True
 
 
 class Reader:
@@ -110,7 +111,6 @@ class Reader:
         self._idle_s = idle_s
         self._ended: set[int] = set()
         self._given: set[int] | None = None  # None until the group has given this member anything, or nothing
-        self._told = False
 
     def assign(self, topic: str, first: dict[int, int]) -> None:
         """Read these partitions from these offsets."""
@@ -142,19 +142,22 @@ class Reader:
 
     def batches(self, room: Callable[[], int]) -> Iterator[list[Any]]:
         """Lists of messages before the ends, at most `room()` a time, also empty ones. Raises KafkaException."""
-        last = time.monotonic()
+        last = heard = time.monotonic()
         while room() > 0 and not self._done():
             # `consume` alone would wait until it has as many as it may take.
             first = self._consumer.poll(_WAIT_S)
             got = [] if first is None else [first, *self._consumer.consume(min(room(), BATCH) - 1, 0)]
             wanted = [message for message in got if self._is_wanted(message)]
-            if got:
-                self._watch.down_since, self._told = None, False
+            now = time.monotonic()
             if wanted:
-                last = time.monotonic()
-            elif self._idle_s is not None and time.monotonic() - last > self._idle_s:
+                last = now
+            elif self._idle_s is not None and now - last > self._idle_s:
                 return
-            self._look_for_the_broker()
+            if got:
+                heard = now
+            elif now - heard > (_QUIET_S if self._watch.down else TIMEOUT_S):
+                self._look_for_the_broker()
+                heard = time.monotonic()
             yield wanted
 
     def _done(self) -> bool:
@@ -177,11 +180,15 @@ class Reader:
         return bool(message.offset() < end)
 
     def _look_for_the_broker(self) -> None:
-        since = self._watch.down_since
-        if since is None or self._told:
-            return
-        if self._ends is None:
+        """Nothing has come for a while: because nothing is there, or because nobody is?"""
+        from confluent_kafka import KafkaException
+
+        if self._ends is None and not self._watch.down:
+            return  # who follows expects to wait
+        try:
+            self._consumer.list_topics(timeout=REACH_S)
+        except KafkaException as error:
+            if self._ends is not None:
+                fail(error, self._address)
             click.echo(f"leafcuttr: no broker answers at {self._address}; trying on", err=True)
-            self._told = True
-        elif time.monotonic() - since > TIMEOUT_S:
-            fail(f"no broker answers at {self._address} any more", self._address)
+        self._watch.down = False

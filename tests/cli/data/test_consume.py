@@ -10,12 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from leafcuttr.cli import cli
 from support.broker_process import clean_environ
 from support.librdkafka import PATIENCE_S, Group, admin, create, send
 from support.waiting import until
@@ -23,31 +21,7 @@ from support.waiting import until
 T0 = 1_700_000_000_000
 
 
-class Ran(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(address: str) -> Run:
-    """In this process: a start of the interpreter for each would cost more than all else."""
-
-    def run(*words: str) -> Ran:
-        done = CliRunner().invoke(cli, words, env={"LEAFCUTTR_BOOTSTRAP_SERVER": address})
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return Ran(done.exit_code, done.stdout, done.stderr)
-
-    return run
+Run = Callable[..., Any]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class Latencies:
         found: list[float] = []
         seen = 0
         if self.count:
-            for step, count in enumerate(self.counts):
+            for step, count in enumerate(self.counts[: int(self.longest / _STEP_MS) + 1]):
                 if count:
                     seen += count
                     while len(found) < len(shares) and seen >= shares[len(found)] * self.count:

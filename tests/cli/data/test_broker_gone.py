@@ -1,0 +1,74 @@
+"""What `produce` and `consume` do when the broker goes away under them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.broker_process import clean_environ, running_broker, start_broker
+from support.librdkafka import create, send, watermarks
+from support.waiting import free_port, until
+
+T0 = 1_700_000_000_000
+
+
+def command(*words: str) -> Any:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    line = [sys.executable, "-m", "leafcuttr", *words]
+    return subprocess.Popen(line, env=clean_environ(), **pipes)  # type: ignore[call-overload]
+
+
+def test_one_that_follows_says_so_and_goes_on(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    settings = {"listeners": f"PLAINTEXT://{address}"}
+    with running_broker(tmp_path, settings) as broker:
+        create(address, "t")
+        send(address, "t", [b"before"], timestamp=T0)
+        reader = command("consume", "t", "--follow", "-b", address, "-X", "reconnect.backoff.max.ms=200")
+        try:
+            assert reader.stdout.readline() == b"before\n"
+            broker.stop(signal.SIGKILL)
+            assert (
+                reader.stderr.readline() == f"leafcuttr: no broker answers at {address}; trying on\n".encode()
+            )
+            again = start_broker(tmp_path, settings)
+            try:
+                send(address, "t", [b"after"], timestamp=T0)
+                assert reader.stdout.readline() == b"after\n"
+                reader.send_signal(signal.SIGINT)
+                assert reader.wait(60) == 0
+            finally:
+                again.stop()
+        finally:
+            reader.kill()
+            reader.wait()
+
+
+@pytest.mark.long
+def test_one_that_does_not_follow_gives_up(tmp_path: Path) -> None:
+    """A reader in the middle of a large topic, and a writer in the middle of its input: one line, status 1."""
+    with running_broker(tmp_path) as broker:
+        address = broker.address
+        create(address, "t")
+        send(address, "t", [b"x" * 1000] * 20_000, timestamp=T0)
+        reader = command("consume", "t", "-b", address, "-X", "queued.max.messages.kbytes=1024")
+        writer = command("produce", "t", "-b", address)
+        writer.stdin.write(b"first\n")
+        writer.stdin.flush()
+        assert reader.stdout.readline() == b"x" * 1000 + b"\n"
+        until(lambda: watermarks(address, "t")[1] == 20_001, "the writer's first line")
+        broker.stop(signal.SIGKILL)
+        writer.stdin.write(b"second\n")
+        writer.stdin.flush()
+        reader.stdout.read()
+        assert reader.wait(120) == 1
+        assert reader.stderr.read() == f"leafcuttr: no broker answers at {address}\n".encode()
+        assert writer.wait(120) == 1
+        said = writer.stderr.read()
+        assert said.startswith(b"leafcuttr: line 2: ")
+        assert said.count(b"\n") == 1
