@@ -2,7 +2,7 @@
 
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from leafcuttr.cli.json_records import Codecs, write_line
@@ -22,7 +22,7 @@ def json_printer(codecs: Codecs) -> Printer:
 
 
 def line_printer(
-    codecs: Codecs, fields: list[str], separator: bytes, delimiter: bytes, null: bytes
+    codecs: Codecs, fields: Sequence[str], separator: bytes, delimiter: bytes, null: bytes
 ) -> Printer:
     """The named fields with a separator between and a delimiter behind; `null` stands for no key and no value."""
     makers = [_maker(field, codecs, null) for field in fields]

@@ -93,7 +93,7 @@ def settings_of(given: dict[str, Any], **usual: Any) -> tuple[str, dict[str, Any
 
 def flat_metrics(statistics: dict[str, Any]) -> dict[str, float]:
     """Of librdkafka's statistics what says how the client fared: its counters, and each broker's times."""
-    found = {
+    found: dict[str, float] = {
         name: value
         for name, value in statistics.items()
         if isinstance(value, int | float) and name not in ("ts", "time")
