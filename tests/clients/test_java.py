@@ -13,6 +13,7 @@ import pytest
 from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars
+from support.client_duties import CODECS
 from support.librdkafka import alter, create, watermarks
 from support.waiting import until
 from support.wire_client import WireClient
@@ -22,15 +23,15 @@ pytestmark = [
     pytest.mark.client("Kafka's Java tools", version="4.3.1"),
     pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing())),
 ]
-NEW, OLD = "4.3.1", "3.9.1"
+NEW, OLD, OLDEST = "4.3.1", "3.9.1", "2.1.1"
 TOOLS = "org.apache.kafka.tools"
 both = pytest.mark.parametrize("version", [NEW, pytest.param(OLD, marks=pytest.mark.long)])
 
 
-def tool(version: str, name: str, *arguments: str, seconds: int = 240) -> str:
-    """What a tool prints. Fails the test when it fails."""
+def tool(version: str, name: str, *arguments: str, seconds: int = 240, given: str | None = None) -> str:
+    """What a tool prints, with `given` on its standard input. Fails the test when it fails."""
     command = jars.java(version, name if name.startswith("kafka.") else f"{TOOLS}.{name}", *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-1000:]
     return done.stdout
 
@@ -44,6 +45,7 @@ def named(found: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 @both
+@pytest.mark.duty("produce", "read", "commit")
 def test_verifiable_producer_and_consumer(bootstrap: str, fresh: Fresh, version: str) -> None:
     topic, group, count = fresh("topic"), fresh("group"), 2000
     given = ("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count))
@@ -57,7 +59,8 @@ def test_verifiable_producer_and_consumer(bootstrap: str, fresh: Fresh, version:
 
 @pytest.mark.long
 @both
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.duty("produce")
 def test_performance_tools(bootstrap: str, fresh: Fresh, version: str, codec: str) -> None:
     topic = fresh("topic")
     sending = ("--topic", topic, "--num-records", "20000", "--record-size", "500", "--throughput", "-1")
@@ -80,6 +83,33 @@ def test_performance_tools(bootstrap: str, fresh: Fresh, version: str, codec: st
 
 
 @pytest.mark.long
+@both
+@pytest.mark.duty("read", "commit")
+def test_console_tools(bootstrap: str, fresh: Fresh, version: str) -> None:
+    """Keys, headers and compression from the keyboard; by a group, which then stands at the end; a latency test."""
+    topic, group = fresh("topic"), fresh("group")
+    at = ("--bootstrap-server", bootstrap)
+    create(bootstrap, topic, 1)
+    lines = [f"n:{number}\tkey{number}=value {number}" for number in range(50)]
+    parsing, printing = (
+        ("--reader-property", "--formatter-property") if version == NEW else ("--property", "--property")
+    )
+    words = [parsing, "parse.key=true", parsing, "parse.headers=true", parsing, "key.separator=="]
+    producer = "ConsoleProducer" if version == NEW else "kafka.tools.ConsoleProducer"
+    given = "".join(f"{line}\n" for line in lines)
+    tool(version, producer, *at, "--topic", topic, "--compression-codec", "zstd", *words, given=given)
+    words = [word for name in ("key", "headers", "offset") for word in (printing, f"print.{name}=true")]
+    reading = ("--topic", topic, "--from-beginning", "--group", group, "--isolation-level", "read_committed")
+    told = tool(version, "consumer.ConsoleConsumer", *at, *reading, "--max-messages", "50", *words)
+    expected = [f"Offset:{number}\tn:{number}\tkey{number}\tvalue {number}" for number in range(50)]
+    assert told.splitlines() == expected
+    described = tool(version, "consumer.group.ConsumerGroupCommand", *at, "--describe", "--group", group)
+    row = next(line.split() for line in described.splitlines() if topic in line)
+    assert row[3:6] == ["50", "50", "0"]  # committed, end, lag
+    assert "Percentiles" in tool(version, "EndToEndLatency", bootstrap, topic, "200", "all", "100")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 def test_a_topic_that_recompresses(bootstrap: str, fresh: Fresh, codec: str) -> None:
     """What the broker itself compresses, Java must be able to read: it is stricter about frames than librdkafka."""
@@ -94,6 +124,7 @@ def test_a_topic_that_recompresses(bootstrap: str, fresh: Fresh, codec: str) -> 
 
 @pytest.mark.long
 @both
+@pytest.mark.duty("rebalance")
 def test_two_verifiable_consumers_share_a_group(
     bootstrap: str, fresh: Fresh, version: str, tmp_path: Path
 ) -> None:
@@ -142,6 +173,7 @@ def test_two_verifiable_consumers_share_a_group(
 
 @pytest.mark.long
 @both
+@pytest.mark.duty("create", "seek by time", "alter", "delete")
 def test_admin_tools(bootstrap: str, fresh: Fresh, version: str, tmp_path: Path) -> None:
     """What a person or a web interface asks on the first day: topics, groups, settings, offsets, the cluster."""
     topic, group = fresh("topic"), fresh("group")
@@ -182,8 +214,14 @@ def test_admin_tools(bootstrap: str, fresh: Fresh, version: str, tmp_path: Path)
     assert sum(int(row[3]) for row in rows) == 50  # committed
     ask(groups, "--describe", "--members", "--group", group)
     reset = ("--group", group, "--topic", topic, "--reset-offsets", "--execute")
-    for where in (["--to-datetime", "2020-01-01T00:00:00.000"], ["--to-latest"], ["--to-earliest"]):
-        ask(groups, *reset, *where)
+    for where, total in (
+        (["--to-datetime", "2020-01-01T00:00:00.000"], 0),
+        (["--to-latest"], 50),
+        (["--to-earliest"], 0),
+        (["--to-datetime", "2100-01-01T00:00:00.000"], 50),
+    ):
+        told = ask(groups, *reset, *where).splitlines()
+        assert sum(int(line.split()[3]) for line in told if line.split()[:2] == [group, topic]) == total
     ask(groups, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
     ask(groups, "--delete", "--group", group)
     assert group not in ask(groups, "--list").split()
@@ -207,7 +245,46 @@ def test_admin_tools(bootstrap: str, fresh: Fresh, version: str, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_transactions_tool(bootstrap: str, fresh: Fresh) -> None:
+@pytest.mark.duty("produce", "read", "commit")
+@pytest.mark.parametrize("version", [OLDEST])
+def test_the_oldest(
+    bootstrap: str, fresh: Fresh, version: str, record_property: Callable[[str, object], None], tmp_path: Path
+) -> None:
+    """What Kafka 4 still serves by KIP-896, of 2019: the lowest versions of many requests."""
+    topic, group = fresh("topic"), fresh("group")
+    create(bootstrap, topic, 2)
+    at, reading = ("--bootstrap-server", bootstrap), ("--broker-list", bootstrap, "--topic", topic)
+    for codec in CODECS:
+        sending = ("--topic", topic, "--num-records", "400", "--record-size", "300", "--throughput", "-1")
+        how = (f"bootstrap.servers={bootstrap}", f"compression.type={codec}", "enable.idempotence=true")
+        assert "400 records sent" in tool(version, "ProducerPerformance", *sending, "--producer-props", *how)
+    record_property("codecs", " ".join(CODECS))
+    read = events(
+        tool(version, "VerifiableConsumer", *reading, "--group-id", group, "--max-messages", "2000")
+    )
+    assert sum(one["count"] for one in named(read, "records_consumed")) == 2000
+    assert all(one["success"] for one in named(read, "offsets_committed"))
+    groups = ("kafka.admin.ConsumerGroupCommand", *at, "--group", group)
+    rows = [line.split() for line in tool(version, *groups, "--describe").splitlines() if topic in line]
+    assert sum(int(row[2]) for row in rows) == 2000
+    tool(version, *groups, "--reset-offsets", "--to-earliest", "--execute", "--topic", topic)
+    again = ("--topic", topic, "--group", group, "--isolation-level", "read_committed")
+    told = tool(version, "kafka.tools.ConsoleConsumer", *at, *again, "--max-messages", "2000")
+    assert len(told.splitlines()) == 2000
+    before = tmp_path / "before.json"
+    parts = [{"topic": topic, "partition": number, "offset": 100} for number in range(2)]
+    before.write_text(json.dumps({"partitions": parts, "version": 1}))
+    tool(version, "kafka.admin.DeleteRecordsCommand", *at, "--offset-json-file", str(before))
+    offsets = tool(version, "kafka.tools.GetOffsetShell", *reading, "--time", "-2").split()
+    assert sorted(offsets) == [f"{topic}:0:100", f"{topic}:1:100"]
+    assert topic in tool(version, "kafka.admin.LogDirsCommand", *at, "--describe", "--topic-list", topic)
+    tool(version, *groups, "--delete")
+    assert group not in tool(version, "kafka.admin.ConsumerGroupCommand", *at, "--list").split()
+
+
+@pytest.mark.long
+@both
+def test_transactions_tool(bootstrap: str, fresh: Fresh, version: str) -> None:
     """Transactions are listed, described and ended by an administrator; one that hangs is found and aborted."""
     from confluent_kafka import KafkaException, Producer
 
@@ -220,10 +297,11 @@ def test_transactions_tool(bootstrap: str, fresh: Fresh) -> None:
     producer.flush(60)
 
     def ask(*arguments: str) -> str:
-        return tool(NEW, "TransactionsCommand", "--bootstrap-server", bootstrap, *arguments)
+        return tool(version, "TransactionsCommand", "--bootstrap-server", bootstrap, *arguments)
 
     def listed() -> list[str]:
-        told = ask("list", "--transactional-id-pattern", f"{name}.*").splitlines()
+        only = ("--transactional-id-pattern", f"{name}.*") if version == NEW else ()
+        told = ask("list", *only).splitlines()
         return next(line for line in told if line.startswith(name)).split()
 
     at = ("--topic", topic, "--partition", "0")
@@ -231,10 +309,14 @@ def test_transactions_tool(bootstrap: str, fresh: Fresh) -> None:
     assert state == "Ongoing"
     assert f"{topic}-0" in ask("describe", "--transactional-id", name)
     assert producer_id in ask("describe-producers", *at)
-    ask("forceTerminateTransaction", "--transactionalId", name)
-    assert listed()[-1] == "Empty"  # the tool takes the id over, as a new producer would
-    with pytest.raises(KafkaException):
-        producer.commit_transaction(60)
+    if version == NEW:
+        ask("forceTerminateTransaction", "--transactionalId", name)
+        assert listed()[-1] == "Empty"  # the tool takes the id over, as a new producer would
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(60)
+    else:
+        producer.abort_transaction(60)
+        until(lambda: listed()[-1] == "CompleteAbort", "the end of the transaction")
 
     # Only who does not ask the coordinator can leave a transaction behind of which it does not know.
     stable = watermarks(bootstrap, topic)[1]

@@ -60,8 +60,9 @@ def home(version: str) -> Path:
     if not any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.yaml").write_text(LOG4J2)
+        scala = "2.12" if version.startswith("2.1.") else "2.13"
         wanted = [
-            ("org.apache.kafka", "kafka_2.13", version, ""),
+            ("org.apache.kafka", f"kafka_{scala}", version, ""),
             ("org.apache.kafka", "kafka-tools", version, ""),
             ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", ""),
         ]

@@ -25,7 +25,6 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -143,6 +142,7 @@ public class Client {
         volatile RuntimeException failure;
 
         Member() {
+            setDaemon(true); // what fails elsewhere ends the program
             start();
         }
 
@@ -151,7 +151,7 @@ public class Client {
             try (from) {
                 from.subscribe(List.of(name + "-group"), this);
                 while (!leaving) {
-                    for (var record : poll()) {
+                    for (var record : from.poll(Duration.ofMillis(200))) {
                         synchronized (this) {
                             seen.add(Integer.valueOf(record.value()));
                         }
@@ -160,14 +160,6 @@ public class Client {
                 }
             } catch (RuntimeException error) {
                 failure = error;
-            }
-        }
-
-        private Iterable<ConsumerRecord<String, String>> poll() {
-            try {
-                return from.poll(Duration.ofMillis(500));
-            } catch (WakeupException asked) {
-                return List.of();
             }
         }
 
@@ -188,7 +180,6 @@ public class Client {
 
         void leave() throws InterruptedException {
             leaving = true;
-            from.wakeup();
             join();
             if (failure != null) throw failure;
         }
