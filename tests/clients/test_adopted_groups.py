@@ -27,6 +27,7 @@ consumer.close()
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_committed_offsets_of_kafka_are_there(tmp_path: Path) -> None:
     with real_kafka(tmp_path / "kafka") as address:

@@ -409,6 +409,12 @@ def test_an_address_of_another_machine(file: Path) -> None:
     )
 
 
+def test_a_listener_whose_name_is_unknown(file: Path) -> None:
+    found = look(file, "listeners=PLAINTEXT://no-such-host.invalid:9092")["ports"]
+    assert [one.severity for one in found] == [Severity.PROBLEM]
+    assert "the host 'no-such-host.invalid' is unknown" in found[0].seen
+
+
 def test_a_port_for_root_only(file: Path) -> None:
     start = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if not start.exists() or int(start.read_text()) <= 81:

@@ -243,6 +243,25 @@ def test_a_kafka_behind_tls(tmp_path: Path, server_tls: ssl.SSLContext, ca_file:
         assert "problem" not in set().union(*severities(found).values())
 
 
+def test_a_certificate_that_does_not_name_the_advertised_host(
+    tmp_path: Path, authority: trustme.CA, ca_file: str
+) -> None:
+    """Clients get in by a name that it has, and are sent to one that it has not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    where: list[str] = []
+    with (
+        relay(lambda: where[0], context) as port,
+        running_broker(tmp_path, {"advertised.listeners": f"PLAINTEXT://localhost:{port}"}) as broker,
+    ):
+        where.append(broker.address)
+        found = look(f"127.0.0.1:{port}", security_protocol="SSL", ssl_ca_location=ca_file)
+    one = found["advertised"][0]
+    assert one.severity is Severity.PROBLEM
+    assert f"localhost:{port}, and the certificate there is refused" in one.seen
+    assert one.change[0] == "have a certificate made that names the advertised host"
+
+
 def test_tls_where_there_is_none(broker: BrokerProcess) -> None:
     name, one = only_problem(look(broker.address, security_protocol="SSL"))
     assert name == "protocol"

@@ -16,6 +16,7 @@ from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
 from leafcuttr.cli.doctor.peer import HungUpError, NotKafkaError, TooOldError
 from leafcuttr.cli.doctor.stranger import Stranger, identify, usual
 from leafcuttr.cli.doctor.target import Cluster, Node, Target, at
+from leafcuttr.cli.output import count
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -287,8 +288,8 @@ def _log_in(target: Target) -> Finding:
 
 
 def _welcome(told: Cluster) -> Finding:
-    brokers = f"{len(told.nodes)} broker{'s' if len(told.nodes) != 1 else ''}"
-    return fine(f"cluster {told.id}: {brokers}, {told.topics} topics, {told.partitions} partitions")
+    counts = (len(told.nodes), "broker"), (told.topics, "topic"), (told.partitions, "partition")
+    return fine(f"cluster {told.id}: {', '.join(count(number, what) for number, what in counts)}")
 
 
 def asks_who_you_are(target: Target) -> Iterator[Finding]:
