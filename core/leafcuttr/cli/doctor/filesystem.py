@@ -93,7 +93,7 @@ def _sendfile(folder: Path) -> None:
 
 
 def _database(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "probe.sqlite", isolation_level=None)) as database:
+    with closing(sqlite3.connect(folder / "probe.sqlite", timeout=0, isolation_level=None)) as database:
         if database.execute("PRAGMA journal_mode=WAL").fetchone() != ("wal",):
             raise LacksError("no shared memory between processes, so no write-ahead log")
         database.execute("CREATE TABLE probe (one)")

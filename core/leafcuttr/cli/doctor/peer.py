@@ -1,7 +1,7 @@
 """A connection to whatever listens at an address, and Kafka's requests over it: the doctor's own small client.
 
-librdkafka hides what is wrong behind its retries, and the connection of `cli.wire_client` makes of every failure the one
-line that ends a command. Here each way in which a peer can fail to answer has a name of its own, and TLS is spoken.
+librdkafka hides what is wrong behind its retries, and the connection of `cli.wire_client` makes of every failure the
+one line that ends a command. Here each way in which a peer can fail to answer has a name of its own, and TLS is spoken.
 Nothing is judged here.
 """
 
