@@ -226,7 +226,8 @@ def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> Non
         return all(rule["health"] == "ok" for rule in group["rules"])
 
     until(evaluated, "the rules")
-    firing = [alert["labels"]["alertname"] for alert in prometheus.ask("alerts")["alerts"]]
+    alerts = prometheus.ask("alerts")["alerts"]
+    firing = [alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"]
     # What depends on the disk of this machine is not asked about.
     assert [name for name in firing if "Disk" not in name and "Writes" not in name] == []
 
