@@ -42,15 +42,16 @@ class OutRecord(NamedTuple):
     timestamp: int | None = None
 
 
-class Codecs(NamedTuple):
+class Codecs:
     """The formats of keys and values, and of which topic they are."""
 
-    topic: str
-    key: FormatCodec
-    value: FormatCodec
+    def __init__(self, topic: str, key: FormatCodec, value: FormatCodec) -> None:
+        self._key = key, Place(topic, "key")
+        self._value = value, Place(topic, "value")
 
     def of(self, part: Literal["key", "value"]) -> tuple[FormatCodec, Place]:
-        return (self.key if part == "key" else self.value), Place(self.topic, part)
+        """The codec, and what to tell it of where the bytes or the text belong."""
+        return self._key if part == "key" else self._value
 
 
 def read_line(line: bytes, codecs: Codecs) -> OutRecord:

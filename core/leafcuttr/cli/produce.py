@@ -29,7 +29,7 @@ from leafcuttr.cli.formats import format_options, opened
 from leafcuttr.cli.input_lines import TooLongError, lines, unescaped, whole
 from leafcuttr.cli.json_records import Codecs, Headers, OutRecord, read_line
 from leafcuttr.cli.names import complete_topics
-from leafcuttr.cli.progress import record_meter
+from leafcuttr.cli.progress import METER_EVERY, record_meter
 from leafcuttr.cli.when import parse_time
 from leafcuttr_sdk.formats import FormatError
 
@@ -163,7 +163,8 @@ def command(topic: str, files: tuple[str, ...], quiet: bool, json_summary: bool,
             with record_meter("sent", _sizes(files)) as meter:
                 for source, number, record in _records(files, shape, codecs, limit, sender, meter.read):
                     sender.send(record, source, number)
-                    meter.count(sender.sent)
+                    if not sender.sent % METER_EVERY:
+                        meter.count(sender.sent)
                 sender.finish()
         except _InputError as error:
             status, problem = 2, str(error)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+METER_EVERY: Final = 64
+"""Often enough to call `count`, for who handles one record at a time."""
 _EVERY_S: Final = 0.1
 
 

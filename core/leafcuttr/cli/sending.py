@@ -50,16 +50,19 @@ class Sender:
         """
         from confluent_kafka import KafkaException
 
-        more: dict[str, Any] = {}
-        if record.partition is not None:
-            more["partition"] = record.partition
-        if record.timestamp is not None:
-            more["timestamp"] = record.timestamp
+        value, key, headers, partition, timestamp = record
         told = partial(self._told, source, number)
         while True:
             try:
+                # 0 is the client's word for now, -1 for what its partitioner says.
                 self._producer.produce(
-                    self._topic, record.value, record.key, headers=record.headers, on_delivery=told, **more
+                    self._topic,
+                    value,
+                    key,
+                    partition=-1 if partition is None else partition,
+                    on_delivery=told,
+                    timestamp=timestamp or 0,
+                    headers=headers or None,
                 )
                 break
             except BufferError:
@@ -69,7 +72,7 @@ class Sender:
                 self._failure = self._failure or (f"{source} {number}", error.args[0])
                 self._check()
         self.sent += 1
-        self.sent_bytes += len(record.value or b"") + len(record.key or b"")
+        self.sent_bytes += len(value or b"") + len(key or b"")
         self._open += 1
         if self.sent % _POLL_EVERY == 0:
             self.idle()
