@@ -32,9 +32,9 @@ class _Broker:
     def listen(self) -> None:
         for line in sys.stdin.buffer:
             message = json.loads(line)
-            if message["say"] == "rate":
+            if "rate" in message:  # here, so that the last one said counts, however late its round is begun
                 self.throttle.rate = message["rate"]
-            else:
+            if message["say"] != "rate":
                 self._input.put(message)
         os._exit(0)
 
@@ -67,7 +67,6 @@ def _work(broker: _Broker, message: dict[str, Any]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or most < hard:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    broker.throttle.rate = round_.rate
     try:
         broker.say("done", Compaction(round_, broker.throttle, broker.cleaned).run()._asdict())
     except DamagedDataError as error:

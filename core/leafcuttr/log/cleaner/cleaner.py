@@ -232,6 +232,8 @@ class Cleaner:
         base = -1
         try:
             await child.say("round", _plain(round_))
+            if self._rate() != round_.rate:  # changed since it was planned
+                await child.say("rate", {"rate": self._rate()})
             reach("compaction.begun")
             while True:
                 message = await child.hear()
@@ -326,9 +328,10 @@ class Cleaner:
 
     async def _follow_rate(self) -> None:
         """Tell the processes at work of a new limit."""
-        known = self._rate()
+        known, changed = self._rate(), self._changed
         while True:
-            await self._changed.wait()
+            await changed.wait()
+            changed = self._changed  # before it tells of this one: the next may come meanwhile
             rate = self._rate()
             if rate != known:
                 known = rate
