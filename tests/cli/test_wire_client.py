@@ -14,13 +14,25 @@ import pytest
 from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.partitions import Place
 from leafcuttr.cli.target import Target
+from leafcuttr.cli.transactions.ask import producers
 from leafcuttr.cli.wire_client.cluster import Cluster, addresses
 from leafcuttr.cli.wire_client.connection import MAX_FRAME, Connection, NotOffered
 from leafcuttr.wire.codec import encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
+from leafcuttr.wire.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicResponse,
+)
 from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
-from leafcuttr.wire.messages.metadata import MetadataRequest
+from leafcuttr.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from support.waiting import free_port
 
 Serve = Callable[[socket.socket], None]
@@ -28,15 +40,18 @@ Serve = Callable[[socket.socket], None]
 
 @contextmanager
 def peer(serve: Serve) -> Iterator[int]:
-    """A listener that gives every connection to `serve`, one after the other; yields its port."""
+    """A listener that gives every connection to `serve`, in a thread of its own; yields its port."""
+
+    def served(connection: socket.socket) -> None:
+        with connection, suppress(OSError, EOFError):
+            serve(connection)
+
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def accept() -> None:
             with suppress(OSError):
                 while True:
-                    connection, _ = listener.accept()
-                    with connection, suppress(OSError, EOFError):
-                        serve(connection)
+                    threading.Thread(target=served, args=listener.accept()[:1], daemon=True).start()
 
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
@@ -233,6 +248,32 @@ def test_leaders_and_brokers_of_a_real_one(address: str, topic: str) -> None:
         assert "no-such-topic" not in cluster.topics()
         with pytest.raises(Failure, match="there is no broker 9; there are 1"):
             cluster.connection(9)
+
+
+def test_a_partition_that_moves_is_asked_again() -> None:
+    asked: list[int] = []
+
+    def moving(connection: socket.socket) -> None:
+        greet(connection, METADATA, (61, 0, 0))
+        port = connection.getsockname()[1]
+        while True:
+            key, version, correlation = request(connection)
+            if key == 3:
+                part = MetadataResponsePartition(partition_index=0, leader_id=1)
+                answer: object = MetadataResponse(
+                    brokers=[MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port)],
+                    topics=[MetadataResponseTopic(name="t", partitions=[part])],
+                )
+            else:
+                code = [6, 5, 0][len(asked)]
+                asked.append(code)
+                there = PartitionResponse(partition_index=0, error_code=code)
+                answer = DescribeProducersResponse(topics=[TopicResponse(name="t", partitions=[there])])
+            reply(connection, correlation, b"\0" + encode(answer, version))
+
+    with peer(moving) as port, Cluster(Target(f"127.0.0.1:{port}", timeout=60)) as cluster:
+        assert producers(cluster, [Place("t", 0)]) == {Place("t", 0): []}
+    assert asked == [6, 5, 0]
 
 
 def test_addresses_of_brokers() -> None:

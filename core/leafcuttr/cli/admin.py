@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from leafcuttr.cli.client import REACH_S, fail
 from leafcuttr.cli.client import admin as make_client
-from leafcuttr.cli.client import fail
 from leafcuttr.cli.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure
 from leafcuttr.cli.partitions import Place
 from leafcuttr.cli.target import Target
@@ -22,19 +22,24 @@ class Admin:
     """A connected admin client of librdkafka. Every method ends the command with one line if the broker refuses."""
 
     def __init__(self, target: Target) -> None:
-        self.client = make_client(target.address, target.properties)
+        self.client = make_client(target.address, target.properties, min(REACH_S, target.timeout))
         self.target = target
         self.wait: dict[str, Any] = {"request_timeout": target.timeout}
 
     def answer(self, future: Any) -> Any:
         """What a future of librdkafka holds. Raises Failure."""
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
 
         try:
             # A little longer than the request itself, whose own error says more.
             return future.result(self.target.timeout + 5)
-        except (KafkaException, TimeoutError) as error:
-            fail(error, self.target.address)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT:
+                fail(error, self.target.address)
+        except TimeoutError:
+            pass
+        # A broker has answered before: it is there, but this takes it longer.
+        raise Failure(f"{self.target.address} gives no answer to this within {self.target.timeout:g} seconds")
 
     def outcome(self, future: Any) -> str | None:
         """Why it failed, or None."""

@@ -86,12 +86,12 @@ def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -
     return settings
 
 
-def admin(address: str, properties: Sequence[str] = ()) -> Any:
-    """A client that has reached the broker; ends the command with one line if it cannot."""
+def admin(address: str, properties: Sequence[str] = (), reach: float = REACH_S) -> Any:
+    """A client that has reached the broker within `reach` seconds; ends the command with one line if it cannot."""
     from confluent_kafka.admin import AdminClient
 
     made = client(AdminClient, client_settings(address, properties))
-    topics(made, address)
+    topics(made, address, reach)
     return made
 
 
@@ -105,12 +105,12 @@ def client(kind: Any, settings: dict[str, Any]) -> Any:
         raise click.UsageError(error.args[0].str()) from None
 
 
-def topics(made: Any, address: str) -> Any:
+def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
     """The topics by name, as the first word with a broker; ends the command with one line if none answers."""
     from confluent_kafka import KafkaException
 
     try:
-        return made.list_topics(timeout=REACH_S).topics
+        return made.list_topics(timeout=reach).topics
     except KafkaException as error:
         fail(error, address)
 

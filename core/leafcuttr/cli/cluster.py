@@ -76,7 +76,7 @@ def cluster_id(target: Target, as_json: bool) -> None:
         click.echo(found)
 
 
-@command.command()
+@command.command(short_help="Print the brokers and the controller.")
 @plain_target_options
 @json_option
 def brokers(target: Target, as_json: bool) -> None:
@@ -138,7 +138,7 @@ def _describe(target: Target) -> dict[str, Any]:
     }
 
 
-@command.command()
+@command.command(short_help="Print the features and their levels.")
 @plain_target_options
 @json_option
 def features(target: Target, as_json: bool) -> None:
@@ -172,7 +172,7 @@ def _feature(row: dict[str, Any]) -> tuple[object, ...]:
     return row["feature"], row["level"], f"{row['min']}-{row['max']}"
 
 
-@command.command("api-versions")
+@command.command("api-versions", short_help="Print the APIs that brokers offer.")
 @plain_target_options
 @json_option
 def api_versions(target: Target, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from leafcuttr.cli.pairs import pairs
 from leafcuttr.cli.target import Target, target_options
 
 
-@click.command()
+@click.command(short_help="Set settings and quotas, or take them back.")
 @target_options
 @json_option
 @click.argument("kind", type=kind_type, metavar="KIND", shell_complete=complete_kinds)

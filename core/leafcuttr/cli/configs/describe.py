@@ -19,7 +19,7 @@ from leafcuttr.cli.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.target import Target, target_options
 
 
-@click.command()
+@click.command(short_help="Print what has been set.")
 @target_options
 @json_option
 @click.argument("kind", type=kind_type, metavar="KIND", shell_complete=complete_kinds)

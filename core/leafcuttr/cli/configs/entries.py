@@ -87,18 +87,25 @@ def _through_librdkafka(admin: Admin, kind: Kind, wanted: Sequence[str]) -> dict
         return {}
     if kind.name == "broker":
         _check_brokers(admin, wanted)
-    futures = admin.client.describe_configs([_resource(kind, name) for name in wanted], **admin.wait)
+    # Each broker answers for itself, and librdkafka asks one a call.
+    calls = [[name] for name in wanted] if kind.name == "broker" else [wanted]
     found: dict[str, list[Entry] | Failure] = {}
-    for resource, future in futures.items():
-        try:
-            found[resource.name] = [
-                Entry(
-                    name, each.value, _source(each.source), bool(each.is_read_only), bool(each.is_sensitive)
-                )
-                for name, each in sorted(admin.answer(future).items())
-            ]
-        except Failure as failure:
-            found[resource.name] = failure
+    for asked in calls:
+        futures = admin.client.describe_configs([_resource(kind, name) for name in asked], **admin.wait)
+        for resource, future in futures.items():
+            try:
+                found[resource.name] = [
+                    Entry(
+                        name,
+                        each.value,
+                        _source(each.source),
+                        bool(each.is_read_only),
+                        bool(each.is_sensitive),
+                    )
+                    for name, each in sorted(admin.answer(future).items())
+                ]
+            except Failure as failure:
+                found[resource.name] = failure
     return {name: found[name] for name in wanted}
 
 

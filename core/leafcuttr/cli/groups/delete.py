@@ -11,7 +11,7 @@ from leafcuttr.cli.partitions import Place, Selection, by_topic, places, selecti
 from leafcuttr.cli.target import Target, plain_target_options, target_options
 
 
-@click.command()
+@click.command(short_help="Delete groups without members.")
 @target_options
 @json_option
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)
@@ -41,7 +41,7 @@ def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: b
     outcomes.finish()
 
 
-@click.command("delete-offsets")
+@click.command("delete-offsets", short_help="Delete committed offsets.")
 @plain_target_options
 @json_option
 @click.argument("group", shell_complete=complete_groups)

@@ -47,13 +47,15 @@ def new_offsets(
         found = offsets(OffsetSpec.for_timestamp(max(moment, 0)))
         # Nothing is that young: the group goes on at the end.
         return {place: found[place] if found[place] >= 0 else last[place] for place in places}
+    wanted: dict[Place, int]
     if mode.name == "shift-by":
         missing = [str(place) for place in places if place not in committed]
         if missing:
             raise Failure(f"no committed offset to shift for {', '.join(missing[:5])}")
         wanted = {place: committed[place] + mode.value for place in places}
     elif mode.name == "to-offset":
-        wanted = dict.fromkeys(places, mode.value)
+        offset: int = mode.value
+        wanted = dict.fromkeys(places, offset)
     else:
         wanted = {place: mode.value[place] for place in places}
     return _within(wanted, offsets(OffsetSpec.earliest()), last, warn)

@@ -63,11 +63,11 @@ def _mode_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("reset-offsets")
+@click.command("reset-offsets", short_help="Set committed offsets; a plan without --execute.")
 @target_options
 @json_option
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)
-@click.option("--all-groups", is_flag=True, help="Every group that has no members.")
+@click.option("--all-groups", is_flag=True, help="Every group; those with members are left alone and named.")
 @click.option(
     "--topic",
     "-t",

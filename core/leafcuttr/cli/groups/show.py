@@ -12,7 +12,7 @@ from leafcuttr.cli.output import count, json_option, print_json, print_table, pr
 from leafcuttr.cli.target import Target, target_options
 
 
-@click.command("list")
+@click.command("list", short_help="Print the groups and their states.")
 @target_options
 @json_option
 @click.option(
@@ -45,7 +45,7 @@ def list_groups(target: Target, as_json: bool, states: tuple[str, ...], types: t
         print_table(("GROUP", "STATE", "TYPE"), rows)
 
 
-@click.command()
+@click.command(short_help="Print lag and members.")
 @target_options
 @json_option
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)

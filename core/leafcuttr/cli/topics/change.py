@@ -23,7 +23,7 @@ def _assignment(text: str | None) -> list[list[int]] | None:
         ) from None
 
 
-@click.command()
+@click.command(short_help="Create topics.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, required=True)
@@ -98,7 +98,7 @@ def create(
     outcomes.finish()
 
 
-@click.command()
+@click.command(short_help="Give topics more partitions.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, required=True, shell_complete=complete_topics)
@@ -152,7 +152,7 @@ def alter(
     outcomes.finish()
 
 
-@click.command()
+@click.command(short_help="Delete topics with all their records.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, required=True, shell_complete=complete_topics)

@@ -31,7 +31,7 @@ def _before(text: str) -> tuple[str, int]:
     return "moment", moment
 
 
-@click.command("delete-records")
+@click.command("delete-records", short_help="Delete the oldest records.")
 @target_options
 @json_option
 @click.argument(

@@ -36,7 +36,7 @@ def _time(text: str) -> str | int:
     return moment
 
 
-@click.command()
+@click.command(short_help="Print offsets by time.")
 @target_options
 @json_option
 @click.argument(

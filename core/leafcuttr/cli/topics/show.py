@@ -16,7 +16,7 @@ _NO_ID = "A" * 22  # sixteen zero bytes in base64
 _OF_TOPIC = 1  # the source of a setting that the topic itself has
 
 
-@click.command("list")
+@click.command("list", short_help="Print the topics.")
 @target_options
 @json_option
 @click.argument("patterns", nargs=-1, shell_complete=complete_topics)
@@ -43,7 +43,7 @@ def list_topics(target: Target, as_json: bool, patterns: tuple[str, ...], intern
         print_table(("TOPIC", "PARTITIONS"), rows)
 
 
-@click.command()
+@click.command(short_help="Print partitions, offsets and own settings.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, shell_complete=complete_topics)

@@ -15,6 +15,7 @@ from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
 _SLICE: Final = 500
 """How many partitions one request asks for."""
+_MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE})
 
 
 def list_all(
@@ -84,19 +85,41 @@ def describe(cluster: Cluster, transactional_id: str) -> dict[str, Any] | None:
 def producers(
     cluster: Cluster, wanted: Iterable[Place], *, broker: int | None = None
 ) -> dict[Place, list[dict[str, Any]]]:
-    """The producers that the leader of each partition keeps, or that `broker` does. Raises Failure."""
+    """The producers that the leader of each partition keeps, or that `broker` does. Raises Failure.
+
+    While a partition has just been made or has another leader than a moment ago, it is asked again, until the time of
+    the target is over.
+    """
     wanted = list(wanted)
-    leaders = cluster.leaders(wanted) if broker is None else {broker: wanted}
+    deadline = time.monotonic() + cluster.timeout
     found: dict[Place, list[dict[str, Any]]] = {}
+    left = wanted
     with progress("partitions", len(wanted)) as advance:
-        for leader, led in leaders.items():
-            for at in range(0, len(led), _SLICE):
-                found.update(_producers(cluster, leader, led[at : at + _SLICE]))
-                advance(len(led[at : at + _SLICE]))
-    return {place: found[place] for place in wanted if place in found}
+        while left:
+            failed: dict[Place, Failure] = {}
+            leaders = cluster.leaders(left) if broker is None else {broker: left}
+            for leader, led in leaders.items():
+                for at in range(0, len(led), _SLICE):
+                    known = _producers(cluster, leader, led[at : at + _SLICE], failed)
+                    found.update(known)
+                    advance(len(known))
+            left = list(failed)
+            if left:
+                _wait(failed, deadline, moved=broker is None)
+    return {place: found[place] for place in wanted}
 
 
-def _producers(cluster: Cluster, broker: int, places: Sequence[Place]) -> dict[Place, list[dict[str, Any]]]:
+def _wait(failed: dict[Place, Failure], deadline: float, *, moved: bool) -> None:
+    """Wait a moment, if another leader may answer for all of these; raises the first Failure else."""
+    for failure in failed.values():
+        if not moved or failure.code not in _MOVED or time.monotonic() > deadline:
+            raise failure
+    time.sleep(AGAIN_S)
+
+
+def _producers(
+    cluster: Cluster, broker: int, places: Sequence[Place], failed: dict[Place, Failure]
+) -> dict[Place, list[dict[str, Any]]]:
     topics = [
         TopicRequest(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(places).items()
     ]
@@ -105,8 +128,10 @@ def _producers(cluster: Cluster, broker: int, places: Sequence[Place]) -> dict[P
         for part in topic.partitions:
             place = Place(topic.name, part.partition_index)
             if part.error_code:
-                raise Failure(f"{place}: {reason(part.error_code, part.error_message)}")
-            found[place] = [_producer(place, each) for each in part.active_producers]
+                text = f"{place}: {reason(part.error_code, part.error_message)}"
+                failed[place] = Failure(text, part.error_code)
+            else:
+                found[place] = [_producer(place, each) for each in part.active_producers]
     return found
 
 

@@ -12,7 +12,7 @@ from leafcuttr.cli.target import Target, plain_target_options
 from leafcuttr.errors import ErrorCode
 
 
-@click.command()
+@click.command(short_help="Abort a transaction that hangs.")
 @plain_target_options
 @json_option
 @click.argument("partition", type=selection, metavar="TOPIC:PARTITION", shell_complete=complete_topics)
@@ -106,7 +106,7 @@ def _write_marker(cluster: Any, place: Place, who: _Producer) -> None:
         raise Failure(f"{place}: {reason(code)}")
 
 
-@click.command("force-terminate")
+@click.command("force-terminate", short_help="End the transaction of an id.")
 @plain_target_options
 @json_option
 @click.argument("transactional_id", metavar="ID", shell_complete=complete_transactional_ids)

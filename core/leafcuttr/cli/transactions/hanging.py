@@ -12,7 +12,7 @@ from leafcuttr.cli.partitions import Place, Selection, places, selection
 from leafcuttr.cli.target import Target, plain_target_options
 
 
-@click.command("find-hanging")
+@click.command("find-hanging", short_help="Print transactions that hang.")
 @plain_target_options
 @json_option
 @click.argument(

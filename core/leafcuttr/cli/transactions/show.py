@@ -13,7 +13,7 @@ from leafcuttr.cli.partitions import Selection, places, selection
 from leafcuttr.cli.target import Target, plain_target_options
 
 
-@click.command("list")
+@click.command("list", short_help="Print the transactional ids.")
 @plain_target_options
 @json_option
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only these states, e.g. Ongoing.")
@@ -63,7 +63,7 @@ def list_transactions(
         )
 
 
-@click.command()
+@click.command(short_help="Print the state of transactional ids.")
 @plain_target_options
 @json_option
 @click.argument("ids", nargs=-1, required=True, shell_complete=complete_transactional_ids)
@@ -110,7 +110,7 @@ def _print(found: list[dict[str, Any]]) -> None:
     )
 
 
-@click.command("describe-producers")
+@click.command("describe-producers", short_help="Print the producers of partitions.")
 @plain_target_options
 @json_option
 @click.argument(

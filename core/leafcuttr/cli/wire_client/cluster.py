@@ -126,7 +126,7 @@ class Cluster:
             if place not in led:
                 raise Failure(f"{place.topic} has no partition {place.partition}")
             if led[place] < 0:
-                raise Failure(f"{place} has no leader now")
+                raise Failure(f"{place} has no leader now", ErrorCode.LEADER_NOT_AVAILABLE)
             found.setdefault(led[place], []).append(place)
         return found
 
