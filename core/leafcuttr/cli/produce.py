@@ -222,7 +222,7 @@ def _shape(given: dict[str, Any]) -> _Shape:
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    from leafcuttr.cli.sending import LONGEST_BYTES, QUEUE_BYTES
+    from leafcuttr.cli.sending import LONGEST_BYTES, QUEUE_BYTES, TOPIC_MADE_MS
 
     settings = client_settings(
         given["address"],
@@ -234,7 +234,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
             "message.max.bytes": LONGEST_BYTES,
             "queue.buffering.max.kbytes": QUEUE_BYTES >> 10,
             "message.timeout.ms": int(TIMEOUT_S * 1000),
-            "topic.metadata.propagation.max.ms": int(TIMEOUT_S * 1000),
+            "topic.metadata.propagation.max.ms": TOPIC_MADE_MS,
         },
     )
     own_acks = "acks" in settings or "request.required.acks" in settings

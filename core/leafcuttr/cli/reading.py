@@ -186,7 +186,7 @@ class Reader:
         if self._ends is None and not self._watch.down:
             return  # who follows expects to wait
         try:
-            self._consumer.list_topics(timeout=REACH_S)
+            self._consumer.list_topics(timeout=_QUIET_S if self._ends is None else REACH_S)
         except KafkaException as error:
             if self._ends is not None:
                 fail(error, self._address)

@@ -15,6 +15,8 @@ from leafcuttr.cli.json_records import OutRecord
 LONGEST_BYTES: Final = 32 << 20
 """Of one record, unless the user sets message.max.bytes: what is too long for a topic is the broker's to say."""
 QUEUE_BYTES: Final = 64 << 20
+TOPIC_MADE_MS: Final = 10_000
+"""How long a topic that is not there may take to be made by the first record; then it is taken for missing."""
 _POLL_EVERY: Final = 64
 _TRANSACTION_TIMEOUT_S: Final = 60.0
 
@@ -123,7 +125,7 @@ class Sender:
 
         if error.code() in (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
             return "the broker does not acknowledge it in time"
-        if error.code() == KafkaError._UNKNOWN_TOPIC:
+        if error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART):
             return f"there is no topic {self._topic}, and the broker makes none"
         if error.code() == KafkaError._UNKNOWN_PARTITION:
             return f"{self._topic} has no such partition"

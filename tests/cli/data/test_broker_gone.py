@@ -1,4 +1,4 @@
-"""What `produce` and `consume` do when the broker goes away under them."""
+"""What `produce` and `consume` do when the broker goes away under them, or has no such topic."""
 
 from __future__ import annotations
 
@@ -72,3 +72,13 @@ def test_one_that_does_not_follow_gives_up(tmp_path: Path) -> None:
         said = writer.stderr.read()
         assert said.startswith(b"leafcuttr: line 2: ")
         assert said.count(b"\n") == 1
+
+
+def test_a_topic_that_nobody_makes(tmp_path: Path) -> None:
+    with running_broker(tmp_path, {"auto.create.topics.enable": "false"}) as broker:
+        words = ("-b", broker.address, "-X", "topic.metadata.propagation.max.ms=500")
+        writer = command("produce", "nowhere", *words)
+        _, said = writer.communicate(b"x\n", timeout=60)
+    assert writer.returncode == 1
+    why = b"there is no topic nowhere, and the broker makes none; 0 of 1 record acknowledged"
+    assert said == b"leafcuttr: line 1: " + why + b"\n"

@@ -20,6 +20,7 @@ from leafcuttr.cli.client import TIMEOUT_S, client, fail, topics
 from leafcuttr.cli.input_lines import unescaped
 from leafcuttr.cli.perf.latency import Latencies
 from leafcuttr.cli.perf.options import ManyWords, connection_options, flat_metrics, print_metrics, settings_of
+from leafcuttr.cli.sending import TOPIC_MADE_MS
 
 _MB: Final = 1024 * 1024
 _POOL_RECORDS: Final = 4096
@@ -111,6 +112,7 @@ def produce(**given: Any) -> None:
         "queue.buffering.max.kbytes": 32 * 1024,
         "queue.buffering.max.messages": 500_000,
         "linger.ms": 5,
+        "topic.metadata.propagation.max.ms": TOPIC_MADE_MS,
         "partitioner": "murmur2_random",
     }
     if given["with_metrics"]:
