@@ -232,5 +232,5 @@ def test_serving_imports_nothing_heavy(tmp_path: Path) -> None:
     }
     assert "leafcuttr.server.run" in imported
     assert imported.isdisjoint(
-        {"rich", "confluent_kafka", "cramjam", "prometheus_client", "asyncio", "pydoc_data"}
+        {"rich", "confluent_kafka", "cramjam", "prometheus_client", "h11", "asyncio", "pydoc_data"}
     )

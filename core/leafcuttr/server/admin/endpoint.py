@@ -53,14 +53,12 @@ class AdminEndpoint:
 
     async def _metrics(self, request: Request) -> Response:
         if self._scrapes is None:
-            scrapes = await trio.to_thread.run_sync(self._first_scrape)
-            self._scrapes = self._scrapes or scrapes  # another may have been faster
+            await trio.to_thread.run_sync(_import)
+        if self._scrapes is None:  # nobody was faster meanwhile
+            self._scrapes = self._first_scrape()
         return await self._scrapes(request)
 
     def _first_scrape(self) -> "Scrapes":
-        """In a worker thread: imports what only scrapes need, prometheus_client above all."""
-        import prometheus_client.openmetrics.exposition  # noqa: F401
-
         from leafcuttr.server.admin.exposition import Scrapes
         from leafcuttr.server.admin.readings import broker_families
         from leafcuttr.server.admin.scene import Surveyor
@@ -103,3 +101,11 @@ class AdminEndpoint:
 def _shown(required: bool, summary: str, found: Finding) -> dict[str, object]:
     shown = {"ok": found.fine, "required": required, "looks_at": summary}
     return {**shown, "detail": found.detail} if found.detail else shown
+
+
+def _import() -> None:
+    """In a worker thread: what only scrapes need, prometheus_client above all, takes a tenth of a second."""
+    import prometheus_client.openmetrics.exposition  # noqa: F401
+
+    import leafcuttr.server.admin.exposition
+    import leafcuttr.server.admin.readings  # noqa: F401

@@ -65,6 +65,7 @@ class AdminConnections:
         self._make = make
         self._making = trio.Lock()
         self._endpoint: AdminEndpoint | None = None
+        self._starting = 0
         self._open: dict[HttpConnection, None] = {}  # the one that has been idle longest comes first, nearly
 
     def __len__(self) -> int:
@@ -83,7 +84,7 @@ class AdminConnections:
                     complain(reason, "the admin endpoint pauses: %s", reason, level=logging.WARNING)
                     await trio.sleep(_PAUSE_S)
                 continue
-            if len(self._open) >= MOST_CONNECTIONS and not self._make_room():
+            if len(self._open) + self._starting >= MOST_CONNECTIONS and not self._make_room():
                 complain(
                     "full",
                     "the admin endpoint has %d busy connections",
@@ -92,6 +93,7 @@ class AdminConnections:
                 )
                 accepted.close()
                 continue
+            self._starting += 1
             nursery.start_soon(self._serve, accepted)
 
     def _make_room(self) -> bool:
@@ -103,10 +105,16 @@ class AdminConnections:
         return True
 
     async def _serve(self, sock: trio.socket.SocketType) -> None:
-        endpoint = self._endpoint or await self._made()
-        from leafcuttr.server.admin.http import HttpConnection
+        try:
+            endpoint = self._endpoint or await self._made()
+            from leafcuttr.server.admin.http import HttpConnection
 
-        connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
+            connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
+        except BaseException:
+            sock.close()
+            raise
+        finally:
+            self._starting -= 1
         self._open[connection] = None
         try:
             await connection.run()

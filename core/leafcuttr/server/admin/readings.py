@@ -21,6 +21,7 @@ from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
 from leafcuttr.wire.api import APIS
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
+_CODES = frozenset(ErrorCode)
 
 _readings: dict[Metric, Reading] = {}
 
@@ -114,7 +115,8 @@ def _request_seconds(scene: Scene) -> Iterator[Sample]:
 @_reads(requests.ERRORS)
 def _errors(scene: Scene) -> Iterator[Sample]:
     for (key, code), count in list(scene.broker.counts.errors.items()):
-        yield (_api(key), ErrorCode(code).name), count
+        known = code in _CODES
+        yield (_api(key), ErrorCode(code).name if known else str(code)), count
 
 
 def _by_listener(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:

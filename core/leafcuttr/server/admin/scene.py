@@ -75,7 +75,9 @@ class Surveyor:
         async for connection in pace.over(list(self._connections.all)):
             scene.connected[connection.listener] = scene.connected.get(connection.listener, 0) + 1
         scene.lags = await self._lags.measure()
-        scene.disk, scene.process = await trio.to_thread.run_sync(_machine, self._broker.logs.directory)
+        scene.disk, scene.process = await trio.to_thread.run_sync(
+            _machine, self._broker.logs.directory, abandon_on_cancel=True
+        )
         return scene
 
     async def _topics(self, scene: Scene) -> None:
