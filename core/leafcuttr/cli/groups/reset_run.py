@@ -89,7 +89,7 @@ class ResetRun:
                 ("GROUP", "TOPIC", "PARTITION", "COMMITTED", "NEW OFFSET"),
                 [tuple(row.values()) for row in self._rows()],
             )
-        if not executed and not export and not as_json:
+        if self._rows() and not executed and not export and not as_json:
             click.echo("Nothing is changed; --execute does it.", err=True)
         if self._errors:
             raise Failure("; ".join(printable(text) for text in self._failures()))
