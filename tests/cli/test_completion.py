@@ -43,6 +43,7 @@ def complete(command: Path, address: str, *words: str) -> list[str]:
         env=clean_environ(
             {
                 "LEAFCUTTR_BOOTSTRAP_SERVER": address,
+                "LEAFCUTTR_COMPLETION_TIMEOUT": "60",
                 "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
             }
         ),

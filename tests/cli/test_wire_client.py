@@ -94,13 +94,17 @@ def then(*keys: tuple[int, int, int], answer: Callable[[socket.socket], None]) -
     return serve
 
 
-def failure(serve: Serve, *, timeout: float = 60, ask: object = None) -> str:
-    """What the person reads when the request (Metadata, if none is given) goes to such a peer."""
+def failure(serve: Serve, *, greeting: float = 60, timeout: float = 60, ask: object = None) -> str:
+    """What the person reads when the request (Metadata, if none is given) goes to such a peer.
+
+    `greeting` is the time that the versions may take, `timeout` that of the request: short only where it shall pass.
+    """
     with (
         peer(serve) as port,
         pytest.raises(Failure) as caught,
-        Connection("127.0.0.1", port, timeout) as connection,
+        Connection("127.0.0.1", port, greeting) as connection,
     ):
+        connection.timeout = timeout
         connection.ask(ask or MetadataRequest(topics=[]))
     return caught.value.message.replace(f"127.0.0.1:{port}", "PEER")
 
@@ -121,7 +125,7 @@ def test_a_peer_that_says_nothing() -> None:
         while connection.recv(1000):
             pass
 
-    assert failure(silent, timeout=0.2) == "PEER does not answer ApiVersions within 0.2 seconds"
+    assert failure(silent, greeting=0.2) == "PEER does not answer ApiVersions within 0.2 seconds"
     assert (
         failure(then(METADATA, answer=silent), timeout=0.2)
         == "PEER does not answer Metadata within 0.2 seconds"

@@ -6,6 +6,7 @@ completed behind TLS or SASL.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -15,6 +16,8 @@ from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.target import Target
 
 _PATIENCE_S: Final = 1.0
+_PATIENCE: Final = "LEAFCUTTR_COMPLETION_TIMEOUT"
+"""The variable with another number of seconds, for a broker that is far away."""
 _MOST: Final = 500
 
 
@@ -76,4 +79,11 @@ def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 def _target(ctx: click.Context) -> Target:
     # While a line is completed click parses it without calling anything: the options are in the context, and what the
     # person has not typed comes from the variable or the default as ever.
-    return Target(str(ctx.params.get("address") or "localhost:9092"), timeout=_PATIENCE_S)
+    return Target(str(ctx.params.get("address") or "localhost:9092"), timeout=_patience())
+
+
+def _patience() -> float:
+    try:
+        return min(max(float(os.environ.get(_PATIENCE, _PATIENCE_S)), 0.1), 60)
+    except ValueError:
+        return _PATIENCE_S

@@ -37,7 +37,7 @@ class Connection:
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
         self.name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._timeout = timeout
+        self.timeout = timeout
         self._correlation = 0
         self._greeted = False
         try:
@@ -109,15 +109,13 @@ class Connection:
             body = encode(request, version)
         except WireError as error:
             raise Failure(str(error)) from None
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         try:
-            self._socket.settimeout(self._timeout)
+            self._socket.settimeout(self.timeout)
             self._socket.sendall((len(head) + len(body)).to_bytes(4, "big") + head + body)
             frame = self._frame(deadline)
         except TimeoutError:
-            raise Failure(
-                f"{self.name} does not answer {api.name} within {self._timeout:g} seconds"
-            ) from None
+            raise Failure(f"{self.name} does not answer {api.name} within {self.timeout:g} seconds") from None
         except OSError:
             raise self._closed() from None
         return self._read(api, version, frame)
