@@ -109,6 +109,16 @@ def connect(version: str) -> Path:
     return folder
 
 
+def mirror(version: str) -> Path:
+    """The folder with `libs/` of MirrorMaker 2, which brings Connect along. Raises RuntimeError with Maven's words."""
+    folder = cache(f"kafka-mirror-{version}")
+    if not any((folder / "libs").glob(f"connect-mirror-{version}.jar")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log4j2.yaml").write_text(LOG4J2)
+        _fetch(folder, [("org.apache.kafka", "connect-mirror", version, "")])
+    return folder
+
+
 def spark(version: str, kafka: str) -> list[Path]:
     """The jars of Spark's Kafka connector: what it needs beside those that pyspark has, with clients of `kafka`."""
     folder = cache(f"spark-kafka-{version}")
