@@ -6,11 +6,15 @@ import json
 import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
+import hypothesis
 import pytest
 import trio
 import trio.testing
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from leafcuttr.server.admin import http, listening
 from leafcuttr.server.admin.http import HttpConnection
@@ -273,6 +277,58 @@ async def test_who_does_not_read_is_cut(
             if not await client.stream.receive_some(200_000):
                 raise EOFError
     assert trio.current_time() - began >= http.ANSWER_S
+
+
+_LINES = st.sampled_from(
+    [
+        b"GET /hello HTTP/1.1",
+        b"HEAD /stream HTTP/1.0",
+        b"POST /hello?x=%ff HTTP/1.1",
+        b"Host: x",
+        b"Content-Length: 5",
+        b"Content-Length: -1",
+        b"Transfer-Encoding: chunked",
+        b"Expect: 100-continue",
+        b"Connection: upgrade, close",
+        b"Upgrade: h2c",
+        b"",
+        b"5\r\nabcde\r\n0\r\n",
+    ]
+)
+_BYTES = st.one_of(
+    st.binary(max_size=300),
+    st.lists(_LINES, max_size=12).map(lambda lines: b"\r\n".join(lines) + b"\r\n\r\n"),
+    st.tuples(st.lists(_LINES, max_size=6), st.binary(max_size=40)).map(
+        lambda both: b"\r\n".join(both[0]) + both[1]
+    ),
+)
+
+
+@given(sent=st.lists(_BYTES, min_size=1, max_size=4))
+@hypothesis.settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_comes_is_answered_or_cut(
+    sent: list[bytes], router: Router, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In pieces, with the peer's end of the stream behind them: every answer is whole, and nothing fails in here."""
+    caplog.clear()
+
+    async def talk() -> bytes:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        server = HttpConnection(trio.SocketStream(trio.socket.from_stdlib_socket(ours)), router)
+        client = Client(trio.SocketStream(trio.socket.from_stdlib_socket(theirs)))
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(server.run)
+                with suppress(trio.BrokenResourceError):
+                    for piece in sent:
+                        await client.stream.send_all(piece)
+                    await client.stream.send_eof()
+                return await client.rest()
+        raise AssertionError
+
+    answered = trio.run(talk)
+    assert answered == b"" or answered.startswith(b"HTTP/1.1 ")
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 # With a broker
