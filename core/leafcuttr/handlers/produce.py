@@ -24,7 +24,7 @@ addition the answer is CONCURRENT_TRANSACTIONS, and the client comes again.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
@@ -44,6 +44,7 @@ from leafcuttr.handlers.produce_answers import (
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
 from leafcuttr.log.append import LongWork, Prepared, one_batch
 from leafcuttr.log.commit import WriteError
+from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
@@ -69,6 +70,8 @@ _ADMIN_CLIENT: Final = "__admin_client"
 _Place = tuple[int, int, int]
 Answer = tuple[int, Any, ProduceResponse]
 """Correlation id, the request's route, the response."""
+Outcome = WriteError | Ticket | None
+"""Of a write: why it failed, or what will tell, or that it is done."""
 
 
 @dataclass(slots=True)
@@ -109,7 +112,7 @@ class Turn:
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
         self._logs: dict[Log, list[_Place]] = {}
-        self._writes: list[tuple[Coroutine[Any, Any, None], list[_Place]]] = []
+        self._writes: list[tuple[Ticket, list[_Place]]] = []
         self._left = _AT_ONCE
         self._transactional_id: str | None = None
         self.rest: Rest | None = None
@@ -261,45 +264,56 @@ class Turn:
 
     @property
     def waits(self) -> bool:
-        """Whether something is being written by a worker: `written` has to be awaited before `take`."""
-        return bool(self._writes)
+        """Whether something is being written by a worker: it has to be over before `take`."""
+        return any(not ticket.finished for ticket, _ in self._writes)
 
-    def write(self, outcomes: dict[Log, WriteError | None]) -> None:
+    def write(self, outcomes: dict[Log, Outcome]) -> None:
         """See `write_staged`."""
         logs, self._logs = self._logs, {}
         for log, places in logs.items():
-            if log not in outcomes and log.must_wait:
-                # The call, not its await, says what has to be written.
-                self._writes.append((log.commit_off_loop(), places))
-                continue
             if log not in outcomes:
-                outcomes[log] = commit_now(log)
-            failed = outcomes[log]
-            if failed is not None:
-                self._fail(places, failed)
+                outcomes[log] = log.write_off_loop() if log.must_wait else commit_now(log)
+            outcome = outcomes[log]
+            if isinstance(outcome, Ticket):
+                self._writes.append((outcome, places))
+            elif outcome is not None:
+                self._fail(places, outcome)
+
+    def when_written(self, call: Callable[[], None]) -> None:
+        """Have it called once this turn `waits` no more."""
+        left = 0
+
+        def landed() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                call()
+
+        for ticket, _ in self._writes:
+            if not ticket.finished:
+                left += 1
+                ticket.when_finished(landed)
 
     async def written(self) -> None:
         """Wait for the workers that write what this turn has staged."""
+        for ticket, _ in self._writes:
+            await ticket.wait()
+        self._judge()
 
-        async def wait(write: Coroutine[Any, Any, None], places: list[_Place]) -> None:
-            try:
-                await write
-            except WriteError as error:
-                self._fail(places, error)
-
+    def _judge(self) -> None:
         writes, self._writes = self._writes, []
-        if len(writes) == 1:
-            await wait(*writes[0])
-            return
-        async with trio.open_nursery() as nursery:
-            for write, places in writes:
-                nursery.start_soon(wait, write, places)
+        for ticket, places in writes:
+            if ticket.failure is not None:
+                self._fail(places, ticket.failure)
 
     def take(self) -> Sequence[Answer]:
-        """The responses to what has been written, in order, without those of acks=0. Not while there is a `rest`.
+        """The responses to what has been written, in order, without those of acks=0. Not while there is a `rest`, nor
+        while it `waits`.
 
         `refused` then says why a request with acks=0 failed, if one did: its client learns it by a closed connection.
         """
+        if self._writes:
+            self._judge()
         answers, self._answers = self._answers, []
         out: list[Answer] = []
         for correlation_id, route, acks, topics in answers:
@@ -324,7 +338,7 @@ def write_staged(turns: Iterable[Turn]) -> None:
     A failed write fails every batch that is not there after it, whichever turn staged it. Where a write has to wait
     for a worker the turn `waits`. Call it before anything else may touch a log.
     """
-    outcomes: dict[Log, WriteError | None] = {}
+    outcomes: dict[Log, Outcome] = {}
     for turn in turns:
         if turn:
             turn.write(outcomes)

@@ -24,9 +24,8 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from leafcuttr.handlers.produce import Turn, commit_now
+from leafcuttr.handlers.produce import Outcome, Turn, commit_now
 from leafcuttr.handlers.produce_answers import succeeded
-from leafcuttr.log.commit import WriteError
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
@@ -210,7 +209,7 @@ class Repeating(Protocol):
 def write_repeated(connections: Iterable[Repeating]) -> None:
     """Write what they have staged, with one write for each log. Afterwards a connection may send its answer, or its
     turn has something in it: then the general way goes on with it."""
-    outcomes: dict[Log, WriteError | None] = {}
+    outcomes: dict[Log, Outcome] = {}
     waiting: set[Log] = set()
     for connection in connections:
         repeat = connection.repeat

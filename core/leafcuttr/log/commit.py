@@ -7,7 +7,7 @@ behind it. Groups before the one that failed are published and stay: `WriteError
 waited together whether what was his is there. If even the cut fails, or a sync (`leafcuttr.log.doubt`), the file is
 in doubt and the log goes offline.
 
-Off the loop one worker writes at a time for a log; what is staged meanwhile is the next write (group commit).
+What may wait for the disk does it off the loop: see `leafcuttr.log.flight`, which uses the parts of this.
 """
 
 import errno
@@ -15,8 +15,6 @@ import os
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Final
-
-import trio
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import StorageError
@@ -26,7 +24,6 @@ from leafcuttr.log.files import OpenFile
 from leafcuttr.log.pressure import PRESSURE
 from leafcuttr.log.roll import discard, new_segment, take_over
 from leafcuttr.log.scan import DamagedSegmentError
-from leafcuttr.log.writers import run_in_writer
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
@@ -46,17 +43,6 @@ class WriteError(StorageError):
     def __init__(self, message: str, written_to: int) -> None:
         super().__init__(message)
         self.written_to = written_to
-
-
-class Ticket:
-    """The fate shared by all that is staged until the next write takes it."""
-
-    __slots__ = ("error", "finished", "written_to")
-
-    def __init__(self) -> None:
-        self.finished = False
-        self.error: str | None = None
-        self.written_to = -1  # with an error: see WriteError
 
 
 def write_all(fd: int, views: list[memoryview | bytearray], position: int, size: int) -> None:
@@ -95,9 +81,8 @@ def commit(log: "Log") -> None:
         raise RuntimeError(f"{log.topic_partition}: a write is in flight, commit_off_loop() is due")
     reach("append.staged")
     groups, log.groups = log.groups, []
-    ticket, log.ticket = log.ticket, None
     try:
-        _refuse_if_suspect(log)
+        refuse_if_suspect(log)
         began = monotonic()
         for group in groups:
             segment = log.segments[-1]
@@ -108,69 +93,17 @@ def commit(log: "Log") -> None:
             file = segment.open_for_writing(sync_writes=log.rules.sync)
             _write(file, group.views, segment.size, group.size, sync)
             reach("append.written")
-            _publish(log, segment, group, synced=bool(sync) or file.synced)
+            publish(log, segment, group, synced=bool(sync) or file.synced)
             del file
         PRESSURE.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
-        _fail(log, ticket, error)
-        raise WriteError(_reason(log, error), log.log_end_offset) from error
+        raise WriteError(fail(log, error), log.log_end_offset) from error
     except BaseException as error:
-        _fail(log, ticket, error)
+        fail(log, error)
         raise
-    if ticket is not None:
-        ticket.finished = True
 
 
-async def wait_for(log: "Log", ticket: Ticket | None, base_offset: int) -> None:
-    """Wait until what the ticket stands for is written, or write it: see `Log.commit_off_loop`. A failure behind
-    `base_offset` is none."""
-    with trio.CancelScope(shield=True):
-        while ticket is not None and not ticket.finished:
-            if log.flight is not None:
-                await log.flight.wait()
-            else:
-                await _fly(log)
-        await trio.lowlevel.cancel_shielded_checkpoint()
-    if ticket is not None and ticket.error is not None and base_offset >= ticket.written_to:
-        raise WriteError(ticket.error, ticket.written_to)
-
-
-async def _fly(log: "Log") -> None:
-    """Write all that is staged now, in worker threads; publish on the loop."""
-    reach("append.staged")
-    groups, log.groups = log.groups, []
-    ticket, log.ticket = log.ticket, None
-    log.flight = landed = trio.Event()
-    log.flying = ticket
-    try:
-        _refuse_if_suspect(log)
-        for group in groups:
-            segment = log.segments[-1]
-            if group.rolls:
-                log.sealing = True
-                fresh = await run_in_writer(new_segment, log, segment, group.base_offset)
-                log.sealing = False
-                segment = take_over(log, fresh)
-            sync = to_sync(log, segment, group)
-            file, position = segment.open_for_writing(sync_writes=log.rules.sync), segment.size
-            await run_in_writer(_write_there, file, group.views, position, group.size, sync)
-            reach("append.written")
-            _publish(log, segment, group, synced=bool(sync) or file.synced)
-            del file
-    except (OSError, DamagedSegmentError) as error:
-        _fail(log, ticket, error)
-    except BaseException as error:
-        _fail(log, ticket, error)
-        raise
-    finally:
-        log.flight = log.flying = None
-        log.sealing = False
-        if ticket is not None:
-            ticket.finished = True
-        landed.set()
-
-
-def _write_there(
+def write_there(
     file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
 ) -> None:
     reach("writer.before-write")
@@ -218,7 +151,7 @@ def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
     return take_over(log, new_segment(log, segment, base_offset))
 
 
-def _publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
+def publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
     if group.aborts is not None:
         len(segment.txn_index)  # what needs the disk comes first: if it fails, nothing has changed
@@ -250,17 +183,14 @@ def _publish_aborts(log: "Log", segment: "Segment", group: Group, aborts: dict[i
         log.producers.publish(entry)
 
 
-def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
-    """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing."""
+def fail(log: "Log", error: BaseException) -> str:
+    """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing.
+    Returns why, for those who wait."""
     reason = _reason(log, error)
     if isinstance(error, SyncFailedError):
         log.distrust(error)
     else:
         log.pool.complaints(_cause(error), "%s", reason)
-    for undone in (ticket, log.ticket):
-        if undone is not None:
-            undone.error, undone.written_to = reason, log.log_end_offset
-            undone.finished = True
     log.forget_staged()
     segment = log.segments[-1]
     try:
@@ -268,6 +198,7 @@ def _fail(log: "Log", ticket: Ticket | None, error: BaseException) -> None:
         discard(log, log.log_end_offset)
     except OSError as undo_error:
         log.take_offline(f"{reason}; and what was written of it could not be undone: {undo_error.strerror}")
+    return reason
 
 
 def _cut_back(segment: "Segment") -> None:
@@ -289,7 +220,7 @@ def _refused(error: OSError, file: OpenFile, position: int) -> bool:
     return error.errno == errno.EROFS and not any(os.pread(file.fd, _TRACE, position))
 
 
-def _refuse_if_suspect(log: "Log") -> None:
+def refuse_if_suspect(log: "Log") -> None:
     """What was staged before a sync of the log failed elsewhere goes nowhere any more."""
     if log.suspect:
         raise OSError(log.offline)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from leafcuttr.log.complaints import Complaints
+from leafcuttr.log.writers import Writers
 
 T = TypeVar("T")
 
@@ -89,12 +90,13 @@ class FilePool:
     Recency is one flag a file (second chance), so that using an open file costs an assignment. Thread-safe.
     """
 
-    __slots__ = ("_files", "_lock", "complaints", "limit", "refuses")
+    __slots__ = ("_files", "_lock", "complaints", "limit", "refuses", "writers")
 
     def __init__(self, limit: int = 512) -> None:
         self.limit = limit
         self.refuses: str | None = None  # why clients may write nothing more: see `leafcuttr.log.room`
         self.complaints = Complaints(_log)  # about the directory as a whole
+        self.writers = Writers()
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
 

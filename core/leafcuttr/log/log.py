@@ -31,9 +31,10 @@ from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
 from leafcuttr.log.aborted import Aborts, aborted_transactions
 from leafcuttr.log.append import Group, LongWork, Prepared, Staged, Tail, stage, stage_marker
-from leafcuttr.log.commit import Ticket, commit, wait_for
+from leafcuttr.log.commit import WriteError, commit
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
+from leafcuttr.log.flight import Flight, Ticket
 from leafcuttr.log.lookup import Found, max_timestamp_offset, offset_for_leader_epoch, offset_for_timestamp
 from leafcuttr.log.pressure import PRESSURE
 from leafcuttr.log.producer_snapshot import write_snapshot
@@ -81,7 +82,6 @@ class Log:
         "directory_name",
         "doomed",
         "flight",
-        "flying",
         "groups",
         "leader_epoch",
         "log_end_offset",
@@ -142,9 +142,8 @@ class Log:
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self.groups: list[Group] = []
         self.tail: Tail | None = None
-        self.ticket: Ticket | None = None
-        self.flight: trio.Event | None = None
-        self.flying: Ticket | None = None
+        self.ticket: Ticket | None = None  # of what waits for the flight to land
+        self.flight: Flight | None = None
         self.sealing = False  # a worker makes the next segment, and writes the index entries of the last one
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.doomed: list[Doomed] = []
@@ -377,19 +376,28 @@ class Log:
         size = groups[-1].size
         return size > LARGE or PRESSURE.stalls(size)
 
+    def write_off_loop(self) -> Ticket | None:
+        """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile
+        makes the next one. The ticket says what becomes of it, and whatever is in flight; None if there is nothing."""
+        if not self.groups:
+            return None if self.flight is None else self.flight.ticket
+        ticket = self.ticket
+        if ticket is None:
+            ticket = Ticket()
+            if self.flight is None:
+                Flight(self, ticket).take_off()
+            else:
+                self.ticket = ticket
+        return ticket
+
     def commit_off_loop(self, staged: Staged | None = None) -> Coroutine[Any, Any, None]:
-        """Await it to have everything written that is staged at the call (not: at the await), by a worker thread, one
-        write at a time; what is staged meanwhile makes the next one. Shielded from cancellation: views stay in use.
+        """`write_off_loop` at the call (not: at the await), to be awaited. Shielded from cancellation: views stay in
+        use.
 
         Raises WriteError as `commit` does, also if what was staged was written, and failed, for somebody else; with
         `staged`, only if that is not in the log.
         """
-        base_offset = LONG_MAX if staged is None else staged.base_offset
-        if self.groups:
-            if self.ticket is None:
-                self.ticket = Ticket()
-            return wait_for(self, self.ticket, base_offset)
-        return wait_for(self, self.flying, base_offset)
+        return _landed(self.write_off_loop(), LONG_MAX if staged is None else staged.base_offset)
 
     async def commit_staged(self, staged: Staged) -> None:
         """`commit`, on the loop or off it, whichever does not block, of what has just been staged (nothing may have
@@ -409,7 +417,6 @@ class Log:
     def forget_staged(self) -> None:
         """Undo what is staged, after a failed write."""
         self.groups = []
-        self.ticket = None
         self.tail = None
         self.next_offset = self.log_end_offset
         if self._producers is not None:
@@ -549,3 +556,13 @@ class Log:
             self.segments[-1].seal()
         for segment in self.segments:
             segment.close()
+
+
+async def _landed(ticket: Ticket | None, base_offset: int) -> None:
+    if ticket is None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return
+    await ticket.wait()
+    failure = ticket.failure
+    if failure is not None and base_offset >= failure.written_to:
+        raise WriteError(str(failure), failure.written_to)

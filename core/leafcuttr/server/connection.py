@@ -94,6 +94,7 @@ class Connection:
         self._ended = False
         self._stopping = False
         self._resting = False
+        self.parked = False
         self._yield_at = self._arrived_at = 0.0
         self._counts = broker.counts
         self.turns = 0
@@ -118,6 +119,7 @@ class Connection:
                 while not (self._ended or self._stopping):
                     self._rest()
                     await self._handed_over.wait()
+                    self._leave_reactor()
                     await self._work()
             except Exception as error:
                 self.fail(error)
@@ -137,9 +139,9 @@ class Connection:
     def stop(self) -> None:
         """End the connection after the requests that have arrived."""
         self._stopping = True
-        if self._resting:
+        if self._resting and not self.parked:
             self._reactor.serve(self)
-        self._handed_over.set()
+        self.hand_over()
 
     def end_if_abandoned(self) -> None:
         """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""
@@ -171,12 +173,8 @@ class Connection:
 
     def _leave_reactor(self) -> None:
         if self._resting:
-            self._resting = False
+            self._resting = self.parked = self.waiting = False
             self._reactor.remove(self)
-
-    def _hand_over(self) -> None:
-        self._leave_reactor()
-        self._handed_over.set()
 
     async def _work(self) -> None:
         """Run the errand, and the requests that have arrived behind it, to the last answer.
@@ -283,8 +281,23 @@ class Connection:
         except Exception as error:
             self.fail(error)
             sent = False
-        if not sent or self._errand is not None or self.produce_turn.waits or self._ended:
-            self._hand_over()
+        if not sent or self._errand is not None or self._ended:
+            self.hand_over()
+        elif self.produce_turn.waits:
+            self.parked = self.waiting = True
+            self.produce_turn.when_written(self._landed)
+
+    def _landed(self) -> None:
+        if self.parked:
+            self._reactor.landed(self)
+
+    def unpark(self) -> None:
+        self.parked = self.waiting = False
+        self._yield_at = perf_counter() + _TURN_S
+
+    def hand_over(self) -> None:
+        self._leave_reactor()
+        self._handed_over.set()
 
     # What both do
 

@@ -54,7 +54,9 @@ class Connections:
             lambda: broker.settings.int("max.connection.creation.rate"), trio.current_time
         )
         self._doors: dict[str, _Door] = {}
-        self.reactor = Reactor(broker.clock, self._queue, broker.counts.answered[ApiKey.PRODUCE])
+        self.reactor = Reactor(
+            broker.clock, self._queue, broker.logs.pool.writers, broker.counts.answered[ApiKey.PRODUCE]
+        )
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
         self.refused: dict[str, int] = {}  # by listener: max.connections.per.ip

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import trio
 
 from leafcuttr.handlers import produce, produce_again
+from leafcuttr.log.writers import Writers
 from leafcuttr.metrics.counts import Times
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr_sdk import Clock
@@ -32,6 +33,8 @@ class Served(Protocol):
 
     produce_turn: produce.Turn
     repeat: produce_again.Repeat | None
+    parked: bool
+    """Nothing is done for it until what it has staged is written by a worker."""
 
     def fileno(self) -> int: ...
 
@@ -51,7 +54,13 @@ class Served(Protocol):
         ...
 
     def finish_round(self) -> None:
-        """Send the answers, or hand the connection to its task."""
+        """Send the answers; park the connection or hand it to its task if it has to wait."""
+
+    def hand_over(self) -> None:
+        """Leave the reactor to the connection's task."""
+
+    def unpark(self) -> None:
+        """What it has staged is written: it can be answered."""
 
     def fail(self, error: Exception) -> None:
         """End the connection because of an error."""
@@ -60,12 +69,14 @@ class Served(Protocol):
 class Reactor:
     """The set of connections that wait for their peers. `times` are those of Produce requests."""
 
-    def __init__(self, clock: Clock, queue: RequestQueue, times: Times) -> None:
+    def __init__(self, clock: Clock, queue: RequestQueue, writers: Writers, times: Times) -> None:
         self._clock = clock
         self._queue = queue
+        self._writers = writers
         self._times = times
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
+        self._landed: list[Served] = []
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
@@ -77,45 +88,68 @@ class Reactor:
         if self._resting.pop(connection.fileno(), None) is not None:
             self._epoll.unregister(connection.fileno())
 
+    def landed(self, connection: Served) -> None:
+        """What a parked connection has staged is written."""
+        self._landed.append(connection)
+
     def close(self) -> None:
         self._epoll.close()
 
     async def run(self) -> None:
         """Serve until cancelled."""
         poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
+        writers = self._writers.fileno()
+        self._epoll.register(writers, select.EPOLLIN)
+        self._writers.watched(True)
         began = since = 0.0
-        while True:
-            if queue.room <= 0:
-                await queue.freed()
-                began = since = time.perf_counter()
-            ready = poll(0, min(_AT_ONCE, queue.room))
-            if not ready:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                began = since = time.perf_counter()
-            else:
-                repeated = _serve([resting[fd] for fd, _ in ready], now_ms())
-                now = time.perf_counter()
-                if repeated:
-                    self._times.add(now - since, repeated)
-                since = now
-                if now - began > _BUDGET_S:
-                    await trio.lowlevel.checkpoint()
+        try:
+            while True:
+                if queue.room <= 0:
+                    await queue.freed()
                     began = since = time.perf_counter()
+                ready = poll(0, min(_AT_ONCE, queue.room))
+                if not ready:
+                    await trio.lowlevel.wait_readable(self._epoll.fileno())
+                    began = since = time.perf_counter()
+                else:
+                    arrived = [resting[fd] for fd, _ in ready if fd != writers]
+                    if len(arrived) != len(ready):
+                        self._writers.land()
+                    landed, self._landed = self._landed, []
+                    repeated = _serve(arrived, now_ms(), since, landed)
+                    now = time.perf_counter()
+                    if repeated:
+                        self._times.add(now - since, repeated)
+                    since = now
+                    if now - began > _BUDGET_S:
+                        await trio.lowlevel.checkpoint()
+                        began = since = time.perf_counter()
+        finally:
+            self._writers.watched(False)
 
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
         since = time.perf_counter()
-        if _serve((connection,), self._clock.now_ms()):
+        if _serve((connection,), self._clock.now_ms(), since):
             self._times.add(time.perf_counter() - since)
 
 
-def _serve(connections: Sequence[Served], now_ms: int) -> int:
-    """One round; how many repeated requests were answered in it."""
+def _serve(
+    arrived: Sequence[Served], now_ms: int, since: float, landed: Sequence[Served] = ()
+) -> int:
+    """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []
     others: list[Served] = []
-    for connection in connections:
-        (repeating if connection.receive(now_ms) else others).append(connection)
+    for connection in landed:
+        if connection.parked:
+            connection.unpark()
+            others.append(connection)
+    for connection in arrived:
+        if connection.parked:
+            connection.hand_over()
+        else:
+            (repeating if connection.receive(now_ms) else others).append(connection)
     if repeating:
         produce_again.write_repeated(repeating)
         repeated = len(repeating)
