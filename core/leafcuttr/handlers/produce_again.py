@@ -26,6 +26,7 @@ from typing import Any, Final, Protocol
 
 from leafcuttr.handlers.produce import Outcome, Turn, commit_now
 from leafcuttr.handlers.produce_answers import succeeded
+from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
@@ -75,6 +76,7 @@ class Repeat:
         "_topics",
         "correlation_id",
         "log",
+        "ticket",
     )
 
     def __init__(self, broker: Broker, route: Any, frame: memoryview, name: str | bytes, partition: Partition,
@@ -98,6 +100,8 @@ class Repeat:
         self._staged: Staged | None = None
         self.correlation_id = 0
         self.log: Log = partition.log
+        self.ticket: Ticket | None = None
+        """What is staged is being written by a worker, or has been, and is not answered."""
 
     def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
         """Stage the request that is the first `size` bytes of `frame`, if it is one and repeats the learned one.
@@ -145,8 +149,9 @@ class Repeat:
             after,
         )
 
-    def hand_to(self, turn: Turn) -> None:
-        """Let the general way write and answer what was staged last."""
+    def hand_to(self, turn: Turn, outcome: Outcome) -> None:
+        """Let the general way answer what was staged last, and wait for it if need be."""
+        self.ticket = None
         assert self._staged is not None
         turn.adopt(
             self.correlation_id,
@@ -156,6 +161,7 @@ class Repeat:
             ),
             self.log,
         )
+        turn.write({self.log: outcome})
 
 
 class Lessons:
@@ -207,24 +213,20 @@ class Repeating(Protocol):
 
 
 def write_repeated(connections: Iterable[Repeating]) -> None:
-    """Write what they have staged, with one write for each log. Afterwards a connection may send its answer, or its
-    turn has something in it: then the general way goes on with it."""
+    """Write what they have staged, with one write for each log. Afterwards a connection may send its answer, or has a
+    `ticket` to wait for, or its turn has something in it: then the general way goes on with it."""
     outcomes: dict[Log, Outcome] = {}
-    waiting: set[Log] = set()
     for connection in connections:
         repeat = connection.repeat
         assert repeat is not None
         log = repeat.log
-        if log not in outcomes and log not in waiting:
-            if log.must_wait:
-                waiting.add(log)
-            else:
-                outcomes[log] = commit_now(log)
-        if log in waiting:
-            repeat.hand_to(connection.produce_turn)
-        elif outcomes[log] is not None:
-            repeat.hand_to(connection.produce_turn)
-            connection.produce_turn.write(outcomes)
+        if log not in outcomes:
+            outcomes[log] = log.write_off_loop() if log.must_wait else commit_now(log)
+        outcome = outcomes[log]
+        if isinstance(outcome, Ticket):
+            repeat.ticket = outcome
+        elif outcome is not None:
+            repeat.hand_to(connection.produce_turn, outcome)
 
 
 def _length(records: int, flexible: bool) -> bytes:

@@ -114,6 +114,8 @@ def write_there(
 def _write(
     file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
 ) -> None:
+    if file.synced:
+        file.make_room(position + size)
     try:
         write_all(file.fd, views, position, size)
     except OSError as error:
@@ -206,6 +208,7 @@ def _cut_back(segment: "Segment") -> None:
     file = segment.file
     try:
         if file is not None:
+            file.no_room()
             os.ftruncate(file.fd, segment.size)
         else:
             os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with

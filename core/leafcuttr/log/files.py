@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 from leafcuttr.log.complaints import Complaints
@@ -26,6 +27,11 @@ NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 """What the kernel says when the process, or the machine, may have no more open files."""
 PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: a page every so often tells of its neighbours
 WARM_STEP: Final = 1024 * 1024
+_BLOCK: Final = 4096
+# Room is an eighth of what the file holds, within these: what a log of few records wastes is little.
+_ROOM_SHARE: Final = 3
+_LEAST_ROOM: Final = 8 * _BLOCK
+_MOST_ROOM: Final = 2 * 1024 * 1024
 
 
 class NotCached(Exception):
@@ -40,7 +46,7 @@ class NotCached(Exception):
 class OpenFile:
     """One descriptor, closed when the last reference goes. Never shared between processes."""
 
-    __slots__ = ("fd", "owner", "path", "read_only", "synced", "used")
+    __slots__ = ("_room", "fd", "owner", "path", "read_only", "synced", "used")
 
     def __init__(self, path: str, flags: int, owner: "FileOwner") -> None:
         self.fd = -1
@@ -49,7 +55,21 @@ class OpenFile:
         self.used = True
         self.synced = bool(flags & os.O_DSYNC)  # a write returns when it is on the disk
         self.read_only = not flags & os.O_RDWR  # the file system is, or has been
+        self._room = 0
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def make_room(self, end: int) -> None:
+        """Have the file reach some way beyond `end`. A synced write that makes its file longer waits for the file
+        system's journal as well, which takes the disk half as long again. That it cannot be had is no harm."""
+        if end > self._room:
+            room = min(max(end >> _ROOM_SHARE, _LEAST_ROOM), _MOST_ROOM)
+            self._room = (end + room) & -_BLOCK
+            with suppress(OSError):
+                os.posix_fallocate(self.fd, end, self._room - end)
+
+    def no_room(self) -> None:
+        """The file has been cut."""
+        self._room = 0
 
     def __del__(self) -> None:
         if self.fd >= 0:

@@ -29,7 +29,8 @@ _EXPECTED: Final = (OSError, DamagedSegmentError)
 
 
 class Ticket:
-    """The fate shared by all that goes with one flight: once `finished`, `failure` is None or says what is not there."""
+    """The fate shared by all that goes with one flight. Once `finished`, `failure` says what of it is not there, if
+    anything."""
 
     __slots__ = ("_calls", "failure", "finished")
 

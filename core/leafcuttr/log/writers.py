@@ -76,6 +76,10 @@ class Writers:
         if self._event >= 0:
             os.close(self._event)
 
+    @property
+    def busy(self) -> bool:
+        return self._busy > 0
+
     def fileno(self) -> int:
         """Readable when `land` has something to do. Raises OSError when there is no descriptor."""
         if self._event < 0:

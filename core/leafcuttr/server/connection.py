@@ -175,6 +175,9 @@ class Connection:
         if self._resting:
             self._resting = self.parked = self.waiting = False
             self._reactor.remove(self)
+            repeat = self.repeat
+            if repeat is not None and repeat.ticket is not None:
+                repeat.hand_to(self.produce_turn, repeat.ticket)
 
     async def _work(self) -> None:
         """Run the errand, and the requests that have arrived behind it, to the last answer.
@@ -243,10 +246,22 @@ class Connection:
         self._yield_at = now + _TURN_S
         return False
 
-    def answer_repeat(self) -> bool:
+    def answer_repeat(self, since: float) -> bool:
         repeat = self.repeat
         if self.produce_turn or repeat is None:
             return False
+        ticket = repeat.ticket
+        if ticket is not None:
+            if not ticket.finished:
+                self.parked = self.waiting = True
+                self._arrived_at = since
+                ticket.when_finished(self._landed)
+                return True
+            if ticket.failure is not None:
+                repeat.hand_to(self.produce_turn, ticket)
+                return False
+            repeat.ticket = None
+            self._counts.answered[_PRODUCE].add(perf_counter() - self._arrived_at)
         answer = repeat.answer()
         try:
             sent = self._socket.send(answer)

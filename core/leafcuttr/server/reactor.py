@@ -9,6 +9,9 @@ but the same Produce again (`handlers.produce_again`) is written and answered be
 
 So that others have their turn too, a look at the set takes a bounded number of connections, and the loop gets its
 checkpoint after some milliseconds of work at most. Nothing in here awaits between staging and writing.
+
+What is written by a worker thread (topic sync mode) parks the connection: it stays in the set, and is answered from
+here when the worker is done. Only if it sends more meanwhile does its task take over.
 """
 
 import select
@@ -26,6 +29,10 @@ from leafcuttr_sdk import Clock
 
 _AT_ONCE: Final = 32
 _BUDGET_S: Final = 0.002
+# How long a write that is under way is waited for here, once in a turn: a quick disk takes a third of it, and the way
+# through the loop as long again. A disk that took longer is not waited for again for a while.
+_PATIENCE_S: Final = 0.001
+_SLOW_FOR_S: Final = 1.0
 
 
 class Served(Protocol):
@@ -42,8 +49,9 @@ class Served(Protocol):
         """Take what has arrived, once. Whether it was nothing but the same Produce again, which is staged now."""
         ...
 
-    def answer_repeat(self) -> bool:
-        """Send the answer to that; False if the rest of the round has something to do for it."""
+    def answer_repeat(self, since: float) -> bool:
+        """Send the answer to that, or park; False if the rest of the round has something to do for it. It arrived not
+        before `since`."""
         ...
 
     def stage(self) -> None:
@@ -97,35 +105,46 @@ class Reactor:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
-        writers = self._writers.fileno()
-        self._epoll.register(writers, select.EPOLLIN)
+        self._epoll.register(self._writers.fileno(), select.EPOLLIN)
         self._writers.watched(True)
-        began = since = 0.0
         try:
-            while True:
-                if queue.room <= 0:
-                    await queue.freed()
-                    began = since = time.perf_counter()
-                ready = poll(0, min(_AT_ONCE, queue.room))
-                if not ready:
-                    await trio.lowlevel.wait_readable(self._epoll.fileno())
-                    began = since = time.perf_counter()
-                else:
-                    arrived = [resting[fd] for fd, _ in ready if fd != writers]
-                    if len(arrived) != len(ready):
-                        self._writers.land()
-                    landed, self._landed = self._landed, []
-                    repeated = _serve(arrived, now_ms(), since, landed)
-                    now = time.perf_counter()
-                    if repeated:
-                        self._times.add(now - since, repeated)
-                    since = now
-                    if now - began > _BUDGET_S:
-                        await trio.lowlevel.checkpoint()
-                        began = since = time.perf_counter()
+            await self._run(self._writers.fileno())
         finally:
             self._writers.watched(False)
+
+    async def _run(self, writers: int) -> None:
+        poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
+        began = since = patient_at = 0.0
+        patient = False
+        while True:
+            if queue.room <= 0:
+                await queue.freed()
+                began = since = time.perf_counter()
+            ready = poll(0, min(_AT_ONCE, queue.room))
+            if not ready and patient and self._writers.busy:
+                patient = False
+                ready = poll(_PATIENCE_S, min(_AT_ONCE, queue.room))
+                since = time.perf_counter()
+                if not ready:
+                    patient_at = since + _SLOW_FOR_S
+            if not ready:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                began = since = time.perf_counter()
+                patient = began >= patient_at
+                continue
+            arrived = [resting[fd] for fd, _ in ready if fd != writers]
+            if len(arrived) != len(ready):
+                self._writers.land()
+            landed, self._landed = self._landed, []
+            repeated = _serve(arrived, now_ms(), since, landed)
+            now = time.perf_counter()
+            if repeated:
+                self._times.add(now - since, repeated)
+            since = now
+            if now - began > _BUDGET_S:
+                await trio.lowlevel.checkpoint()
+                began = since = time.perf_counter()
+                patient = began >= patient_at
 
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
@@ -144,7 +163,8 @@ def _serve(
     for connection in landed:
         if connection.parked:
             connection.unpark()
-            others.append(connection)
+            if not connection.answer_repeat(since):
+                others.append(connection)
     for connection in arrived:
         if connection.parked:
             connection.hand_over()
@@ -154,9 +174,9 @@ def _serve(
         produce_again.write_repeated(repeating)
         repeated = len(repeating)
         for connection in repeating:
-            if not connection.answer_repeat():
+            if not connection.answer_repeat(since):
                 others.append(connection)
-                repeated -= bool(connection.produce_turn)
+            repeated -= connection.parked or bool(connection.produce_turn)
     active: Sequence[Served] = others
     while active:
         for connection in active:
