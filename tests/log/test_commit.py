@@ -247,9 +247,11 @@ async def staged_first(
 async def test_who_asks_late_still_learns_of_the_failure(tmp_path: Path) -> None:
     log = nearly_full(tmp_path)
     stage(log, batch(size=60_000))
-    late = log.commit_off_loop()
-    with file_size_limit(log.size + 10_000), pytest.raises(StorageError):
-        log.commit()
+    with file_size_limit(log.size + 10_000):
+        late = log.commit_off_loop()
+        with pytest.raises(StorageError):
+            await log.commit_off_loop()
+        assert log.flight is None
     with pytest.raises(StorageError):
         await late
 

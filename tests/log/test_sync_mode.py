@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
@@ -14,6 +15,7 @@ import pytest
 import trio
 import trio.testing
 
+from leafcuttr.errors import StorageError
 from leafcuttr.log import commit
 from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.files import FilePool
@@ -142,6 +144,62 @@ async def test_a_preallocated_segment_is_trimmed_for_good_before_the_next_one_be
         await log.commit_off_loop()
     assert first.stat().st_size == size
     assert names.index(file_name(0)) < names.index("+" + file_name(1))
+
+
+async def test_synced_writes_find_room_in_their_file(tmp_path: Path) -> None:
+    """None of them waits for the new length of the file, but for one in many."""
+    log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
+    sizes = []
+    for _ in range(400):
+        await append_and_wait(log, batch(), NOW)
+        sizes.append(Path(log.segments[0].path(".log")).stat().st_size)
+    assert len(set(sizes)) < 4
+    assert log.size < sizes[-1] < 3 * log.size
+    assert len(read_all(log)) == log.size
+    log.close()
+    assert Path(log.segments[0].path(".log")).stat().st_size == log.size
+
+
+async def test_room_that_the_disk_does_not_have_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
+
+    monkeypatch.setattr(os, "posix_fallocate", full_disk)
+    for expected in range(3):
+        assert await append_and_wait(log, batch(), NOW) == expected
+    assert Path(log.segments[0].path(".log")).stat().st_size == log.size
+
+
+async def test_a_failed_write_gives_its_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
+    await append_and_wait(log, batch(), NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "write_all", full_disk)
+        with pytest.raises(StorageError):
+            await append_and_wait(log, batch(), NOW)
+    assert Path(log.segments[0].path(".log")).stat().st_size == log.size
+    assert await append_and_wait(log, batch(), NOW) == 1
+    assert Path(log.segments[0].path(".log")).stat().st_size > log.size
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_room_is_no_damage_after_a_kill(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    manager = opened(tmp_path)
+    log = manager.create(spec(lc_log_sync_always=True))
+    for _ in range(3):
+        await append_and_wait(log, batch(), NOW)
+    data = read_all(log)
+    abandon(manager)
+    manager = opened(tmp_path, spec(lc_log_sync_always=True))
+    log = manager.logs[TP]
+    assert (log.offline, log.log_end_offset, read_all(log)) == (None, 3, data)
+    assert [record for record in caplog.records if record.levelname != "INFO"] == []
+    assert Path(log.segments[0].path(".log")).stat().st_size == log.size
+    abandon(manager)
 
 
 async def test_nobody_sees_a_record_before_its_write_has_returned(

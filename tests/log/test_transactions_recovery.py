@@ -18,7 +18,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.log.txn_index import AbortedTransaction
-from leafcuttr.log.workers import write_limiter
+from leafcuttr.log.writers import AT_ONCE
 from leafcuttr.offline.repair import plan_repair, rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
@@ -122,9 +122,8 @@ async def test_killed_at_any_moment(tmp_path: Path, seed: int, kept: str) -> Non
 @asynccontextmanager
 async def write_in_flight(log: Log, size: int) -> AsyncIterator[None]:
     """A batch is on its way to the log, and does not arrive before the end: every writer is taken."""
-    limiter = write_limiter()
-    for number in range(int(limiter.total_tokens)):
-        limiter.acquire_on_behalf_of_nowait(number)
+    writers = log.pool.writers
+    writers.limit(0)
     async with trio.open_nursery() as nursery:
         data = batch(1, size=size)
         log.stage(memoryview(bytearray(data)), now_ms=NOW)
@@ -132,8 +131,7 @@ async def write_in_flight(log: Log, size: int) -> AsyncIterator[None]:
         await trio.testing.wait_all_tasks_blocked()
         assert log.flight is not None
         yield
-        for number in range(int(limiter.total_tokens)):
-            limiter.release_on_behalf_of(number)
+        writers.limit(AT_ONCE)
 
 
 @pytest.mark.parametrize("size", [10, 1350], ids=["in the segment", "which rolls"])

@@ -192,6 +192,8 @@ CHANGES = (
     ("message.timestamp.after.max.ms", "1000"),
     ("cleanup.policy", "compact"),
     ("segment.bytes", "1048576"),
+    ("lc.log.sync.always", "true"),
+    ("lc.log.sync.always", None),
     ("flush.messages", "1"),
     ("flush.messages", None),
 )

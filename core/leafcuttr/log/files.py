@@ -62,6 +62,8 @@ class OpenFile:
         """Have the file reach some way beyond `end`. A synced write that makes its file longer waits for the file
         system's journal as well, which takes the disk half as long again. That it cannot be had is no harm."""
         if end > self._room:
+            self._room = os.fstat(self.fd).st_size
+        if end > self._room:
             room = min(max(end >> _ROOM_SHARE, _LEAST_ROOM), _MOST_ROOM)
             self._room = (end + room) & -_BLOCK
             with suppress(OSError):

@@ -122,7 +122,9 @@ class Flight:
         # Held until it is published: another thread may make the pool let go of it meanwhile.
         file = segment.open_for_writing(sync_writes=log.rules.sync)
         self._segment, self._file, self._synced = segment, file, bool(sync) or file.synced
-        log.pool.writers.start(write_there, (file, group.views, segment.size, group.size, sync), self._written)
+        log.pool.writers.start(
+            write_there, (file, group.views, segment.size, group.size, sync), self._written
+        )
 
     def _written(self, _: Any, error: BaseException | None) -> None:
         if error is not None:

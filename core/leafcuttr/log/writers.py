@@ -28,7 +28,9 @@ Then = Callable[[Any, BaseException | None], None]
 class _Job:
     __slots__ = ("_arguments", "_function", "error", "result", "then", "writers")
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], then: Then, writers: "Writers") -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], then: Then, writers: "Writers"
+    ) -> None:
         self._function = function
         self._arguments = arguments
         self.then = then

@@ -153,9 +153,7 @@ class Reactor:
             self._times.add(time.perf_counter() - since)
 
 
-def _serve(
-    arrived: Sequence[Served], now_ms: int, since: float, landed: Sequence[Served] = ()
-) -> int:
+def _serve(arrived: Sequence[Served], now_ms: int, since: float, landed: Sequence[Served] = ()) -> int:
     """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []

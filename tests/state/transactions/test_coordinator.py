@@ -16,7 +16,7 @@ import trio.testing
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log import commit
-from leafcuttr.log.workers import write_limiter
+from leafcuttr.log.writers import AT_ONCE
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer
@@ -238,7 +238,7 @@ async def test_what_a_client_ends_while_others_are_loaded_is_completed_once(
     await broker.topics.create("t", 1, {"lc.log.sync.always": "true"})
     given = [await begin(broker, names[number]) for number in (0, 1)]
     broker = start(**settings)
-    loaded, go_on, limiter = trio.Event(), trio.Event(), write_limiter()
+    loaded, go_on, writers = trio.Event(), trio.Event(), broker.logs.pool.writers
     load_partition = loader._load_partition
 
     async def load_slowly(log: TransactionLog, partition: int) -> list[Transaction]:
@@ -251,16 +251,14 @@ async def test_what_a_client_ends_while_others_are_loaded_is_completed_once(
     async with trio.open_nursery() as nursery:
         await run(broker, nursery)
         await loaded.wait()
-        for number in range(int(limiter.total_tokens)):  # no marker gets to the disk for now
-            limiter.acquire_on_behalf_of_nowait(number)
+        writers.limit(0)  # no marker gets to the disk for now
         ended = await broker.transactions.end(names[0], *given[0], commit=True, version=0)
         assert not ended.error
         assert state(broker, names[0]) is State.PREPARE_COMMIT
         go_on.set()
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert not broker.transactions.loading
-        for number in range(int(limiter.total_tokens)):
-            limiter.release_on_behalf_of(number)
+        writers.limit(AT_ONCE)
         await until_state(broker, State.COMPLETE_COMMIT, names[0])
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert broker.topics.partition(P0).log.log_end_offset == 1
