@@ -114,7 +114,7 @@ async def test_a_write_that_fails_of_something_nobody_thought_of_is_not_acknowle
         raise ValueError("a bug")
 
     async with await connect(broker) as peer:
-        monkeypatch.setattr(commit, "_publish", broken)
+        monkeypatch.setattr(commit, "publish", broken)
         answer = await peer.ask(produce_request("t", batch(3)), PRODUCE)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         monkeypatch.undo()

@@ -116,6 +116,17 @@ def test_time_runs_out_for_transactions_and_for_ids() -> None:
     assert one.add(7, 0, [P0], 1102, 2) is ErrorCode.PRODUCER_FENCED
 
 
+def test_nobody_begins_with_the_epoch_that_only_markers_have() -> None:
+    """A transaction at the end of a producer id's epochs is aborted with the last number that the format can hold."""
+    one = new(epoch=LAST_EPOCH)
+    done(one, one.add(7, LAST_EPOCH, [P0], 100, 0))
+    done(one, one.fence(1101, 0))
+    done(one, one.complete(1102))
+    assert (one.now.epoch, one.now.state) == (LAST_EPOCH + 1, State.COMPLETE_ABORT)
+    assert one.add(7, LAST_EPOCH + 1, [P0], 1103, 0) is ErrorCode.PRODUCER_FENCED
+    assert done(one, init(one)).producer_id != 7
+
+
 def test_what_the_table_does_not_have_is_refused() -> None:
     with pytest.raises(TransitionError, match="PrepareCommit"):
         after(State.PREPARE_COMMIT, Cause.ABORTED)

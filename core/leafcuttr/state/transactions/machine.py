@@ -140,6 +140,10 @@ class Transaction:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if error := self._check(producer_id, epoch):
             return error
+        if (
+            epoch > LAST_EPOCH
+        ):  # that of the markers which ended the last transaction: no producer was given it
+            return ErrorCode.PRODUCER_FENCED
         if now.state is State.ONGOING and now.partitions.issuperset(partitions):
             return ErrorCode.NONE
         return self._begin(
