@@ -7,6 +7,7 @@ the first request of a connection, and as one that repeats what was sent before 
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,6 +102,31 @@ def test_a_write_that_fails_is_answered_so(live: LiveBroker, before: int) -> Non
         assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert live.call(lambda: live.log("t").high_watermark) == max(before, 1)
         assert client.produce("t", batch()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_what_arrives_as_the_write_ends_comes_after_it(live: LiveBroker) -> None:
+    """Both are seen by one look of the reactor: what is written is answered before the next request is taken."""
+    writers, request, rounds = live.broker.logs.pool.writers, produce_request("t", batch(), 0, -1), 5
+    with prepared(live, 5) as client:
+
+        def land_and_send() -> None:
+            """On the loop, which looks at nothing meanwhile."""
+            writers.limit(AT_ONCE)
+            client.send_produce("t", batch())
+            assert select.select([writers.fileno()], [], [], 60)[0]
+
+        for at in range(5, 5 + 3 * rounds, 3):
+            live.call(writers.limit, 0)
+            live.call(
+                lambda: [client.send_produce("t", batch()) for _ in range(2)]
+            )  # seen together: not the short way
+            until_staged(live, at + 2)
+            live.call(land_and_send)
+            client.send_produce("t", batch())
+            until_staged(live, at + 4)
+        for number in range(5, 5 + 4 * rounds):
+            answer = client.take(request, 11).responses[0].partition_responses[0]
+            assert (answer.error_code, answer.base_offset) == (0, number)
 
 
 def make_read_only(log: Log) -> None:

@@ -163,10 +163,11 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, landed: Sequenc
             connection.unpark()
             if not connection.answer_repeat(since):
                 others.append(connection)
+    unanswered = set(others)
     for connection in arrived:
         if connection.parked:
             connection.hand_over()
-        else:
+        elif connection not in unanswered:  # else it is seen again when it is answered
             (repeating if connection.receive(now_ms) else others).append(connection)
     if repeating:
         produce_again.write_repeated(repeating)
