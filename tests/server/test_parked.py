@@ -117,14 +117,13 @@ def test_what_arrives_as_the_write_ends_comes_after_it(live: LiveBroker) -> None
 
         for at in range(5, 5 + 3 * rounds, 3):
             live.call(writers.limit, 0)
-            live.call(
-                lambda: [client.send_produce("t", batch()) for _ in range(2)]
-            )  # seen together: not the short way
-            until_staged(live, at + 2)
+            client.send(produce_request("t", batch(), 0, 1), 11)  # acks=1 is not what was learned
+            until_staged(live, at + 1)
             live.call(land_and_send)
+            until_staged(live, at + 2)
             client.send_produce("t", batch())
-            until_staged(live, at + 4)
-        for number in range(5, 5 + 4 * rounds):
+            until_staged(live, at + 3)
+        for number in range(5, 5 + 3 * rounds):
             answer = client.take(request, 11).responses[0].partition_responses[0]
             assert (answer.error_code, answer.base_offset) == (0, number)
 
