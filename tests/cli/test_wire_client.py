@@ -15,8 +15,9 @@ from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.partitions import Place
 from leafcuttr.cli.target import Target
 from leafcuttr.cli.transactions.ask import producers
+from leafcuttr.cli.wire_client.channel import MAX_FRAME
 from leafcuttr.cli.wire_client.cluster import Cluster, addresses
-from leafcuttr.cli.wire_client.connection import MAX_FRAME, Connection, NotOffered
+from leafcuttr.cli.wire_client.connection import Connection, NotOffered
 from leafcuttr.wire.codec import encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
@@ -104,7 +105,7 @@ def failure(serve: Serve, *, greeting: float = 60, timeout: float = 60, ask: obj
         pytest.raises(Failure) as caught,
         Connection("127.0.0.1", port, greeting) as connection,
     ):
-        connection.timeout = timeout
+        connection.channel.timeout = timeout
         connection.ask(ask or MetadataRequest(topics=[]))
     return caught.value.message.replace(f"127.0.0.1:{port}", "PEER")
 

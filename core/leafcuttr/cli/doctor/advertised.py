@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from leafcuttr.cli.doctor.finding import Finding, fine, problem
-from leafcuttr.cli.doctor.peer import NotKafkaError, TooOldError
 from leafcuttr.cli.doctor.target import Node, Target, at
-from leafcuttr.wire.api import ApiKey
+from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (
@@ -66,7 +65,7 @@ def _reach(target: Target, node: Node) -> Finding | None:
         with target.connect(node.host, node.port) as peer:
             if target.sasl:
                 return None
-            answer = peer.ask(ApiKey.METADATA, MetadataRequest(topics=()))
+            answer = peer.ask(MetadataRequest(topics=()))
     except ssl.SSLCertVerificationError as error:
         return problem(
             f"{node} advertises {where}, and the certificate there is refused: {error.verify_message}",
@@ -74,7 +73,7 @@ def _reach(target: Target, node: Node) -> Finding | None:
             "have a certificate made that names the advertised host",
             *_lines(target, node),
         )
-    except (NotKafkaError, TooOldError):
+    except (NotKafkaError, NotOfferedError):
         return problem(
             f"{node} advertises {where}, where something else than Kafka answers", _WHY, *_lines(target, node)
         )

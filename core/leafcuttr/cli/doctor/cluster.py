@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from leafcuttr.cli.doctor.finding import Finding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
-from leafcuttr.cli.doctor.peer import HungUpError, NotKafkaError, TooOldError
 from leafcuttr.cli.doctor.target import Node, Target
-from leafcuttr.wire.api import ApiKey
+from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError
 from leafcuttr.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from leafcuttr.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -22,7 +21,7 @@ _CLOCK_WARNING_S: Final = 5.0
 # message.timestamp.after.max.ms by default: what is further ahead of the broker's clock it does not take.
 _CLOCK_PROBLEM_S: Final = 3600.0
 _SHOWN: Final = 5
-_NOT_TOLD: Final = (OSError, NotKafkaError, TooOldError, HungUpError)
+_NOT_TOLD: Final = (OSError, NotKafkaError, NotOfferedError)
 
 
 def has_leaders(target: Target) -> Iterator[Finding]:
@@ -57,7 +56,7 @@ def _disks_of(target: Target, node: Node) -> list[Finding]:
     name = "the broker" if node.id < 0 else str(node)
     try:
         with target.connect(node.host, node.port) as peer:
-            answer = peer.ask(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None))
+            answer = peer.ask(DescribeLogDirsRequest(topics=None))
     except _NOT_TOLD as error:
         return [skipped(f"{name} does not tell of its directories: {error}")]
     findings = []
@@ -88,7 +87,7 @@ def clocks_agree(target: Target) -> Iterator[Finding]:
     try:
         with target.connect() as peer:
             before = time.time()
-            answer = peer.ask(ApiKey.DESCRIBE_QUORUM, _quorum())
+            answer = peer.ask(_quorum())
             after = time.time()
     except _NOT_TOLD as error:
         yield skipped(f"the broker does not tell its time ({error}); --write finds it by a record")

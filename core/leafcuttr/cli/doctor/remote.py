@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from leafcuttr.cli.doctor import advertised, cluster
 from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
-from leafcuttr.cli.doctor.peer import HungUpError, NotKafkaError, TooOldError
 from leafcuttr.cli.doctor.stranger import Stranger, identify, usual
 from leafcuttr.cli.doctor.target import Cluster, Node, Target, at
 from leafcuttr.cli.output import count
+from leafcuttr.cli.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -218,7 +218,7 @@ def lets_in(target: Target) -> Iterator[Finding]:
         return
     try:
         with target.connect() as peer:
-            found = peer.ask(ApiKey.METADATA, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            found = peer.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     except HungUpError:
         yield problem(
             "the broker ends the connection at the first request that needs a log-in",
@@ -227,9 +227,11 @@ def lets_in(target: Target) -> Iterator[Finding]:
             "-X sasl.password=PASSWORD",
         )
         return
-    except TooOldError as error:
+    except NotOfferedError as error:
         yield problem(
-            f"{error}", "There is no version in common.", "upgrade the broker to Kafka 2.1 or later"
+            f"the broker {error}",
+            "There is no version in common.",
+            "upgrade the broker to Kafka 2.1 or later",
         )
         return
     target.cluster = Cluster(

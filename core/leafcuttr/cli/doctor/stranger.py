@@ -1,9 +1,13 @@
 """Who answers at an address where no Kafka does: HTTP, TLS, something that greets, something silent."""
 
+import contextlib
+import socket
 import ssl
+import time
 from typing import Final, NamedTuple
 
-from leafcuttr.cli.doctor.peer import NotKafkaError, Peer, say_first
+from leafcuttr.cli.doctor.target import SOFTWARE
+from leafcuttr.cli.wire_client.channel import Channel, NotKafkaError
 
 _SHOWN: Final = 60
 
@@ -35,7 +39,7 @@ def identify(host: str, port: int, said: bytes, patience: float) -> Stranger:
         return Stranger("http", _http(said))
     if said:
         return Stranger("other", f"something that says {_shown(said)}")
-    answer = say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", patience)
+    answer = _say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", patience)
     if answer.startswith(b"HTTP/"):
         return Stranger("http", _http(answer))
     if answer and answer[:2] not in _TLS_RECORDS:
@@ -53,14 +57,32 @@ def _tls(host: str, port: int, patience: float) -> Stranger | None:
     anyone.check_hostname = False
     anyone.verify_mode = ssl.CERT_NONE
     try:
-        with Peer.connect(host, port, patience * 2, anyone) as peer:
+        with Channel((host, port), patience * 2, tls=anyone, software=SOFTWARE) as peer:
             try:
-                peer.learn_versions()
+                peer.greet()
             except (OSError, NotKafkaError):
                 return Stranger("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
             return Stranger("tls-kafka", "a Kafka that speaks TLS")
     except OSError:
         return None
+
+
+def _say_first(host: str, port: int, words: bytes, timeout: float) -> bytes:
+    """What a peer answers to `words`, at most 200 bytes; empty if nothing within `timeout`."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout) as sock:
+        sock.sendall(words)
+        until = time.monotonic() + timeout
+        got = b""
+        while len(got) < 200 and (left := until - time.monotonic()) > 0:
+            sock.settimeout(left)
+            chunk = sock.recv(200)
+            if not chunk:
+                break
+            got += chunk
+            if b"\n" in got:
+                break
+        return got
+    return b""
 
 
 def _http(said: bytes) -> str:

@@ -3,9 +3,12 @@
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.doctor.peer import Peer, Versions
+from leafcuttr.cli.wire_client.channel import Channel, Versions
+
+SOFTWARE: Final = "leafcuttr-doctor"
+"""What the doctor calls itself to a broker."""
 
 
 class Node(NamedTuple):
@@ -58,14 +61,15 @@ class Target:
     def sasl(self) -> bool:
         return self.protocol.startswith("SASL")
 
-    def connect(self, host: str | None = None, port: int | None = None) -> Peer:
-        """A connection that knows the broker's versions. Raises what Peer raises."""
+    def connect(self, host: str | None = None, port: int | None = None) -> Channel:
+        """A connection that knows the broker's versions. Raises what Channel raises."""
         context = self._context() if self.tls else None
-        peer = Peer.connect(host or self.host, self.port if port is None else port, self.timeout, context)
+        address = host or self.host, self.port if port is None else port
+        peer = Channel(address, self.timeout, tls=context, software=SOFTWARE)
         try:
-            peer.learn_versions()
+            peer.greet()
         except BaseException:
-            peer.__exit__(None, None, None)
+            peer.close()
             raise
         return peer
 
