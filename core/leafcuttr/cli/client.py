@@ -12,10 +12,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import click
 
 from leafcuttr.cli.failures import Failure, reason
-
-# Other commands take these from here.
-from leafcuttr.cli.output import count as count
-from leafcuttr.cli.output import print_json as print_json
+from leafcuttr.cli.pairs import pairs
 
 TIMEOUT_S = 15.0
 REACH_S = 5.0
@@ -77,13 +74,7 @@ def _settings_of(file: Path) -> tuple[str, ...]:
 
 def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:
     """Settings of a librdkafka client. Raises click.UsageError for a property without `=`."""
-    settings: dict[str, Any] = {"bootstrap.servers": address, "log_level": 2, **more}
-    for item in properties:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise click.UsageError(f"-X {item}: expected KEY=VALUE")
-        settings[name] = value
-    return settings
+    return {"bootstrap.servers": address, "log_level": 2, **more, **pairs("-X", properties)}
 
 
 def admin(address: str, properties: Sequence[str] = (), reach: float = REACH_S) -> Any:

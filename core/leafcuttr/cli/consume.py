@@ -19,7 +19,6 @@ from leafcuttr.cli.client import (
     broker_option,
     client,
     client_settings,
-    count,
     fail,
     property_option,
 )
@@ -27,6 +26,7 @@ from leafcuttr.cli.formats import format_options, opened
 from leafcuttr.cli.input_lines import unescaped
 from leafcuttr.cli.json_records import Codecs
 from leafcuttr.cli.names import complete_groups, complete_topics
+from leafcuttr.cli.output import count
 from leafcuttr.cli.printing import FIELDS, Printer, json_printer, line_printer
 from leafcuttr.cli.progress import Meter, record_meter
 from leafcuttr.cli.reading import Reader, Watch, bounds, partitions

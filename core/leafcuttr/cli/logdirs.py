@@ -5,18 +5,15 @@ from typing import Any
 import click
 
 from leafcuttr.cli.failures import Failure, reason
-from leafcuttr.cli.names import complete_topics
 from leafcuttr.cli.output import json_option, print_json, print_table, printable, progress, size
-from leafcuttr.cli.partitions import Selection, by_topic, places, selection
+from leafcuttr.cli.partitions import Selection, by_topic, partitions_argument, places
 from leafcuttr.cli.target import Target, plain_target_options
 
 
 @click.command()
 @plain_target_options
 @json_option
-@click.argument(
-    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
-)
+@partitions_argument()
 @click.option("--broker", "-B", "brokers", multiple=True, type=int, help="Only this broker; may be repeated.")
 @click.option("--partitions", is_flag=True, help="Show each partition, not only each directory.")
 def command(

@@ -1,11 +1,14 @@
 """Partitions on the command line: `orders`, `orders:0`, `orders:0,2`, and what that means on a broker."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import click
 
 from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.names import complete_topics
+
+F = TypeVar("F", bound=Callable[..., None])
 
 
 class Place(NamedTuple):
@@ -55,3 +58,15 @@ def by_topic(wanted: Iterable[Place]) -> dict[str, list[int]]:
     for topic, partition in wanted:
         topics.setdefault(topic, []).append(partition)
     return topics
+
+
+def partitions_argument(*, required: bool = False) -> Callable[[F], F]:
+    """The words of a command that name partitions, as the argument `topics`, a tuple of Selections."""
+    return click.argument(
+        "topics",
+        nargs=-1,
+        required=required,
+        type=selection,
+        metavar="TOPIC[:P,P]..." if required else "[TOPIC[:P,P]]...",
+        shell_complete=complete_topics,
+    )

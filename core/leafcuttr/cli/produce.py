@@ -21,7 +21,6 @@ from leafcuttr.cli.client import (
     broker_option,
     client,
     client_settings,
-    count,
     property_option,
     topics,
 )
@@ -29,6 +28,7 @@ from leafcuttr.cli.formats import format_options, opened
 from leafcuttr.cli.input_lines import TooLongError, lines, unescaped, whole
 from leafcuttr.cli.json_records import Codecs, Headers, OutRecord, read_line
 from leafcuttr.cli.names import complete_topics
+from leafcuttr.cli.output import count
 from leafcuttr.cli.progress import METER_EVERY, record_meter
 from leafcuttr.cli.when import parse_time
 from leafcuttr_sdk.formats import FormatError

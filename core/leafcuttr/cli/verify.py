@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leafcuttr.cli.offline import fail, known_topics, progress_bar, stored_topics, unused
+from leafcuttr.cli.output import json_option
 
 if TYPE_CHECKING:
     from leafcuttr.offline.verify import Verified
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--online", is_flag=True, help="Check beside a running broker; what it is writing is not judged."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@json_option
 def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:
     """Check every file of a data directory, and change none.
 

@@ -14,7 +14,10 @@ from typing import Any, Final
 
 import click
 
+from leafcuttr.cli.client import property_option
 from leafcuttr.cli.doctor.finding import Finding, Found, Severity, examine
+from leafcuttr.cli.output import json_option, print_json
+from leafcuttr.cli.pairs import pairs
 
 _COLOURS: Final = {
     Severity.FINE: "green",
@@ -42,13 +45,7 @@ _MARGIN: Final = 24
     metavar="KEY=VALUE",
     help="A setting on top of the file, as for serve; may be repeated.",
 )
-@click.option(
-    "-X",
-    "properties",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A setting of librdkafka, for TLS and log-in; may be repeated.",
-)
+@property_option
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1, 300),
@@ -61,7 +58,7 @@ _MARGIN: Final = 24
     "--write", "writes", is_flag=True, help="Also send a record through a new topic, which is deleted again."
 )
 @click.option("--strict", is_flag=True, help="A warning is something wrong too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@json_option
 def command(
     address: str | None,
     config: Path | None,
@@ -99,8 +96,6 @@ def command(
     counts = _count(one.finding for _, all_of in found for one in all_of)
     wrong = counts[Severity.PROBLEM] + (counts[Severity.WARNING] if strict else 0)
     if as_json:
-        from leafcuttr.cli.client import print_json
-
         print_json(_as_json(found, counts, wrong))
     else:
         for title, all_of in found:
@@ -121,13 +116,9 @@ def _look_there(address: str, properties: tuple[str, ...], timeout: float, write
     from leafcuttr.cli.doctor.target import Target
 
     host, port = _split(address)
-    pairs = {}
-    for item in properties:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise click.UsageError(f"-X {item}: expected KEY=VALUE")
-        pairs[name] = value
-    return list(examine(CHECKS, Target(host, port, timeout, properties=pairs, writes=writes)))
+    return list(
+        examine(CHECKS, Target(host, port, timeout, properties=pairs("-X", properties), writes=writes))
+    )
 
 
 def _split(address: str) -> tuple[str, int]:

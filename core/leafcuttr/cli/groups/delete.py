@@ -5,9 +5,9 @@ import click
 from leafcuttr.cli.admin import Admin
 from leafcuttr.cli.failures import Failure, reason
 from leafcuttr.cli.groups import find
-from leafcuttr.cli.names import complete_groups, complete_topics
+from leafcuttr.cli.names import complete_groups
 from leafcuttr.cli.output import Outcomes, json_option
-from leafcuttr.cli.partitions import Place, Selection, by_topic, places, selection
+from leafcuttr.cli.partitions import Place, Selection, by_topic, partitions_argument, places
 from leafcuttr.cli.target import Target, plain_target_options, target_options
 
 
@@ -45,14 +45,7 @@ def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: b
 @plain_target_options
 @json_option
 @click.argument("group", shell_complete=complete_groups)
-@click.argument(
-    "topics",
-    nargs=-1,
-    required=True,
-    type=selection,
-    metavar="TOPIC[:P,P]...",
-    shell_complete=complete_topics,
-)
+@partitions_argument(required=True)
 def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Selection, ...]) -> None:
     """Delete the committed offsets of a group for topics that none of its members reads.
 

@@ -1,6 +1,5 @@
 """`leafcuttr perf consume`: read records and throw them away, as fast as they come."""
 
-import json
 import signal
 import sys
 import time
@@ -11,7 +10,8 @@ from typing import Any, Final
 import click
 
 from leafcuttr.cli.client import client, fail, topics
-from leafcuttr.cli.perf.options import ManyWords, connection_options, flat_metrics, print_metrics, settings_of
+from leafcuttr.cli.perf.figures import ClientFigures, figure_options
+from leafcuttr.cli.perf.options import ManyWords, connection_options, settings_of
 
 _MB: Final = 1024 * 1024
 _BATCH: Final = 2000
@@ -49,14 +49,6 @@ _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nM
     "--socket-buffer-size", type=click.IntRange(0), metavar="BYTES", help="The socket's receive buffer."
 )
 @click.option("--show-detailed-stats", is_flag=True, help="A line every interval.")
-@click.option(
-    "--reporting-interval",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    metavar="MS",
-    help="Between lines.",
-)
 @click.option("--hide-header", is_flag=True, help="No line with the names of the columns.")
 @click.option(
     "--date-format",
@@ -66,9 +58,6 @@ _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nM
     help="As Java writes one.",
 )
 @click.option(
-    "--print-metrics", "with_metrics", is_flag=True, help="Print the client's own figures at the end."
-)
-@click.option(
     "--threads",
     "--num-fetch-threads",
     "threads",
@@ -76,9 +65,7 @@ _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nM
     hidden=True,
     help="Ignored, as Kafka's tool does.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the figures as one JSON object at the end, nothing before."
-)
+@figure_options
 def consume(**given: Any) -> None:
     """Read records as a member of a group and say how fast they came.
 
@@ -99,7 +86,7 @@ def consume(**given: Any) -> None:
 
     if (given["topic"] is None) == (given["include"] is None):
         raise click.UsageError("expected --topic or --include")
-    statistics: dict[str, Any] = {}
+    own = ClientFigures(given["with_metrics"])
     usual: dict[str, Any] = {
         "group.id": given["group"] or f"perf-consumer-{uuid.uuid4().hex[:8]}",
         "auto.offset.reset": "latest" if given["from_latest"] else "earliest",
@@ -110,10 +97,7 @@ def consume(**given: Any) -> None:
         usual["fetch.message.max.bytes"] = given["fetch_size"]
     if given["socket_buffer_size"] is not None:
         usual["socket.receive.buffer.bytes"] = given["socket_buffer_size"]
-    if given["with_metrics"]:
-        usual["statistics.interval.ms"] = 500
-        usual["stats_cb"] = lambda text: statistics.update(json.loads(text))
-    address, settings = settings_of(given, **usual)
+    address, settings = settings_of(given, **usual, **own.settings)
     if given["group"] is not None:
         settings["group.id"] = given["group"]
     consumer = client(Consumer, settings)
@@ -132,13 +116,7 @@ def consume(**given: Any) -> None:
         status = 130
     finally:
         consumer.close()
-    if given["as_json"]:
-        more = {"metrics": flat_metrics(statistics)} if given["with_metrics"] else {}
-        click.echo(json.dumps(meter.figures() | more))
-    else:
-        meter.say()
-        if given["with_metrics"]:
-            print_metrics(statistics)
+    own.print_with(meter, given["as_json"])
     if not status and meter.records < given["most"]:
         click.echo(
             f"leafcuttr: {meter.records:,} of {given['most']:,} records came, then none for {given['timeout']:,} ms "

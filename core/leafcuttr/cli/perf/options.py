@@ -89,28 +89,3 @@ def settings_of(given: dict[str, Any], **usual: Any) -> tuple[str, dict[str, Any
     address = given["address"] or translated.get("bootstrap.servers") or elsewhere
     translated.pop("bootstrap.servers", None)
     return address, client_settings(address, given["properties"], **usual | translated)
-
-
-def flat_metrics(statistics: dict[str, Any]) -> dict[str, float]:
-    """Of librdkafka's statistics what says how the client fared: its counters, and each broker's times."""
-    found: dict[str, float] = {
-        name: value
-        for name, value in statistics.items()
-        if isinstance(value, int | float) and name not in ("ts", "time")
-    }
-    for broker in statistics.get("brokers", {}).values():
-        if broker.get("nodeid", -1) < 0:
-            continue
-        for window in ("rtt", "int_latency", "outbuf_latency", "throttle"):
-            for measure in ("avg", "p50", "p95", "p99", "max"):
-                if measure in broker.get(window, {}):
-                    found[f"broker-{broker['nodeid']}.{window}.{measure}"] = broker[window][measure]
-    return found
-
-
-def print_metrics(statistics: dict[str, Any]) -> None:
-    """One a line, aligned."""
-    metrics = flat_metrics(statistics)
-    width = max(map(len, metrics), default=0)
-    for name, value in metrics.items():
-        click.echo(f"{name.ljust(width)} : {value}")

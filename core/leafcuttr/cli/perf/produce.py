@@ -3,7 +3,6 @@
 Latency is from the moment a record is queued to its acknowledgement, as librdkafka takes it: none is left out.
 """
 
-import json
 import random
 import signal
 import string
@@ -18,8 +17,9 @@ import click
 
 from leafcuttr.cli.client import TIMEOUT_S, client, fail, topics
 from leafcuttr.cli.input_lines import unescaped
+from leafcuttr.cli.perf.figures import ClientFigures, figure_options
 from leafcuttr.cli.perf.latency import Latencies
-from leafcuttr.cli.perf.options import ManyWords, connection_options, flat_metrics, print_metrics, settings_of
+from leafcuttr.cli.perf.options import ManyWords, connection_options, settings_of
 from leafcuttr.cli.sending import TOPIC_MADE_MS
 
 _MB: Final = 1024 * 1024
@@ -52,9 +52,6 @@ _COMMIT_MS: Final = 3000
     metavar="N",
     help="At most so many records a second; -1: as many as can be.",
 )
-@click.option(
-    "--print-metrics", "with_metrics", is_flag=True, help="Print the client's own figures at the end."
-)
 @click.option("--transactional-id", metavar="ID", help="Send in transactions.")
 @click.option(
     "--transaction-duration-ms",
@@ -68,17 +65,7 @@ _COMMIT_MS: Final = 3000
     default=0,
     help="Give a second line for what comes after the first so many.",
 )
-@click.option(
-    "--reporting-interval",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    metavar="MS",
-    help="Between lines.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the figures as one JSON object at the end, nothing before."
-)
+@figure_options
 def produce(**given: Any) -> None:
     """Send records as fast as asked; say how many a second were acknowledged, and how long each took.
 
@@ -105,7 +92,7 @@ def produce(**given: Any) -> None:
         raise click.UsageError("expected one of --record-size, --payload-file and --payload-monotonic")
     if given["throughput"] <= 0 and given["throughput"] != -1:
         raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
-    statistics: dict[str, Any] = {}
+    own = ClientFigures(given["with_metrics"])
     usual: dict[str, Any] = {
         # As Java's producer: acknowledged by all, nothing twice, 32 MiB under way, keys where Java's clients put them.
         "acks": "all",
@@ -115,10 +102,7 @@ def produce(**given: Any) -> None:
         "topic.metadata.propagation.max.ms": TOPIC_MADE_MS,
         "partitioner": "murmur2_random",
     }
-    if given["with_metrics"]:
-        usual["statistics.interval.ms"] = 500
-        usual["stats_cb"] = lambda text: statistics.update(json.loads(text))
-    address, settings = settings_of(given, **usual)
+    address, settings = settings_of(given, **usual, **own.settings)
     if settings["acks"] in ("all", "-1") and "enable.idempotence" not in settings:
         settings["enable.idempotence"] = True
     lasts_ms = given["transaction_duration_ms"]
@@ -146,13 +130,7 @@ def produce(**given: Any) -> None:
         status = 130
     if not load.all.count and load.failure is not None:
         fail(load.failure, address)
-    if given["as_json"]:
-        more = {"metrics": flat_metrics(statistics)} if given["with_metrics"] else {}
-        click.echo(json.dumps(load.figures() | more))
-    else:
-        load.say()
-        if given["with_metrics"]:
-            print_metrics(statistics)
+    own.print_with(load, given["as_json"])
     if load.failure is not None:
         click.echo(f"leafcuttr: {load.failed:,} records failed; the first: {load.failure.str()}", err=True)
         status = status or 1

@@ -8,9 +8,8 @@ import click
 from leafcuttr.cli.admin import Admin
 from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.moments import parse_moment
-from leafcuttr.cli.names import complete_topics
 from leafcuttr.cli.output import Outcomes, json_option
-from leafcuttr.cli.partitions import Place, Selection, places, selection
+from leafcuttr.cli.partitions import Place, Selection, partitions_argument, places
 from leafcuttr.cli.target import Target, target_options
 
 _HIGH_WATERMARK: Final = -1
@@ -34,9 +33,7 @@ def _before(text: str) -> tuple[str, int]:
 @click.command("delete-records", short_help="Delete the oldest records.")
 @target_options
 @json_option
-@click.argument(
-    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
-)
+@partitions_argument()
 @click.option(
     "--before",
     type=_before,

@@ -7,9 +7,8 @@ import click
 from leafcuttr.cli.admin import Admin
 from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.moments import parse_moment, show_moment
-from leafcuttr.cli.names import complete_topics
 from leafcuttr.cli.output import json_option, print_json, print_table
-from leafcuttr.cli.partitions import Selection, places, selection
+from leafcuttr.cli.partitions import Selection, partitions_argument, places
 from leafcuttr.cli.target import Target, target_options
 
 _SPECIAL: Final = {
@@ -39,9 +38,7 @@ def _time(text: str) -> str | int:
 @click.command(short_help="Print offsets by time.")
 @target_options
 @json_option
-@click.argument(
-    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
-)
+@partitions_argument()
 @click.option(
     "--time",
     "-t",

@@ -6,18 +6,15 @@ from typing import Any
 import click
 
 from leafcuttr.cli.moments import duration, show_duration, show_moment
-from leafcuttr.cli.names import complete_topics
 from leafcuttr.cli.output import json_option, print_json, print_table
-from leafcuttr.cli.partitions import Place, Selection, places, selection
+from leafcuttr.cli.partitions import Place, Selection, partitions_argument, places
 from leafcuttr.cli.target import Target, plain_target_options
 
 
 @click.command("find-hanging", short_help="Print transactions that hang.")
 @plain_target_options
 @json_option
-@click.argument(
-    "topics", nargs=-1, type=selection, metavar="[TOPIC[:P,P]]...", shell_complete=complete_topics
-)
+@partitions_argument()
 @click.option("--broker", "-B", type=int, help="Only partitions that this broker has a copy of.")
 @click.option(
     "--max-transaction-timeout",

@@ -7,9 +7,9 @@ import click
 
 from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.moments import duration, show_duration, show_moment
-from leafcuttr.cli.names import complete_topics, complete_transactional_ids
+from leafcuttr.cli.names import complete_transactional_ids
 from leafcuttr.cli.output import json_option, print_json, print_table, printable
-from leafcuttr.cli.partitions import Selection, places, selection
+from leafcuttr.cli.partitions import Selection, partitions_argument, places
 from leafcuttr.cli.target import Target, plain_target_options
 
 
@@ -113,14 +113,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 @click.command("describe-producers", short_help="Print the producers of partitions.")
 @plain_target_options
 @json_option
-@click.argument(
-    "topics",
-    nargs=-1,
-    required=True,
-    type=selection,
-    metavar="TOPIC[:P,P]...",
-    shell_complete=complete_topics,
-)
+@partitions_argument(required=True)
 @click.option("--broker", "-B", type=int, help="Ask this replica, not the leader.")
 def describe_producers(
     target: Target, as_json: bool, topics: tuple[Selection, ...], broker: int | None
