@@ -19,6 +19,8 @@ import pytest
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
 from leafcuttr.log.writers import AT_ONCE
+from leafcuttr.server import listener
+from leafcuttr.server.queue import RequestQueue
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from support.live_broker import LiveBroker, live_broker
 from support.logs import batch
@@ -187,3 +189,31 @@ def test_many_clients_share_writes(live: LiveBroker) -> None:
         thread.join()
     assert sorted(found) == list(range(600))
     assert sum(header.count for header in live.stored("t")) == 600
+
+
+def test_a_full_queue_of_requests_holds_no_answer_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While `queued.max.requests` are waiting for their turn the reactor looks at nothing."""
+    queues: list[RequestQueue] = []
+
+    def make_queue(limit: int) -> RequestQueue:
+        queues.append(RequestQueue(limit))
+        return queues[-1]
+
+    monkeypatch.setattr(listener, "RequestQueue", make_queue)
+    with live_broker(tmp_path, {"queued.max.requests": "1"}) as live:
+        live.run(partial(live.broker.topics.create, "t", 1, SYNC))
+        waiting = queues[0].waiting()
+        asked = MetadataRequest(topics=None)
+        with prepared(live, 5) as client, WireClient(live.address) as other:
+            with held(live):
+                client.send_produce("t", batch())
+                until_staged(live, 6)
+                live.call(waiting.__enter__)
+                other.send(asked, 9)
+            answer = client.take(produce_request("t", batch(), 0, -1), 11).responses[0].partition_responses[0]
+            assert (answer.error_code, answer.base_offset) == (0, 5)
+            live.call(waiting.__exit__, None, None, None)
+            assert other.take(asked, 9).topics
+            assert client.produce("t", batch()).base_offset == 6

@@ -85,6 +85,7 @@ class Reactor:
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
         self._landed: list[Served] = []
+        self._lands = False
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
@@ -97,8 +98,12 @@ class Reactor:
             self._epoll.unregister(connection.fileno())
 
     def landed(self, connection: Served) -> None:
-        """What a parked connection has staged is written."""
-        self._landed.append(connection)
+        """What a parked connection has staged is written. It is answered in the round that begins now; by its task if
+        somebody else has called `land`."""
+        if self._lands:
+            self._landed.append(connection)
+        else:
+            connection.hand_over()
 
     def close(self) -> None:
         self._epoll.close()
@@ -118,7 +123,11 @@ class Reactor:
         patient = False
         while True:
             if queue.room <= 0:
+                self._writers.watched(
+                    False
+                )  # what is written has begun: it waits for none of those in the queue
                 await queue.freed()
+                self._writers.watched(True)
                 began = since = time.perf_counter()
             ready = poll(0, min(_AT_ONCE, queue.room))
             if not ready and patient and self._writers.busy:
@@ -134,7 +143,9 @@ class Reactor:
                 continue
             arrived = [resting[fd] for fd, _ in ready if fd != writers]
             if len(arrived) != len(ready):
+                self._lands = True
                 self._writers.land()
+                self._lands = False
             landed, self._landed = self._landed, []
             repeated = _serve(arrived, now_ms(), since, landed)
             now = time.perf_counter()
