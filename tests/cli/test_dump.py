@@ -109,6 +109,19 @@ def test_damage_inside_a_batch_is_found_by_looking_into_it(tmp_path: Path) -> No
     assert "damage=" in done.output
 
 
+@pytest.mark.parametrize("room", [30_000, 30])
+def test_room_ahead_of_what_is_written_is_no_damage(tmp_path: Path, room: int) -> None:
+    """A running broker leaves it behind synced writes."""
+    log = tmp_path / f"{SEGMENT}.log"
+    batch = encode_batch([Record(0, 5, b"k", b"v")])
+    log.write_bytes(batch + bytes(room))
+    written, note = rows(log)
+    assert (written["size"], note["position"]) == (len(batch), len(batch))
+    assert note["note"].startswith(f"{room} bytes of zeros")
+    log.write_bytes(batch + bytes(room) + batch)
+    assert run(log).exit_code == 1
+
+
 def test_formats(tmp_path: Path) -> None:
     log = tmp_path / f"{SEGMENT}.log"
     log.write_bytes(encode_batch([Record(0, 5, b"k", b'{"a": 1.5}'), Record(1, 5, None, b"\xff")]))

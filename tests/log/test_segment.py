@@ -88,10 +88,11 @@ def test_a_flipped_byte_ends_the_sound_part(
     assert [h.next_offset for _, h in segment.scan(check_crc=True)][-1:] in ([], [rebuilt.next_offset])
 
 
-def test_zeros_at_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [5000, 30], ids=["many", "fewer than a header"])
+def test_zeros_at_the_end(tmp_path: Path, count: int) -> None:
     log = filled(tmp_path)
     with Path(log.segments[0].path(".log")).open("ab") as file:
-        file.write(bytes(5000))
+        file.write(bytes(count))
     segment = reopened(log)
     rebuilt = segment.rebuild_indexes(500)
     assert (rebuilt.end_position, rebuilt.next_offset) == (log.size, 120)

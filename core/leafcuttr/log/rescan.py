@@ -21,7 +21,7 @@ from leafcuttr.log.folders import LogSpec
 from leafcuttr.log.known import DamagedLogError, Known
 from leafcuttr.log.producer_state import ProducerStateTable
 from leafcuttr.log.replay import producers_at, replay
-from leafcuttr.log.scan import DamagedSegmentError
+from leafcuttr.log.scan import ZEROS, DamagedSegmentError
 from leafcuttr.log.segment import SUFFIXES, Segment
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader
@@ -163,7 +163,7 @@ class Rescan:
 
     def _cut(self, segment: Segment, position: int, damage: DamagedSegmentError) -> None:
         size = os.stat(segment.path(".log")).st_size  # noqa: PTH116
-        zeros = damage.reason.startswith("zeros")
+        zeros = damage.reason == ZEROS
         level = logging.INFO if zeros else logging.WARNING
         _log.log(level, "%s: cutting %d bytes: %s", self._spec.topic_partition, size - position, damage)
         segment.truncate(position)

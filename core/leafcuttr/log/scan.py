@@ -22,6 +22,7 @@ from leafcuttr.wire.batch import (
 
 LOOKUP_CHUNK: Final = 8 * 1024
 SCAN_CHUNK: Final = 1024 * 1024
+ZEROS: Final = "zeros, as an unused preallocation or a lost write leaves them"
 
 
 class DamagedSegmentError(Exception):
@@ -61,7 +62,8 @@ def headers(
                 0,
             )
             if len(buffer) < HEADER_SIZE:
-                raise DamagedSegmentError(file.path, position, f"{len(buffer)} bytes are too few for a batch")
+                few = f"{len(buffer)} bytes are too few for a batch"
+                raise DamagedSegmentError(file.path, position, few if any(buffer) else ZEROS)
         header = BatchHeader._make(unpack(buffer, at))
         size = header.length + LOG_OVERHEAD
         fault = _fault(header, expected, end - position)
@@ -81,7 +83,7 @@ def headers(
 
 def _fault(header: BatchHeader, expected: int, left: int) -> str | None:
     if header.length == 0 and header.base_offset == 0 and header.magic == 0:
-        return "zeros, as an unused preallocation or a lost write leaves them"
+        return ZEROS
     if header.magic != MAGIC:
         return f"magic {header.magic} is not {MAGIC}"
     if header.length < MIN_LENGTH:

@@ -25,7 +25,7 @@ from leafcuttr.log.files import OpenFile
 from leafcuttr.log.index import OffsetIndex, TimeIndex
 from leafcuttr.log.partition_state import STATE_FILE, read_state
 from leafcuttr.log.producer_snapshot import read_snapshot
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.scan import SCAN_CHUNK, ZEROS, DamagedSegmentError, headers
 from leafcuttr.offline.verify_segment import Holder, resume_after
 from leafcuttr.wire.batch import HIGHEST_CODEC, BatchHeader
 from leafcuttr.wire.compression import Codec
@@ -133,8 +133,20 @@ def _log(path: Path, depth: Depth, decode: Callable[[Record], Row], max_bytes: i
                 yield row
             position = end
         except DamagedSegmentError as error:
+            if error.reason == ZEROS and _only_zeros(file, error.position, end):
+                # A broker may be writing to it: see `OpenFile.make_room`. Whether they may be there `verify` can tell.
+                yield {"position": error.position, "note": f"{end - error.position} bytes of {ZEROS}"}
+                return
             yield {"position": error.position, "damage": error.reason}
             position = resume_after(file, error.position, end, 0)
+
+
+def _only_zeros(file: OpenFile, position: int, end: int) -> bool:
+    """Whether nothing else is in the file from there on."""
+    return not any(
+        file.pread(min(SCAN_CHUNK, end - at), at, may_block=True).strip(b"\0")
+        for at in range(position, end, SCAN_CHUNK)
+    )
 
 
 def _batch(position: int, header: BatchHeader) -> Row:
