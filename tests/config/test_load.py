@@ -117,6 +117,8 @@ def test_the_message_names_key_value_source_and_what_is_allowed(tmp_path: Path) 
         ("lc.log.sync.always=maybe", "allowed is true or false"),
         ("authorizer.class.name=x.Y", "authorization does not exist yet"),
         ("remote.log.storage.system.enable=true", "there is no tiered storage"),
+        ("log.segment.bytes=3000000000", "a whole number from 1048576 to 2147483647"),
+        ("node.id=99999999999999999999999", "a whole number from 0 to 2147483647"),
         ("log.retention.ms=0", "-1 (without limit) or at least 1"),
         ("log.retention.hours=0", "-1 (without limit) or at least 1"),
         ("log.cleaner.max.compaction.lag.ms=5", None),

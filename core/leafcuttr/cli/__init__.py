@@ -3,9 +3,12 @@
 Nothing heavy is imported for `leafcuttr serve`: no rich, no confluent-kafka.
 """
 
+import errno
 import importlib
+import os
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -34,6 +37,13 @@ _COMMANDS: Final = {
     "completion": "print the script that lets a shell complete our command line",
 }
 
+_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
+"""What a full or broken place for the output answers; of an error of a file its name is known."""
+
+
+_COLOURLESS: Final[dict[str, Any]] = {"color": False}
+"""What click is told for NO_COLOR (no-color.org), which rich knows and click does not."""
+
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,6 +55,14 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(f"leafcuttr.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C that a command does not take for its own end is status 130, as of whatever a shell interrupts."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("leafcuttr: interrupted", err=True)
+            ctx.exit(130)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names and helps from the table: whoever presses a key does not wait for every module to be imported."""
@@ -69,4 +87,29 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the console script and of `python -m leafcuttr`."""
-    sys.exit(cli(prog_name="leafcuttr"))
+    _open_what_is_closed()
+    try:
+        try:
+            cli(prog_name="leafcuttr", **_COLOURLESS if os.environ.get("NO_COLOR") else {})
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # A broker whose disk fails in a place that does not expect it has to say where.
+        if error.errno not in _CANNOT_WRITE or error.filename is not None or sys.argv[1:2] == ["serve"]:
+            raise
+        # What is still buffered cannot be written either: without this the interpreter says so, with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if error.errno != errno.EPIPE:
+            click.echo(f"leafcuttr: cannot write the output: {error.strerror}", err=True)
+        sys.exit(1)
+
+
+def _open_what_is_closed() -> None:
+    """Give /dev/null the place of standard streams that whoever started us has closed, before a socket gets it."""
+    for number, mode in enumerate("rww"):
+        name = ("stdin", "stdout", "stderr")[number]
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open as long as the process
+            if stream.fileno() != number:
+                os.dup2(stream.fileno(), number)
+            setattr(sys, name, stream)

@@ -5,17 +5,22 @@ all of them: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import click
 
 from leafcuttr.cli.failures import Failure, reason
+from leafcuttr.cli.output import printable
 from leafcuttr.cli.pairs import pairs
 
 TIMEOUT_S = 15.0
 REACH_S = 5.0
+_ANY_BYTES: Final = frozenset(
+    {"files", "every_key", "key_separator", "null", "separator", "delimiter", "condition"}
+)
+"""Arguments of `produce` and `consume` that need not be UTF-8; of a header its value need not."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -38,6 +43,7 @@ def property_option(function: F) -> F:
 
     @functools.wraps(function)
     def with_properties(*, properties: tuple[str, ...], client_config: Path | None, **rest: Any) -> Any:
+        _check_utf8({"properties": properties, **rest})
         listed = () if client_config is None else _settings_of(client_config)
         return function(properties=(*listed, *properties), **rest)
 
@@ -56,6 +62,23 @@ def property_option(function: F) -> F:
         help="A file of such settings, one a line: the place for passwords.",
     )
     return cast(F, one(many(with_properties)))
+
+
+def _check_utf8(given: Mapping[str, object]) -> None:
+    """Raise click.UsageError for a word that is not UTF-8: names must be, and confluent-kafka dies of others.
+
+    What becomes bytes of a record, or stands between records, may be any bytes; so may paths.
+    """
+    for name, words in given.items():
+        if name in _ANY_BYTES:
+            continue
+        for word in words if isinstance(words, tuple) else (words,):
+            text = word.partition("=")[0] if name == "headers" and isinstance(word, str) else word
+            if isinstance(text, str):
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    raise click.UsageError(f"{printable(text)}: not UTF-8") from None
 
 
 def _settings_of(file: Path) -> tuple[str, ...]:

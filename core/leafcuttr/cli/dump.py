@@ -6,6 +6,7 @@ Exit status: 0 all was readable, 1 damage was found (it is printed where it lies
 cannot be read or is of no kind known here.
 """
 
+import errno
 import json
 import os
 import sys
@@ -102,6 +103,8 @@ def command(files: tuple[Path, ...], listed: str | None, as_json: bool, **given:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 sys.exit(0)
             except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise  # the output's trouble: nothing is written to the file
                 fail(f"cannot read {file}: {error.strerror}")
             except ValueError as error:
                 fail(error if str(file) in str(error) else f"{file}: {error}")

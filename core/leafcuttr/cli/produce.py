@@ -77,7 +77,9 @@ class _Shape(NamedTuple):
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="KEY=VALUE", help="Add a header to each record."
 )
-@click.option("--partition", "-p", type=click.IntRange(0), help="Send everything to this partition.")
+@click.option(
+    "--partition", "-p", type=click.IntRange(0, 2**31 - 1), help="Send everything to this partition."
+)
 @click.option("--timestamp", metavar="TIME", help="Of records that bring none; as for `consume --from`.")
 @click.option(
     "--ignore",

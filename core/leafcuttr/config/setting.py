@@ -127,8 +127,11 @@ class Setting:
             shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else None
             raise BadValueError(reason.format(name=self.name), shown)
 
-    def allowed(self) -> str:
-        """The values it takes, for a person: `true or false`, `at least 1`, `one of gzip, lz4`."""
+    def allowed(self, instead_of: str = "") -> str:
+        """The values it takes, for a person: `true or false`, `at least 1`, `one of gzip, lz4`.
+
+        Where the text that stood there is a whole number beyond those of the type, both ends of the range.
+        """
         if self.type is Type.BOOLEAN:
             return "true or false"
         if self.choices:
@@ -137,10 +140,15 @@ class Setting:
         if self.type not in _BITS and self.type is not Type.DOUBLE:
             return ""
         kind = "a number" if self.type is Type.DOUBLE else "a whole number"
-        if self.minimum is not None and self.maximum is not None:
-            return f"{kind} from {self._bound(self.minimum)} to {self._bound(self.maximum)}"
-        if self.minimum is not None:
-            return f"{kind}, at least {self._bound(self.minimum)}"
+        least, most = self.minimum, self.maximum
+        if self.type in _BITS and _INTEGER.match(instead_of) and not _holds(self.type, instead_of):
+            bits = _BITS[self.type]
+            least = -(2**bits) if least is None else least
+            most = 2**bits - 1 if most is None else most
+        if least is not None and most is not None:
+            return f"{kind} from {self._bound(least)} to {self._bound(most)}"
+        if least is not None:
+            return f"{kind}, at least {self._bound(least)}"
         return kind
 
     def _check_choices(self, value: Value) -> None:
@@ -162,6 +170,11 @@ class Setting:
         return f"{bound:g}" if self.type is Type.DOUBLE else f"{int(bound)}"
 
 
+def _holds(kind: Type, whole: str) -> bool:
+    """Whether a type of whole numbers has this one."""
+    return len(whole) <= 20 and -(2 ** _BITS[kind]) <= int(whole) < 2 ** _BITS[kind]
+
+
 def _read(kind: Type, text: str) -> Value:
     if kind is Type.PASSWORD:
         return text
@@ -174,10 +187,9 @@ def _read(kind: Type, text: str) -> Value:
                 return False
         raise BadValueError("Expected value to be either true or false")
     if kind in _BITS:
-        number = int(text) if len(text) <= 20 and _INTEGER.match(text) else None
-        if number is None or not -(2 ** _BITS[kind]) <= number < 2 ** _BITS[kind]:
+        if not _INTEGER.match(text) or not _holds(kind, text):
             raise BadValueError(f"Not a number of type {kind.name}")
-        return number
+        return int(text)
     if kind is Type.DOUBLE:
         if _DECIMAL.match(text) is None:
             raise BadValueError(f"Not a number of type {kind.name}")

@@ -250,7 +250,7 @@ def parse_given(setting: Setting, given: Given) -> Value:
         value = setting.parse(given.text)
     except BadValueError as error:
         # Where a check of its own refused the value, a range would not say why.
-        allowed = "" if setting.check else setting.allowed()
+        allowed = "" if setting.check else setting.allowed(given.text.strip())
         why = f"allowed is {allowed}" if allowed else str(error).format(name=setting.name)
         raise ConfigError(f"{setting.name}={shown} ({given.source}): {why}") from None
     if setting.refuses(value) is not None:

@@ -27,13 +27,16 @@ _POOL_RECORDS: Final = 4096
 _POOL_BYTES: Final = 16 * _MB
 _LOOK_EVERY: Final = 256
 _COMMIT_MS: Final = 3000
+_MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no more
 
 
 @click.command(cls=ManyWords)
 @connection_options("producer")
 @click.option("--topic", "-t", required=True, help="Where to; the broker may make it.")
 @click.option("--num-records", "-n", required=True, type=click.IntRange(1), help="How many records to send.")
-@click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Of each; random letters.")
+@click.option(
+    "--record-size", type=click.IntRange(1, _MOST_BYTES), metavar="BYTES", help="Of each; random letters."
+)
 @click.option(
     "--payload-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -1,6 +1,6 @@
 """`topics create`, `topics alter` and `topics delete`."""
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -10,17 +10,24 @@ from leafcuttr.cli.output import Outcomes, count, json_option
 from leafcuttr.cli.pairs import pairs
 from leafcuttr.cli.target import Target, target_options
 
+_MOST_PARTITIONS: Final = 100_000
+_MOST_COPIES: Final = 10_000
+"""What librdkafka asks of a broker at most."""
+
 
 def _assignment(text: str | None) -> list[list[int]] | None:
     """`0:1,1:2` is partition 0 on brokers 0 and 1, partition 1 on brokers 1 and 2."""
     if text is None:
         return None
     try:
-        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+        brokers = [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+        if all(0 <= broker < 2**31 for copies in brokers for broker in copies):
+            return brokers
     except ValueError:
-        raise click.UsageError(
-            f"--replica-assignment {text}: expected BROKER:BROKER,... with one group for each partition"
-        ) from None
+        pass
+    raise click.UsageError(
+        f"--replica-assignment {text}: expected BROKER:BROKER,... with one group for each partition"
+    )
 
 
 @click.command(short_help="Create topics.")
@@ -30,14 +37,14 @@ def _assignment(text: str | None) -> list[list[int]] | None:
 @click.option(
     "--partitions",
     "-p",
-    type=click.IntRange(1),
+    type=click.IntRange(1, _MOST_PARTITIONS),
     metavar="NUMBER",
     help="How many; the broker's num.partitions if left out.",
 )
 @click.option(
     "--replication-factor",
     "-r",
-    type=click.IntRange(1),
+    type=click.IntRange(1, _MOST_COPIES),
     metavar="NUMBER",
     help="Copies of each partition; the broker's default.replication.factor if left out.",
 )
@@ -105,7 +112,7 @@ def create(
 @click.option(
     "--partitions",
     "-p",
-    type=click.IntRange(1),
+    type=click.IntRange(1, _MOST_PARTITIONS),
     required=True,
     metavar="NUMBER",
     help="How many there shall be: more than now.",

@@ -17,13 +17,17 @@ from leafcuttr.errors import ErrorCode
 @json_option
 @click.argument("partition", type=selection, metavar="TOPIC:PARTITION", shell_complete=complete_topics)
 @click.option(
-    "--start-offset", type=click.IntRange(0), help="Where the transaction begins, as find-hanging prints it."
+    "--start-offset",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Where the transaction begins, as find-hanging prints it.",
 )
 @click.option(
-    "--producer-id", type=click.IntRange(0), help="Of the transaction, in place of its first offset."
+    "--producer-id",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Of the transaction, in place of its first offset.",
 )
 @click.option("--producer-epoch", type=click.IntRange(0, 32767), help="With --producer-id.")
-@click.option("--coordinator-epoch", type=click.IntRange(-1), help="With --producer-id.")
+@click.option("--coordinator-epoch", type=click.IntRange(-1, 2**31 - 1), help="With --producer-id.")
 def abort(
     target: Target,
     as_json: bool,
