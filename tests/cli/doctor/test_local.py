@@ -1,6 +1,7 @@
 """`leafcuttr doctor --config FILE`: every finding is seen in the real situation, on a machine that is so.
 
-The directories of these tests lie in a temporary folder, which is a finding of its own.
+The directories of these tests lie in a temporary folder, which is a finding of its own. Longer than most, as the
+table of checks is: a finding, a test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`leafcuttr doctor HOST:PORT`: every finding is seen in the real situation, a server or a broker that is so.
 
-How full the disk of this machine is, is none of these tests' business.
+How full the disk of this machine is, is none of these tests' business. Longer than most, as the table of checks is:
+a finding, a test.
 """
 
 from __future__ import annotations

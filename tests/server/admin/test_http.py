@@ -1,4 +1,7 @@
-"""The admin endpoint as HTTP: what a peer may send, what it gets, and what it cannot stretch."""
+"""The admin endpoint as HTTP: what a peer may send, what it gets, and what it cannot stretch.
+
+One room, though longer than most: a misbehaving peer is small, and all of them meet the same endpoint.
+"""
 
 from __future__ import annotations
 
