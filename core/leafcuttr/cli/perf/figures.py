@@ -17,9 +17,11 @@ class Measured(Protocol):
 
     def say(self) -> None:
         """Print it for people."""
+        ...
 
     def figures(self) -> dict[str, Any]:
         """The same for JSON."""
+        ...
 
 
 def figure_options(function: F) -> F:
