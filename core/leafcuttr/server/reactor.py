@@ -123,9 +123,8 @@ class Reactor:
         patient = False
         while True:
             if queue.room <= 0:
-                self._writers.watched(
-                    False
-                )  # what is written has begun: it waits for none of those in the queue
+                # What is written has begun, and waits for none of those in the queue.
+                self._writers.watched(False)
                 await queue.freed()
                 self._writers.watched(True)
                 began = since = time.perf_counter()
