@@ -67,6 +67,7 @@ def test_keys_and_values_of_headers_may_be_any_bytes(run: Run) -> None:
         ("topics", "alter", "wide", "-p", HUGE),
         ("produce", "wide", "-p", "2147483648"),
         ("perf", "produce", "--topic", "wide", "--num-records", "1", "--record-size", HUGE),
+        ("perf", "produce", "--topic", "t", "-n", "1", "--record-size", "1", "--throughput", "nan"),
         ("transactions", "abort", "wide:0", "--producer-id", HUGE),
     ],
     ids=" ".join,

@@ -163,6 +163,25 @@ def nearest(key: str) -> str | None:
     return names[0] if names else None
 
 
+def unknown_to_brokers(name: str) -> str | None:
+    """What to say to a person who changes a setting of a broker by a name that is none; None if it is one.
+
+    The broker takes such a name without a word, as Kafka does, whose plugins have settings of their own.
+    """
+    if setting_of(name) is not None or name.startswith(_PLUGIN_PREFIXES):
+        return None
+    text = f"{name} is not a known setting of brokers"
+    if name in TOPIC:
+        synonyms = TOPIC[name].synonyms
+        return f"{text}, but of topics" + (
+            f"; the broker's default for it is {synonyms[0][0]}" if synonyms else ""
+        )
+    if name in GROUP:
+        return f"{text}, but of groups"
+    meant = nearest(name)
+    return f"{text}; did you mean {meant}?" if meant else text
+
+
 def _about_unknown(key: str, given: Given) -> str | None:
     if (key == "lc.topic.forward.config" and given.text.strip()) or (
         key in _ENABLING and given.text.strip().lower() == "true"

@@ -108,6 +108,21 @@ def test_one_broker_and_all_of_them(run: Run) -> None:
         assert refused.err.endswith("there is no broker 7; there are 1\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("log.retention.hous", "is not a known setting of brokers; did you mean log.retention.hours?"),
+        ("retention.ms", "is not a known setting of brokers, but of topics; the broker's default for it is "),
+        ("log.retention.ms", ""),
+        ("listener.name.plaintext.max.connections", ""),
+    ],
+)
+def test_a_mistyped_setting_of_a_broker_is_not_passed_over(run: Run, name: str, said: str) -> None:
+    done = run("configs", "alter", "broker", "1", "--set", f"{name}=86400000", "--dry-run")
+    assert (done.status, done.out) == (0, "broker 1: 1 setting would be changed\n")
+    assert done.err.startswith(f"leafcuttr: {name} {said}") if said else done.err == ""
+
+
 def test_loggers_of_a_broker(run: Run) -> None:
     loggers = shown(run, "broker-logger", "1")
     assert len(loggers) > 1

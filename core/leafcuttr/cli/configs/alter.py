@@ -15,7 +15,7 @@ from leafcuttr.cli.configs.kinds import (
     kind_type,
 )
 from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import Outcomes, count, json_option
+from leafcuttr.cli.output import Outcomes, count, json_option, printable
 from leafcuttr.cli.pairs import pairs
 from leafcuttr.cli.target import Target, target_options
 
@@ -91,7 +91,18 @@ def alter(
     else:
         done = "would be changed" if dry_run else "changed"
         outcomes.done(said, f"{said}: {count(len(changes), 'setting')} {done}", changed=not dry_run)
+        if kind.name == "broker":
+            _say_what_is_unknown(changes)
     outcomes.finish()
+
+
+def _say_what_is_unknown(changes: list[Change]) -> None:
+    from leafcuttr.config.findings import unknown_to_brokers
+
+    for change in changes:
+        warning = unknown_to_brokers(change.name) if change.operation == Operation.SET else None
+        if warning is not None:
+            click.echo(f"leafcuttr: {printable(warning)}", err=True)
 
 
 def _changes(

@@ -93,7 +93,7 @@ def produce(**given: Any) -> None:
         != 1
     ):
         raise click.UsageError("expected one of --record-size, --payload-file and --payload-monotonic")
-    if given["throughput"] <= 0 and given["throughput"] != -1:
+    if not given["throughput"] > 0 and given["throughput"] != -1:  # NaN is no number either
         raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
     own = ClientFigures(given["with_metrics"])
     usual: dict[str, Any] = {
