@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from support.broker_process import clean_environ, running_broker
+from support.commands import Ran
 
 _NUMBERS = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 Run = Callable[..., Ran]

@@ -1,12 +1,11 @@
 """Settings of Kafka's Java clients, given to librdkafka: names, units, and what of them has no meaning here.
 
-`.properties` files and `name=value` words as Kafka's own scripts take them. What is not in these tables goes to
-librdkafka under its own name; what it does not know it refuses by name.
+What is not in these tables goes to librdkafka under its own name; what it does not know it refuses by name. Files are
+read in `pairs`.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 Settings = dict[str, str]
@@ -55,21 +54,6 @@ _RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
     "ssl.endpoint.identification.algorithm": ("ssl.endpoint.identification.algorithm", lambda v: v or "none"),
 }
 _JAAS: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)')
-
-
-def read_properties(path: Path) -> Settings:
-    """The settings of a file. Raises ValueError for what is no `.properties` file, OSError."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found: Settings = {}
-    for number, line in enumerate(re.sub(r"\\\n\s*", "", text).splitlines(), 1):
-        line = line.strip()
-        if not line or line[0] in "#!":
-            continue
-        name, sign, value = re.match(r"([^=:\s]*)\s*([=:]?)\s*(.*)", line).groups()  # type: ignore[union-attr]
-        if not name or not sign:
-            raise ValueError(f"{path} line {number}: expected NAME=VALUE")
-        found[name] = value.replace("\\\\", "\\")
-    return found
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> Settings:

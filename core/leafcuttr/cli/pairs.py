@@ -1,8 +1,12 @@
-"""`KEY=VALUE` words and files of settings."""
+"""Settings as a person gives them: `KEY=VALUE` words and `.properties` files. What they mean is not known here."""
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
+
+from leafcuttr.config.properties import parse_properties
 
 
 def pairs(option: str, words: Iterable[str]) -> dict[str, str]:
@@ -12,5 +16,21 @@ def pairs(option: str, words: Iterable[str]) -> dict[str, str]:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise click.UsageError(f"{option} {word}: expected KEY=VALUE")
+        found[name] = value
+    return found
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The settings of a `.properties` file. Raises ValueError for a line that gives none, OSError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {error}") from None
+    lines = re.split(r"\r\n|\n|\r", text)
+    found = {}
+    for name, value, number in parse_properties(text):
+        # To Java a name alone is one with an empty value; here it is a mistake.
+        if not name or not re.search("[=:]", lines[number - 1]):
+            raise ValueError(f"{path} line {number}: expected NAME=VALUE")
         found[name] = value
     return found

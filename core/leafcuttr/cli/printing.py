@@ -1,11 +1,11 @@
 """Messages as bytes for standard output, for `consume`: fields of a line, or JSON."""
 
-import datetime
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from leafcuttr.cli.json_records import Codecs, write_line
+from leafcuttr.cli.moments import show_moment
 from leafcuttr_sdk.formats import FormatError
 
 FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
@@ -53,13 +53,7 @@ def _maker(field: str, codecs: Codecs, null: bytes) -> Printer:
 
 def _timestamp(message: Any) -> bytes:
     kind, timestamp = message.timestamp()
-    if not kind:
-        return b"-"
-    try:
-        moment = datetime.datetime.fromtimestamp(timestamp / 1000, datetime.UTC)
-    except (ValueError, OverflowError, OSError):
-        return b"%d" % timestamp  # a producer may send any number
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
+    return ((show_moment(timestamp) if kind else None) or "-").encode()
 
 
 def _headers(message: Any) -> bytes:

@@ -6,11 +6,9 @@ the time of a process for each; `../test_clients` runs some as a user does.
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from confluent_kafka import Consumer, Producer
 from leafcuttr.cli import cli
 from support import jars
 from support.broker_process import running_broker
+from support.commands import Ran
 from support.real_kafka import real_kafka
 from support.waiting import until
 
@@ -47,19 +46,6 @@ def address(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         pytest.skip(reason)
     with real_kafka(folder) as kafka:
         yield str(kafka)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from leafcuttr.cli import cli
 from support import jars
 from support.broker_process import running_broker
+from support.commands import Ran
 from support.real_kafka import real_kafka
-
-
-class Ran(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`configs alter`."""
+"""`configs alter`: what a person may write. How it is set, and through which client, is in `entries` and `quotas`."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from leafcuttr.cli.configs.kinds import (
 )
 from leafcuttr.cli.failures import Failure
 from leafcuttr.cli.output import Outcomes, count, json_option, printable
-from leafcuttr.cli.pairs import pairs
+from leafcuttr.cli.pairs import pairs, read_properties
 from leafcuttr.cli.target import Target, target_options
 
 
@@ -132,9 +132,8 @@ def _changes(
 
 def _from_file(file: Path) -> dict[str, str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{file}: {error}") from None
-    stripped = (line.strip() for line in lines)
-    words = [line for line in stripped if line and not line.startswith(("#", "!"))]
-    return {name.strip(): value.strip() for name, value in pairs(f"{file}:", words).items()}
+        return read_properties(file)
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None

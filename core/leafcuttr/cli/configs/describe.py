@@ -1,4 +1,4 @@
-"""`configs describe`."""
+"""`configs describe`: what is printed. How it is read, and through which client, is in `entries` and `quotas`."""
 
 from typing import Any
 

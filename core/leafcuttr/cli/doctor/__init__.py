@@ -16,7 +16,7 @@ import click
 
 from leafcuttr.cli.client import property_option
 from leafcuttr.cli.doctor.finding import Finding, Found, Severity, examine
-from leafcuttr.cli.output import json_option, print_json
+from leafcuttr.cli.output import count, json_option, print_json
 from leafcuttr.cli.pairs import pairs
 
 _COLOURS: Final = {
@@ -192,9 +192,5 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _summary(counts: dict[Severity, int]) -> str:
     if not counts[Severity.PROBLEM] and not counts[Severity.WARNING]:
         return "nothing is wrong"
-    parts = [
-        f"{counts[one]} {one.value}{'s' if counts[one] != 1 else ''}"
-        for one in (Severity.PROBLEM, Severity.WARNING)
-        if counts[one]
-    ]
+    parts = [count(counts[one], one.value) for one in (Severity.PROBLEM, Severity.WARNING) if counts[one]]
     return " and ".join(parts)

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from leafcuttr.cli.doctor.finding import Finding, fine, problem
-from leafcuttr.cli.doctor.target import Node, Target, at
-from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError
+from leafcuttr.cli.doctor.target import Node, Target, words_of
+from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError, at
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (
@@ -78,9 +78,8 @@ def _reach(target: Target, node: Node) -> Finding | None:
             f"{node} advertises {where}, where something else than Kafka answers", _WHY, *_lines(target, node)
         )
     except OSError as error:
-        words = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
         return problem(
-            f"{node} advertises {where}, which cannot be reached from here: {words}",
+            f"{node} advertises {where}, which cannot be reached from here: {words_of(error)}",
             _WHY,
             *_lines(target, node),
         )

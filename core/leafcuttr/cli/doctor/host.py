@@ -1,4 +1,4 @@
-"""What the operating system lets this broker have: open files."""
+"""What the operating system lets this broker have: open files. Disks are `directory`, ports are `listeners`."""
 
 import resource
 from collections.abc import Iterator

@@ -14,9 +14,9 @@ from typing import Any, Final
 from leafcuttr.cli.doctor import advertised, cluster
 from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
 from leafcuttr.cli.doctor.stranger import Stranger, identify, usual
-from leafcuttr.cli.doctor.target import Cluster, Node, Target, at
+from leafcuttr.cli.doctor.target import Cluster, Node, Target, words_of
 from leafcuttr.cli.output import count
-from leafcuttr.cli.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError
+from leafcuttr.cli.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -69,7 +69,7 @@ def port_is_open(target: Target) -> Iterator[Finding]:
         good = [address for address in target.addresses if address not in failed]
         yield warning(
             f"port {target.port} is open at {', '.join(good)} and not at {', '.join(failed)}, "
-            f"the same name ({_words(next(iter(failed.values())))})",
+            f"the same name ({words_of(next(iter(failed.values())))})",
             "Clients try the addresses in turn, and some give up after the first.",
             f"give clients an address instead of the name: {at(good[0], target.port)}",
             f"or let the broker listen at both: listeners=PLAINTEXT://{target.host}:{target.port}",
@@ -77,7 +77,7 @@ def port_is_open(target: Target) -> Iterator[Finding]:
 
 
 def _closed(target: Target, error: OSError) -> Finding:
-    seen = f"no connection to {at(target.host, target.port)}: {_words(error)}"
+    seen = f"no connection to {at(target.host, target.port)}: {words_of(error)}"
     if error.errno == errno.ECONNREFUSED:
         return problem(
             seen,
@@ -98,12 +98,6 @@ def _closed(target: Target, error: OSError) -> Finding:
 
 def _or_all(target: Target) -> str:
     return target.host if _is_loopback(target.addresses) else "0.0.0.0"
-
-
-def _words(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return error.strerror or str(error) or type(error).__name__
 
 
 def speaks_kafka(target: Target) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.wire_client.channel import Channel, Versions
+from leafcuttr.cli.wire_client.channel import Channel, Versions, at
 
 SOFTWARE: Final = "leafcuttr-doctor"
 """What the doctor calls itself to a broker."""
@@ -90,6 +90,8 @@ class Target:
         return context
 
 
-def at(host: str, port: int) -> str:
-    """`host:port` as clients write it."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def words_of(error: OSError) -> str:
+    """Why a connection failed, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return error.strerror or str(error) or type(error).__name__

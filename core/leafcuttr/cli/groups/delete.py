@@ -1,4 +1,4 @@
-"""`groups delete` and `groups delete-offsets`."""
+"""`groups delete` and `groups delete-offsets`: what groups have committed goes. No record is touched."""
 
 import click
 

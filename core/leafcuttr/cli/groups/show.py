@@ -1,4 +1,4 @@
-"""`groups list` and `groups describe`."""
+"""`groups list` and `groups describe`: what is printed. Groups are looked up in `find`."""
 
 from typing import Any
 

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from leafcuttr.cli.client import client_settings, property_option
-from leafcuttr.cli.java_properties import for_librdkafka, read_properties
+from leafcuttr.cli.java_properties import for_librdkafka
+from leafcuttr.cli.pairs import read_properties
 
 _LISTS: Final = ("--producer-props", "--consumer-props", "--command-property")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,4 +1,4 @@
-"""`topics create`, `topics alter` and `topics delete`."""
+"""`topics create`, `topics alter` and `topics delete`. Settings of topics that exist are changed by `configs alter`."""
 
 from typing import Any, Final
 

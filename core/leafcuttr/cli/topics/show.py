@@ -1,4 +1,4 @@
-"""`topics list` and `topics describe`."""
+"""`topics list` and `topics describe`. Nothing is changed here."""
 
 import fnmatch
 from typing import Any

@@ -1,4 +1,4 @@
-"""`transactions abort` and `transactions force-terminate`."""
+"""`transactions abort` and `transactions force-terminate`: the two commands here that change something."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""`transactions list`, `describe` and `describe-producers`."""
+"""`transactions list`, `describe` and `describe-producers`: what is printed. Brokers are asked in `ask`."""
 
 import time
 from typing import Any

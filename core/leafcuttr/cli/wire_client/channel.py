@@ -198,6 +198,11 @@ class Channel:
             return b""
 
 
+def at(host: str, port: int) -> str:
+    """`host:port` as clients write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def api_of(request: Any) -> Api:
     """The API of a request's class."""
     return _BY_MODULE[type(request).__module__.rpartition(".")[2]]

@@ -17,6 +17,7 @@ from leafcuttr.cli.wire_client.channel import (
     UnreadableError,
     Versions,
     api_of,
+    at,
 )
 from leafcuttr.wire.errors import WireError
 
@@ -35,7 +36,7 @@ class Connection:
     """
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
-        self.name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.name = at(host, port)
         try:
             self.channel = Channel((host, port), timeout, connect_timeout=min(timeout, CONNECT_S))
         except (OSError, UnicodeError):
