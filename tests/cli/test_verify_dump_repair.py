@@ -226,6 +226,32 @@ def test_repair_shows_the_plan_and_does_it_when_told(kafka: Path) -> None:
     assert (done.exit_code, done.output) == (0, "nothing to repair\n")
 
 
+def test_repair_tells_programs_the_same(kafka: Path) -> None:
+    index = kafka / f"{FIRST}.index"
+    index.unlink()
+    plan = run("repair", "--json", kafka)
+    told = json.loads(plan.output)
+    assert plan.exit_code == 1
+    assert (told["executed"], told["done"], told["refused"]) == (False, False, [])
+    assert [problem["path"] for problem in told["problems"]] == [str(index)]
+    assert told["steps"][0] == f"{index}: build the indexes anew"
+    assert json.loads(run("repair", "--json", "--execute", kafka).output)["steps"] == told["steps"]
+    assert json.loads(run("repair", "--json", kafka).output) == {
+        "directory": str(kafka),
+        "executed": False,
+        "done": True,
+        "problems": [],
+        "steps": [],
+        "refused": [],
+    }
+    adopted = run("repair", "--json", "--adopt", "--topic", "segments", "--topic", "no-such", kafka)
+    told = json.loads(adopted.stdout)
+    assert adopted.exit_code == 1
+    assert told["steps"][0].startswith("adopt segments: 1 partitions, 40 records")
+    assert told["refused"] == [f"no-such: no folder of it in {kafka}"]
+    assert adopted.stderr == ""
+
+
 def check_adopted(broker: Broker) -> None:
     for client in ("librdkafka", "java"):
         for codec in ("none", "gzip", "snappy", "lz4", "zstd"):

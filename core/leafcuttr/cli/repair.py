@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from leafcuttr.cli.offline import fail, known_topics, progress_bar, stored_topics, unused
+from leafcuttr.cli.output import json_option, print_json
+from leafcuttr.cli.repair_told import Told
 
 if TYPE_CHECKING:
     from leafcuttr.offline.adopt import Adoptable
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     metavar="KEY=VALUE",
     help="With --adopt: a setting of the adopted topics; may be repeated.",
 )
+@json_option
 def command(
     directory: Path,
     execute: bool,
@@ -50,6 +53,7 @@ def command(
     source: Path | None,
     only: tuple[str, ...],
     configs: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Mend a data directory, or adopt topic folders that Apache Kafka 4 or another LeafCuttr wrote.
 
@@ -71,6 +75,7 @@ def command(
     Examples:
       leafcuttr repair ./leafcuttr-data
       leafcuttr repair --execute ./leafcuttr-data
+      leafcuttr repair --json ./leafcuttr-data
       leafcuttr repair --metadata --execute ./leafcuttr-data
       leafcuttr repair --adopt --execute /var/lib/kafka
       leafcuttr repair --adopt --from /mnt/old-kafka --topic orders -c retention.ms=-1 --execute ./leafcuttr-data
@@ -84,6 +89,7 @@ def command(
     if metadata and adopt:
         raise click.UsageError("--metadata comes before --adopt, not with it")
     overrides = _overrides(configs)
+    told = Told(execute=execute, as_json=as_json)
     if adopt:
         single = source or directory
         partition = partition_of(single.resolve().name)
@@ -95,15 +101,17 @@ def command(
     try:
         with unused(directory):
             if metadata:
-                done = rebuild(directory, execute=execute)
+                done = rebuild(directory, told)
             elif adopt:
-                done = _adopt(directory, source, only, overrides, execute)
+                done = _adopt(directory, source, only, overrides, told)
             else:
-                done = _repair(directory, execute)
+                done = _repair(directory, told)
     except OSError as error:
         fail(f"{error.filename or directory}: {error.strerror}")
     except (StartError, BrokerError) as error:
         fail(error)
+    if as_json:
+        print_json(told.json(directory, done=done))
     sys.exit(0 if done else 1)
 
 
@@ -125,30 +133,30 @@ def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
     return overrides
 
 
-def _repair(directory: Path, execute: bool) -> bool:
+def _repair(directory: Path, told: Told) -> bool:
     from leafcuttr.offline.repair import plan_repair
 
     topics = known_topics(stored_topics(directory))
     with progress_bar("reading") as progress:
         plan = plan_repair(directory, topics=topics, progress=progress)
     for finding in plan.verified.problems:
-        click.echo(str(finding))
+        told.problem(finding)
     for text in plan.beyond:
-        click.echo(f"cannot be repaired: {text}")
+        told.refused(text, f"cannot be repaired: {text}")
     if not plan.actions:
-        click.echo("nothing to repair" if not plan.verified.problems else "nothing that repair can do")
+        told.line("nothing to repair" if not plan.verified.problems else "nothing that repair can do")
         return not plan.verified.problems
     for action in plan.actions:
-        if execute:
+        if told.execute:
             action.apply()
-        click.echo(f"{'done' if execute else 'would do'}: {action}")
-    if not execute:
-        click.echo(f"{len(plan.actions)} steps; nothing has been changed, say --execute to do them")
-    return execute and not plan.beyond
+        told.step(str(action), f"{'done' if told.execute else 'would do'}: {action}")
+    if not told.execute:
+        told.line(f"{len(plan.actions)} steps; nothing has been changed, say --execute to do them")
+    return told.execute and not plan.beyond
 
 
 def _adopt(
-    directory: Path, source: Path | None, only: tuple[str, ...], overrides: Mapping[str, str], execute: bool
+    directory: Path, source: Path | None, only: tuple[str, ...], overrides: Mapping[str, str], told: Told
 ) -> bool:
     from leafcuttr.offline.adopt import plan_adoption, take_in
     from leafcuttr.state.metadata import MetadataStore, TopicRecord
@@ -161,14 +169,15 @@ def _adopt(
     else:
         plan = plan_adoption(origin, known, only)
     for text in plan.refused:
-        click.echo(f"cannot adopt {text}", err=True)
+        told.refused(text, f"cannot adopt {text}", err=True)
     for topic in plan.topics:
-        click.echo(f"{'adopting' if execute else 'would adopt'} {_describe(topic)}")
+        text = _describe(topic)
+        told.step(f"adopt {text}", f"{'adopting' if told.execute else 'would adopt'} {text}")
     if not plan.topics:
-        click.echo("nothing to adopt")
+        told.line("nothing to adopt")
         return not plan.refused
-    if not execute:
-        click.echo("nothing has been changed, say --execute to do it")
+    if not told.execute:
+        told.line("nothing has been changed, say --execute to do it")
         return False
     with contextlib.nullcontext() if source is None else unused(origin):
         take_in(plan, origin.resolve(), directory.resolve())
@@ -180,7 +189,7 @@ def _adopt(
         )
     finally:
         store.close()
-    click.echo(f"{len(plan.topics)} topics adopted")
+    told.line(f"{len(plan.topics)} topics adopted")
     return not plan.refused
 
 

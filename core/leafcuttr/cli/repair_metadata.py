@@ -10,9 +10,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from leafcuttr.cli.offline import fail, progress_bar, stored_topics
+from leafcuttr.cli.repair_told import Told
 
 if TYPE_CHECKING:
     from leafcuttr.offline.rebuild import Found, Rebuilt
@@ -21,7 +20,7 @@ _ASIDE = ".damaged"
 _BESIDE = "metadata.rebuilding"
 
 
-def rebuild(directory: Path, *, execute: bool) -> bool:
+def rebuild(directory: Path, told: Told) -> bool:
     """Show the plan or carry it out; whether nothing is left to do. Raises OSError, StartError."""
     from leafcuttr.offline.rebuild import mark_folders, read_topics
     from leafcuttr.state.metadata import FILE_NAME
@@ -32,20 +31,20 @@ def rebuild(directory: Path, *, execute: bool) -> bool:
     with progress_bar("reading") as progress:
         found = read_topics(directory, new_topic_id=new_topic_id, progress=progress)
     for text in found.refused:
-        click.echo(f"cannot rebuild {text}", err=True)
+        told.refused(text, f"cannot rebuild {text}", err=True)
     for topic in found.topics:
-        if execute:
+        if told.execute:
             mark_folders(topic)
-        click.echo(f"{'rebuilt' if execute else 'would rebuild'} {topic}")
-    if execute:
+        told.step(f"rebuild {topic}", f"{'rebuilt' if told.execute else 'would rebuild'} {topic}")
+    if told.execute:
         _put_in_place(directory, found)
-    click.echo(
+    told.line(
         "not in the folders, and to be set again: settings of topics and of the broker (until then nothing is "
         "deleted by age or size: retention.ms=-1, retention.bytes=-1); a topic that was being deleted may be back"
     )
-    if not execute:
-        click.echo("nothing has been changed, say --execute to do it")
-    return execute and not found.refused
+    if not told.execute:
+        told.line("nothing has been changed, say --execute to do it")
+    return told.execute and not found.refused
 
 
 def _is_sound(directory: Path) -> bool:
