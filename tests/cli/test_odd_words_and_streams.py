@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Consumer, TopicPartition
 
 from leafcuttr.cli import cli
+from leafcuttr.cli.client import client_settings
+from leafcuttr.cli.reading import Reader, Watch
 from support.broker_process import clean_environ
 
 Run = Callable[..., Any]
@@ -122,6 +125,27 @@ def test_ctrl_c_while_nobody_answers_is_status_130() -> None:
         waiting.send_signal(signal.SIGINT)
         assert waiting.communicate(timeout=60) == ("", "leafcuttr: interrupted\n")
         assert waiting.returncode == 130
+
+
+def test_ctrl_c_while_librdkafka_calls_back_ends_the_reading() -> None:
+    class Interrupting(Watch):
+        def heard(self, error: Any) -> None:
+            if not self.down:
+                self.down = True
+                signal.raise_signal(signal.SIGINT)
+
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    watch = Interrupting()
+    settings = client_settings(address, **{"group.id": "x", "error_cb": watch.heard})
+    consumer = Consumer(settings)
+    try:
+        consumer.assign([TopicPartition("words", 0)])
+        with pytest.raises(KeyboardInterrupt):
+            for _ in Reader(consumer, watch, address, None).batches(lambda: 1):
+                pass
+    finally:
+        consumer.close()
 
 
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])

@@ -141,12 +141,19 @@ class Reader:
         self._consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
 
     def batches(self, room: Callable[[], int]) -> Iterator[list[Any]]:
-        """Lists of messages before the ends, at most `room()` a time, also empty ones. Raises KafkaException."""
+        """Lists of messages before the ends, at most `room()` a time, also empty ones.
+
+        Raises KafkaException, KeyboardInterrupt.
+        """
         last = heard = time.monotonic()
         while room() > 0 and not self._done():
             # `consume` alone would wait until it has as many as it may take.
-            first = self._consumer.poll(_WAIT_S)
-            got = [] if first is None else [first, *self._consumer.consume(min(room(), BATCH) - 1, 0)]
+            try:
+                first = self._consumer.poll(_WAIT_S)
+                got = [] if first is None else [first, *self._consumer.consume(min(room(), BATCH) - 1, 0)]
+            except SystemError:
+                # Ctrl-C while librdkafka calls back: confluent-kafka loses the KeyboardInterrupt on its way.
+                raise KeyboardInterrupt from None
             wanted = [message for message in got if self._is_wanted(message)]
             now = time.monotonic()
             if wanted:
