@@ -4,6 +4,7 @@ import abc
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,9 +20,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """One of two neighbouring ports that nobody has (the Kafka peer takes the next one too), below those that the
+    kernel gives to outgoing connections."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as first, socket.socket() as second, contextlib.suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 1))
+            return port
 
 
 @dataclass

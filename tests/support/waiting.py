@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
@@ -33,9 +35,18 @@ def next_look(began: float, period: float, not_before: float) -> float:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago, for servers that cannot tell which one they took."""
+    """A port that was free a moment ago, for servers that cannot tell which one they took.
+
+    Not of those that the kernel gives to outgoing connections: a JVM takes seconds until it listens, and any client on
+    the machine may have got such a port by then.
+    """
+    import random
     import socket
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(100):
+        port = random.SystemRandom().randrange(10_000, max(first_outgoing, 20_000))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port was found")
