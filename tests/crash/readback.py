@@ -83,7 +83,8 @@ class Readback:
 
     def _check_places(self, number: int, acknowledged: int) -> None:
         found = self._found[number]
-        for first, offset in list(getattr(self._senders[number], "places", {}).items()):
+        # A copy is made in one go; the sender's thread adds to it meanwhile.
+        for first, offset in getattr(self._senders[number], "places", {}).copy().items():
             if first < acknowledged:
                 assert found[first] == offset, (
                     f"sender {number}: {first} is at offset {found[first]}, acknowledged was {offset}"
