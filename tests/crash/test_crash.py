@@ -175,7 +175,7 @@ def test_nothing_acknowledged_is_lost(
 ) -> None:
     long = request.config.getoption("--long", default=False)
     kills = request.config.getoption("--kills", default=None)
-    kills = kills if kills is not None else (200 if long else 20)
+    kills = kills if kills is not None else (200 if long else 32)
     run = BrokerRun(tmp_path, seed, SETTINGS)
     plan = planned(run.random, kills, thorough=long)
     began = time.monotonic()
