@@ -82,10 +82,10 @@ class Flight:
         self._groups, log.groups = log.groups, []
         self._step(self._begin)
 
-    def _step(self, step: Callable[..., None], *arguments: Any) -> None:
+    def _step(self, step: Callable[[], None]) -> None:
         """Take one step; if it fails, nothing more of the flight is written."""
         try:
-            step(*arguments)
+            step()
         except BaseException as error:
             self._fail(error)
             if not isinstance(error, Exception):

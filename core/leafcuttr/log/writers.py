@@ -96,10 +96,13 @@ class Writers:
         if self._busy >= self._most:
             self._waiting.append(job)
             return
+        self._begin(job)
+        self._watch()
+
+    def _begin(self, job: _Job) -> None:
         thread = _IDLE.pop() if _IDLE else _new_thread()
         self._busy += 1
         thread.jobs.put(job)
-        self._watch()
 
     def done(self, job: _Job, thread: _Thread) -> None:
         """In the thread: the job has been done."""
@@ -128,9 +131,7 @@ class Writers:
         """How many jobs may be under way at once; with 0 they wait. Those under way go on."""
         self._most = most
         while self._waiting and self._busy < most:
-            thread = _IDLE.pop() if _IDLE else _new_thread()
-            self._busy += 1
-            thread.jobs.put(self._waiting.popleft())
+            self._begin(self._waiting.popleft())
         self._watch()
 
     def watched(self, by_somebody: bool) -> None:
