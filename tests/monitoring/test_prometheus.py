@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from leafcuttr.metrics.catalog import METRICS
-from leafcuttr.metrics.metric import Kind
+from leafcuttr_sdk.metrics import Kind
 from support.broker_process import BrokerProcess, running_broker
 from support.waiting import free_port, until
 

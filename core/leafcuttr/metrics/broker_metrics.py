@@ -1,7 +1,7 @@
 """Metrics of the broker as a whole, its disk and its process. Their values are read in
 `leafcuttr.server.admin.read_broker`."""
 
-from leafcuttr.metrics.metric import counter, gauge, histogram, info
+from leafcuttr_sdk.metrics import counter, gauge, histogram, info
 
 BUILD = info(
     "leafcuttr_build_info",

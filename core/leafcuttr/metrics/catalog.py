@@ -3,7 +3,7 @@
 from typing import Final
 
 from leafcuttr.metrics import broker_metrics, group_metrics, request_metrics, topic_metrics
-from leafcuttr.metrics.metric import Metric
+from leafcuttr_sdk.metrics import Metric
 
 OTHER: Final = "(other)"
 """The label under which series are summed that have none of their own. No topic can have this name; a group that has

@@ -1,6 +1,6 @@
 """Metrics of groups and transactions. Their values are read in `leafcuttr.server.admin.read_groups`."""
 
-from leafcuttr.metrics.metric import counter, gauge
+from leafcuttr_sdk.metrics import counter, gauge
 
 _PARTITION = ("consumergroup", "topic", "partition")
 

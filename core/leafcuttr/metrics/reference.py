@@ -9,7 +9,7 @@ from typing import Final
 
 from leafcuttr.metrics.catalog import OTHER, THEMES
 from leafcuttr.metrics.counts import LONGEST, SHORTEST
-from leafcuttr.metrics.metric import Kind, Metric
+from leafcuttr_sdk.metrics import Kind, Metric
 
 _HEAD: Final = f"""\
 # Metrics

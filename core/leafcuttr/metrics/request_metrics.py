@@ -1,6 +1,6 @@
 """Metrics of requests and connections. Their values are read in `leafcuttr.server.admin.read_requests`."""
 
-from leafcuttr.metrics.metric import counter, gauge, histogram
+from leafcuttr_sdk.metrics import counter, gauge, histogram
 
 REQUESTS = counter(
     "kafka_network_requestmetrics_requests_total",

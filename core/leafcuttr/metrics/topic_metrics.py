@@ -1,6 +1,6 @@
 """Metrics of topics and partitions. Their values are read in `leafcuttr.server.admin.read_topics`."""
 
-from leafcuttr.metrics.metric import counter, gauge
+from leafcuttr_sdk.metrics import counter, gauge
 
 MESSAGES_IN = counter(
     "kafka_server_brokertopicmetrics_messagesin_total",

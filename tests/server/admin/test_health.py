@@ -11,10 +11,11 @@ import pytest
 import trio
 
 from leafcuttr.server.admin.endpoint import AdminEndpoint
-from leafcuttr.server.admin.health import FINE, Check, Finding, HealthTable
+from leafcuttr.server.admin.health import FINE, HealthTable
 from leafcuttr.server.admin.router import Request
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.admin import Finding, HealthCheck
 from support.peer import connect, metadata_request
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -75,9 +76,9 @@ async def test_what_a_plugin_would_add(serve: Serve) -> None:
     broker = await serve()
     admin = endpoint(broker)
     found = [FINE]
-    admin.health.add(Check("mine", "my service runs", lambda: found[0], required=True))
+    admin.health.add(HealthCheck("mine", "my service runs", lambda: found[0], required=True))
     with pytest.raises(ValueError, match="'mine' already"):
-        admin.health.add(Check("mine", "again", lambda: FINE))
+        admin.health.add(HealthCheck("mine", "again", lambda: FINE))
     assert (await look(admin, "/health/ready"))[0] == 200
     found[0] = Finding(False, "it is starting")
     assert await look(admin, "/health/ready") == (503, {"status": "not ready", "failing": ["mine"]})
@@ -94,7 +95,7 @@ def test_a_check_that_raises_is_not_fine() -> None:
         raise RuntimeError("no such thing")
 
     table = HealthTable()
-    table.add(Check("broken", "breaks", broken, required=True))
+    table.add(HealthCheck("broken", "breaks", broken, required=True))
     assert list(table.look().values()) == [Finding(False, "the check failed: no such thing")]
     assert table.missing() == ["broken"]
 

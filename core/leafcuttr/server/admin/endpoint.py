@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from leafcuttr import __version__
-from leafcuttr.server.admin.health import Finding, broker_checks
+from leafcuttr.server.admin.health import broker_checks
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.admin import Finding
 
 if TYPE_CHECKING:
-    from leafcuttr.metrics.metric import Metric
     from leafcuttr.server.admin.exposition import Scrapes
     from leafcuttr.server.admin.scene import Reading
+    from leafcuttr_sdk.metrics import Metric
 
 
 class AdminEndpoint:

@@ -13,9 +13,9 @@ import trio
 
 from leafcuttr.log.pace import Pace
 from leafcuttr.metrics.counts import Times
-from leafcuttr.metrics.metric import Kind, Metric
 from leafcuttr.server.admin.router import Request, Response
 from leafcuttr.server.admin.scene import Families, Sample, Surveyor
+from leafcuttr_sdk.metrics import Kind, Metric
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family

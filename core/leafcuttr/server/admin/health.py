@@ -4,47 +4,28 @@ A check that is `required` decides whether the broker is ready to serve; any oth
 it serves, and somebody should look. Looking is synchronous and quick: a check says what is known.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
-
-
-class Finding(NamedTuple):
-    """What a check has found. `detail` is one line for a person, empty where there is nothing to say."""
-
-    fine: bool
-    detail: str = ""
-
+from leafcuttr_sdk.admin import Finding, HealthCheck
 
 FINE = Finding(True)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check: what it looks at, in one line."""
-
-    name: str
-    summary: str
-    look: Callable[[], Finding]
-    required: bool = False
 
 
 class HealthTable:
     """All checks, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
+        self._checks: dict[str, HealthCheck] = {}
 
-    def add(self, check: Check) -> None:
+    def add(self, check: HealthCheck) -> None:
         """Raises ValueError if there is one of that name."""
         if check.name in self._checks:
             raise ValueError(f"there is a health check {check.name!r} already")
         self._checks[check.name] = check
 
-    def look(self) -> Mapping[Check, Finding]:
+    def look(self) -> Mapping[HealthCheck, Finding]:
         """Look at everything. A check that raises is not fine."""
         return {check: _look(check) for check in self._checks.values()}
 
@@ -53,7 +34,7 @@ class HealthTable:
         return [check.name for check in self._checks.values() if check.required and not _look(check).fine]
 
 
-def _look(check: Check) -> Finding:
+def _look(check: HealthCheck) -> Finding:
     try:
         return check.look()
     except Exception as error:
@@ -97,13 +78,13 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         return Finding(False, _listed(given_up, "left aside until the next start")) if given_up else FINE
 
     for check in (
-        Check("serving", "listeners are open", serving, required=True),
-        Check("groups", "committed offsets have been read", groups, required=True),
-        Check("transactions", "transactional ids have been read", transactions, required=True),
-        Check("disk", "the disk has room for what clients produce", disk),
-        Check("partitions", "no partition is offline", partitions),
-        Check("coordinators", "no internal partition is unreadable", coordinators),
-        Check("cleaner", "compaction has given up no partition", cleaner),
+        HealthCheck("serving", "listeners are open", serving, required=True),
+        HealthCheck("groups", "committed offsets have been read", groups, required=True),
+        HealthCheck("transactions", "transactional ids have been read", transactions, required=True),
+        HealthCheck("disk", "the disk has room for what clients produce", disk),
+        HealthCheck("partitions", "no partition is offline", partitions),
+        HealthCheck("coordinators", "no internal partition is unreadable", coordinators),
+        HealthCheck("cleaner", "compaction has given up no partition", cleaner),
     ):
         table.add(check)
     return table

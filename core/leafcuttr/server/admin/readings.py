@@ -15,10 +15,10 @@ from leafcuttr.metrics import group_metrics as groups
 from leafcuttr.metrics import request_metrics as requests
 from leafcuttr.metrics import topic_metrics as topics
 from leafcuttr.metrics.catalog import METRICS, OTHER
-from leafcuttr.metrics.metric import Metric
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
 from leafcuttr.wire.api import APIS
+from leafcuttr_sdk.metrics import Metric
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
 _CODES = frozenset(ErrorCode)

@@ -4,51 +4,21 @@ Paths are added at the start, by the broker and later by plugins.
 """
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qs, unquote, urlsplit
 
-JSON: Final = "application/json"
+from leafcuttr_sdk.admin import JSON, AdminRoute, Request, Response
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request. `path` is decoded, `headers` have lower-case names; there is no body."""
-
-    method: str
-    path: str
-    query: Mapping[str, list[str]] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """One answer. A body that comes in pieces is sent as it comes, and not made at all for HEAD."""
-
-    body: bytes | AsyncGenerator[bytes, None]
-    content_type: str = JSON
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-
+__all__ = ["JSON", "Request", "Response", "Router", "as_json", "parse_target", "problem"]
 
 Handler = Callable[[Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path. `summary` is a line for who asks for `/`."""
-
-    path: str
-    handler: Handler
-    summary: str
 
 
 class Router:
     """The table of paths. All are for GET and HEAD: the admin endpoint changes nothing."""
 
     def __init__(self) -> None:
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, AdminRoute] = {}
 
     def add(self, path: str, handler: Handler, summary: str) -> None:
         """Answer a path. Raises ValueError if it is taken or does not begin with a slash."""
@@ -56,7 +26,7 @@ class Router:
             raise ValueError(f"{path!r} is no path")
         if path in self._routes:
             raise ValueError(f"{path} is answered already")
-        self._routes[path] = Route(path, handler, summary)
+        self._routes[path] = AdminRoute(path, handler, summary)
 
     def paths(self) -> Mapping[str, str]:
         """Each path with its summary."""

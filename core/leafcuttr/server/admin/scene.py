@@ -12,12 +12,12 @@ import trio
 from leafcuttr.log.log import Log
 from leafcuttr.log.pace import Pace
 from leafcuttr.metrics.counts import Times
-from leafcuttr.metrics.metric import Metric
 from leafcuttr.server.admin.health import HealthTable
 from leafcuttr.server.admin.lag import LagMeter, Lags
 from leafcuttr.server.admin.names import TopicNames, Traffic
 from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.metrics import Metric
 
 Sample = tuple[tuple[str, ...], float | Times]
 """The values of a metric's labels, in their order, and its value; `Times` for a histogram."""

@@ -1,9 +1,10 @@
-"""What a metric is: its name, kind, labels and help. How its value is found is not here."""
+"""What a metric is: its name, kind, labels and help; how a plugin counts, and how it shows what it can look up."""
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 
@@ -56,3 +57,36 @@ def histogram(name: str, help: str, *labels: str) -> Metric:
 
 def info(name: str, help: str, *labels: str) -> Metric:
     return Metric(name, Kind.INFO, help, labels)
+
+
+Sample = tuple[tuple[str, ...], float]
+"""The values of a metric's labels, in their order, and its value."""
+
+
+class MetricReading(NamedTuple):
+    """A metric whose samples are found when somebody asks for them: what `leafcuttr_register_metrics` returns. Each
+    step of the iterator is short; it runs on the loop's thread."""
+
+    metric: Metric
+    read: Callable[[], Iterable[Sample]]
+
+
+class Counter(Protocol):
+    """One that only grows."""
+
+    def add(self, count: float = 1, *labels: str) -> None:
+        """`labels` are the values, in the order of the metric's."""
+        ...
+
+
+class Gauge(Protocol):
+    def set(self, value: float, *labels: str) -> None: ...
+
+
+class Metrics(Protocol):
+    """Makes what counts as things happen. Asking twice for the same gives the same: a restarted service goes on where
+    it was. A name begins with that of the plugin, `leafcuttr_<plugin>_`: ValueError if not."""
+
+    def counter(self, name: str, help: str, *labels: str) -> Counter: ...
+
+    def gauge(self, name: str, help: str, *labels: str) -> Gauge: ...

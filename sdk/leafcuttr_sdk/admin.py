@@ -1,0 +1,50 @@
+"""What a plugin can add to the admin port: health checks and paths."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+
+JSON: Final = "application/json"
+
+
+class Finding(NamedTuple):
+    """What a check has found. `detail` is one line for a person, empty where there is nothing to say."""
+
+    fine: bool
+    detail: str = ""
+
+
+class HealthCheck(NamedTuple):
+    """One check. `look` is synchronous and quick: it says what is known. One that raises is not fine."""
+
+    name: str
+    summary: str
+    """What it looks at, in one line."""
+    look: Callable[[], Finding]
+    required: bool = False
+    """Whether the broker is not ready while it is not fine; otherwise it is degraded."""
+
+
+class Request(NamedTuple):
+    """One request, GET or HEAD. `path` is decoded, `headers` have lower-case names; there is no body."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]] = {}
+    headers: Mapping[str, str] = {}
+
+
+class Response(NamedTuple):
+    """One answer. A body that comes in pieces is sent as it comes, and not made at all for HEAD."""
+
+    body: bytes | AsyncGenerator[bytes, None]
+    content_type: str = JSON
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class AdminRoute(NamedTuple):
+    """One path. `summary` is a line for who asks for `/`. The handler runs on the loop and does not keep it."""
+
+    path: str
+    handler: Callable[[Request], Awaitable[Response]]
+    summary: str

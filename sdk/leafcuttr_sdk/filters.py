@@ -1,0 +1,88 @@
+"""Record filters and produce validators: what looks at every record on its way into a topic.
+
+They run at every door (Kafka's protocol, HTTP, MQTT) before the append, and only for topics that name them:
+`lc.filters` and `lc.validators` of the topic, or `lc.filters.<topic or pattern>` and `lc.validators.<topic or
+pattern>` of the broker. Validators run first: what they refuse, the producer learns; what filters do, it does not.
+
+An instance is made for each topic that names it, and again when a setting of the topic changes. It may be called in
+any thread, but never by two at once. It does not wait: no network, no lock that another holds for long.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
+
+from leafcuttr_sdk.records import Record
+from leafcuttr_sdk.settings import Settings
+from leafcuttr_sdk.types import Clock
+
+
+@final
+class Drop:
+    """The verdict `DROP`: the record is not stored. Its offset stays empty, as compaction leaves offsets empty."""
+
+    def __repr__(self) -> str:
+        return "DROP"
+
+
+DROP: Final = Drop()
+
+
+class DeadLetter(NamedTuple):
+    """The verdict that a record goes to a dead-letter topic instead, with headers that say why and where from."""
+
+    reason: str
+    """One line; it becomes the header `lc.dead.letter.reason`."""
+    topic: str | None = None
+    """None: the topic's `lc.filters.dead.letter.topic`."""
+
+
+Verdict: TypeAlias = Record | Drop | DeadLetter
+"""The record itself keeps it, another one takes its place, `DROP` and `DeadLetter` take it out."""
+
+
+class TopicContext(NamedTuple):
+    """What an instance knows of the topic it works for."""
+
+    topic: str
+    topic_settings: Settings
+    """The plugin's settings of this topic."""
+    settings: Settings
+    """The plugin's settings of the broker."""
+    clock: Clock
+    logger: logging.Logger
+
+
+class RecordFilter(Protocol):
+    """A filter that has been made. `leafcuttr_sdk.testing.check_record_filter` tests one against this contract."""
+
+    def filter(self, record: Record) -> Verdict:
+        """What is to become of the record. `timestamp` is never None. An exception refuses the whole batch with
+        UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
+        ...
+
+
+class ProduceValidator(Protocol):
+    """A validator that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
+
+    def validate(self, record: Record) -> str | None:
+        """Why the record is refused, in one line that reaches the producer with INVALID_RECORD and the record's index;
+        None if it is not."""
+        ...
+
+
+class RecordFilterSpec(NamedTuple):
+    """A filter by its name: what `leafcuttr_register_record_filters` returns. `make` imports what is heavy; it may
+    raise PluginError, and the topic then takes no records, with that line."""
+
+    name: str
+    summary: str
+    make: Callable[[TopicContext], RecordFilter]
+
+
+class ProduceValidatorSpec(NamedTuple):
+    """A validator by its name: what `leafcuttr_register_produce_validators` returns. `make` as for filters."""
+
+    name: str
+    summary: str
+    make: Callable[[TopicContext], ProduceValidator]

@@ -1,0 +1,47 @@
+"""Consumer groups, as a plugin sees them."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from leafcuttr_sdk.types import TopicPartition
+
+
+class CommittedOffset(NamedTuple):
+    offset: int
+    """The next one to read."""
+    metadata: str = ""
+
+
+class GroupMember(NamedTuple):
+    member_id: str
+    client_id: str
+    host: str
+    partitions: Sequence[TopicPartition]
+
+
+class GroupInfo(NamedTuple):
+    group: str
+    state: str
+    """Kafka's name for it: `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Dead`."""
+    protocol: str
+    members: Sequence[GroupMember]
+
+
+class Groups(Protocol):
+    def names(self) -> list[str]: ...
+
+    def get(self, group: str) -> GroupInfo | None: ...
+
+    def committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]: ...
+
+    def lag(self, group: str) -> Mapping[TopicPartition, int]:
+        """Records between each committed offset and the high watermark."""
+        ...
+
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commit for a group without members. Raises BrokerError: UnknownMemberId where it has some."""
+        ...
+
+    async def delete(self, group: str) -> None:
+        """Raises NonEmptyGroup, GroupIdNotFound."""
+        ...

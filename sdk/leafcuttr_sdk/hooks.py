@@ -1,0 +1,71 @@
+"""The hooks: functions that a plugin's module may define, under exactly these names and with any of these arguments.
+
+Each is called once, at the start, on one thread, and returns objects that the broker then uses directly. None has to be
+there. A function whose name begins with `leafcuttr_` and is none of these stops the plugin with a line that names the
+nearest. Hooks that get the broker are called when the plugin is on and the broker's data is open, before its listeners
+are.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.cli import CliCommand
+    from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
+    from leafcuttr_sdk.formats import RecordFormat
+    from leafcuttr_sdk.metrics import MetricReading
+    from leafcuttr_sdk.services import ServiceSpec
+    from leafcuttr_sdk.settings import Setting
+
+
+def leafcuttr_register_settings() -> "Iterable[Setting]":
+    """The plugin's settings of the broker."""
+    return ()
+
+
+def leafcuttr_register_topic_settings() -> "Iterable[Setting]":
+    """The plugin's settings of topics."""
+    return ()
+
+
+def leafcuttr_register_services() -> "Iterable[ServiceSpec]":
+    """What the plugin runs."""
+    return ()
+
+
+def leafcuttr_register_record_filters() -> "Iterable[RecordFilterSpec]":
+    """Filters that topics can name in `lc.filters`."""
+    return ()
+
+
+def leafcuttr_register_produce_validators() -> "Iterable[ProduceValidatorSpec]":
+    """Validators that topics can name in `lc.validators`."""
+    return ()
+
+
+def leafcuttr_register_record_formats() -> "Iterable[RecordFormat]":
+    """Formats that `--format` of `produce`, `consume` and `dump` can name."""
+    return ()
+
+
+def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
+    """Commands of `leafcuttr`."""
+    return ()
+
+
+def leafcuttr_register_health_checks(broker: "Broker") -> "Iterable[HealthCheck]":
+    """What `/health` also looks at."""
+    return ()
+
+
+def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
+    """Metrics whose values are read when somebody asks for them. Those that are counted as things happen are made with
+    `Broker.metrics`."""
+    return ()
+
+
+def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
+    """Paths that the admin port answers, below `/plugins/<name>/`."""
+    return ()

@@ -1,0 +1,35 @@
+"""Services: what a plugin runs beside the broker for as long as the broker runs."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import trio
+
+    from leafcuttr_sdk.broker import Broker
+
+
+class Service(Protocol):
+    """A service that has been made. `leafcuttr_sdk.testing.check_service` tests one against this contract."""
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
+        """Run until cancelled. Call `task_status.started()` once it serves: the broker is not ready before.
+
+        To return or to raise is a failure: one line is logged, health says so, and a new one is made and run after a
+        pause that grows. Cancellation is the stop: end within a few seconds, and leave nothing open.
+        """
+        ...
+
+
+class ServiceSpec(NamedTuple):
+    """A service to be: what `leafcuttr_register_services` returns."""
+
+    name: str
+    """Unique among all services; where a plugin has one only, its own name."""
+
+    make: "Callable[[Broker], Service]"
+    """Makes it, at every start and restart. Imports what is heavy. It may raise PluginError with one line for the
+    person, which is all that is then logged."""
+
+    needs: tuple[str, ...] = ()
+    """Services that are started before this one, and stopped after it."""

@@ -1,0 +1,75 @@
+"""Topics, as a plugin sees them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class PartitionInfo(NamedTuple):
+    partition: int
+    log_start_offset: int
+    high_watermark: int
+    offline: str | None = None
+    """Why it cannot be read or written, if so."""
+
+
+class TopicInfo(NamedTuple):
+    name: str
+    topic_id: bytes
+    partitions: Sequence[PartitionInfo]
+    overrides: Mapping[str, str]
+    """Its settings as far as they were given for it, as texts."""
+    internal: bool
+
+
+class Topics(Protocol):
+    """All topics. Names, partition counts and settings are checked as for clients, with the same errors."""
+
+    def names(self, *, internal: bool = False) -> list[str]:
+        """Sorted; with the broker's internal ones only if asked for."""
+        ...
+
+    def get(self, name: str) -> TopicInfo | None: ...
+
+    def partition_count(self, name: str) -> int:
+        """0 for a topic that is not there. Cheap."""
+        ...
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        internal: bool = False,
+    ) -> TopicInfo:
+        """Without `partitions` as many as `num.partitions`. An internal one is hidden from clients that list topics
+        and written to by the broker and its plugins only. Raises TopicAlreadyExists, InvalidTopicException,
+        InvalidConfig... Cancelled: it may have been created."""
+        ...
+
+    async def ensure(self, name: str) -> TopicInfo:
+        """The topic, created as for a producer if `auto.create.topics.enable` says so, else raises
+        UnknownTopicOrPartition."""
+        ...
+
+    async def alter(self, name: str, configs: Mapping[str, str | None]) -> None:
+        """Set these settings of the topic; None takes the override away."""
+        ...
+
+    async def add_partitions(self, name: str, total: int) -> None: ...
+
+    async def delete(self, name: str) -> None: ...
+
+    async def delete_records(self, name: str, partition: int, before_offset: int) -> int:
+        """Returns the new log start offset."""
+        ...
+
+    def configs(self, name: str) -> Mapping[str, str | None]:
+        """Every setting of the topic with its effective value as text, without secrets. Raises
+        UnknownTopicOrPartition."""
+        ...
+
+    def on_change(self, call: Callable[[str], None]) -> Callable[[], None]:
+        """Have it called with the name of each topic that is created, altered, grown or deleted; returns what ends
+        that."""
+        ...
