@@ -202,6 +202,21 @@ async def test_a_changed_setting_reaches_every_log_and_survives(house: House) ->
     assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "77"}
 
 
+async def test_every_change_is_told_once_it_can_be_seen(house: House) -> None:
+    topics, told = house.topics, list[tuple[str, int]]()
+
+    def tell(name: str) -> None:
+        topic = topics.find(name)
+        told.append((name, len(topic.partitions) if topic else 0))
+
+    topics.on_changed.append(tell)
+    await topics.create("t", 1, {})
+    await topics.add_partitions("t", 3)
+    await alter_config(topics, "t", {"retention.ms": "1000"})
+    await topics.delete("t")
+    assert told == [("t", 1), ("t", 3), ("t", 3), ("t", 0)]
+
+
 async def test_a_refused_setting_changes_nothing(house: House) -> None:
     topic = await house.topics.create("orders", 1, {"retention.ms": "1000"})
     config = topic.config

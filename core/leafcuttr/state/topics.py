@@ -78,8 +78,9 @@ class Topic:
 class Topics:
     """Every topic. `by_name` and `by_id` are for reading only.
 
-    `on_deleted` are called with a topic after it is gone for everybody and before its name is free again;
-    they must not fail and not wait.
+    `on_deleted` are called with a topic after it is gone for everybody and before its name is free again, `on_changed`
+    with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
+    and not wait.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
         self.on_deleted: list[Callable[[Topic], None]] = []
+        self.on_changed: list[Callable[[str], None]] = []
         self._settings = settings
         self._metadata = metadata
         self._logs = logs
@@ -164,6 +166,7 @@ class Topics:
             topic = self._publish(record, specs, logs)
             # The broker's defaults may have changed while the logs were made.
             _configure(topic, stored_topic_config(self._settings, record.overrides))
+            self._tell(name)
             return topic
 
     async def ensure(self, name: str) -> Topic:
@@ -195,6 +198,7 @@ class Topics:
                 self._withdraw(topic)
                 for tell in self.on_deleted:
                     tell(topic)
+                self._tell(name)
                 for part in _chunks(topic.partitions):
                     for partition in part:
                         self._logs.delete(TopicPartition(name, partition.index))
@@ -216,6 +220,7 @@ class Topics:
             logs = await self._adopt(specs)
             topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs, present))
             _configure(topic, topic.config)
+            self._tell(name)
 
     async def edit_config(self, name: str, edit: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
         """Replace a topic's overrides by what `edit` makes of them; no other change of the topic comes in
@@ -230,8 +235,13 @@ class Topics:
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
             _configure(topic, stored_topic_config(self._settings, overrides))
+            self._tell(name)
 
     # Steps of the above
+
+    def _tell(self, name: str) -> None:
+        for tell in tuple(self.on_changed):
+            tell(name)
 
     def _existing(self, name: str) -> Topic:
         topic = self.by_name.get(name)

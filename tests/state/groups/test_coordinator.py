@@ -99,7 +99,7 @@ async def test_a_silent_member_is_gone_after_its_session_and_not_before(
 
 
 async def test_who_waits_hears_at_the_rebalance_timeout(start: Start, autojump_clock: MockClock) -> None:
-    groups = (await topics(start())).groups
+    groups = start().groups
     async with running(groups):
         first = await join(groups, "g", session_timeout_ms=100_000)
         await sync(groups, "g", first)
@@ -126,7 +126,7 @@ async def test_the_first_round_waits_for_its_delay(start: Start, autojump_clock:
 
 
 async def test_many_groups_share_one_timer(start: Start, autojump_clock: MockClock) -> None:
-    groups = (await topics(start())).groups
+    groups = start().groups
     async with running(groups):
         for number in range(100):
             await join(groups, f"g{number}", session_timeout_ms=10_000 + 100 * number)
@@ -339,3 +339,23 @@ async def test_damage_makes_the_groups_of_one_partition_unavailable(start: Start
             except CoordinatorNotAvailable:
                 outcomes.add(-1)
         assert outcomes == {1, -1}
+
+
+async def test_who_watches_a_group_hears_of_every_change_and_of_no_other_group(
+    start: Start,
+) -> None:
+    groups = (await topics(start())).groups
+    heard: list[str] = []
+    async with running(groups):
+        with (
+            groups.watch("g", lambda: heard.append(groups.find("g").state.value)),
+            groups.watch("other", lambda: pytest.fail("nothing has happened to that one")),
+        ):
+            joined = await join(groups, "g")
+            await sync(groups, "g", joined)
+            assert heard == ["CompletingRebalance", "Stable"]
+            groups.leave("g", [Leaver(joined.member_id)])
+            assert heard[-1] == "Empty"
+        before = list(heard)
+        await join(groups, "g")
+        assert heard == before

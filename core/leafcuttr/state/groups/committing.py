@@ -1,6 +1,6 @@
 """Committing, fetching, deleting and expiring offsets. Their places in memory follow the log, never lead it."""
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import trio
@@ -49,9 +49,18 @@ class NewOffset(NamedTuple):
 
 
 class Offsets:
-    """The committed offsets of all groups."""
+    """The committed offsets of all groups. `stable` is called with a group when one of its transactions has ended."""
 
-    def __init__(self, *, table: GroupTable, log: OffsetsLog, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        table: GroupTable,
+        log: OffsetsLog,
+        settings: Settings,
+        clock: Clock,
+        stable: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._stable = stable
         self._table = table
         self._log = log
         self._settings = settings
@@ -115,6 +124,7 @@ class Offsets:
             return
         for entry in self._open.pop((partition, producer_id), ()):
             entry.offsets.end(producer_id, commit=commit, marker_at=marker_at)
+            self._stable(entry.group.group_id)
 
     def loaded(self, partition: int, entries: Iterable[Entry]) -> None:
         """The groups of a partition are known. What has happened since it was begun to read happens to them now."""

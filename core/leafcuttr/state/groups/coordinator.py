@@ -6,7 +6,8 @@ not notice: the member stays until its session or the round ends.
 """
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -87,7 +88,10 @@ class GroupCoordinator:
         self._timers = Timers(clock)
         self._nursery: trio.Nursery | None = None
         self.rebalances = 0  # generations begun
-        self.offsets = Offsets(table=self._table, log=self._log, settings=settings, clock=clock)
+        self._watchers: dict[str, set[Callable[[], None]]] = {}
+        self.offsets = Offsets(
+            table=self._table, log=self._log, settings=settings, clock=clock, stable=self._tell
+        )
         topics.on_deleted.append(self._topic_deleted)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -198,6 +202,24 @@ class GroupCoordinator:
     def loading(self) -> bool:
         return bool(self._table.loading)
 
+    @contextmanager
+    def watch(self, group_id: str, call: Callable[[], None]) -> Iterator[None]:
+        """Have it called, meanwhile, whenever the group may answer otherwise than before: it has another state, its
+        offsets have been loaded, one that was held back by a transaction is decided, it is gone. There need be no such
+        group. Members in this process hear so of a rebalance, long before their next heartbeat."""
+        watchers = self._watchers.setdefault(group_id, set())
+        watchers.add(call)
+        try:
+            yield
+        finally:
+            watchers.discard(call)
+            if not watchers and self._watchers.get(group_id) is watchers:
+                del self._watchers[group_id]
+
+    def _tell(self, group_id: str) -> None:
+        for call in tuple(self._watchers.get(group_id, ())):
+            call()
+
     def delete(self, group_id: str) -> ErrorCode | Awaitable[ErrorCode]:
         """DeleteGroups: the group and its offsets. To be awaited where the disk holds the write up. Raises as
         `heartbeat`."""
@@ -213,6 +235,9 @@ class GroupCoordinator:
         for entry in entries:
             entry.generation_seen = entry.group.generation
             self._settle(entry)
+        for group_id in tuple(self._watchers):
+            if self._log.partition_of(group_id) == partition:
+                self._tell(group_id)
 
     def _settle(self, entry: Entry) -> None:
         """Carry out what the machine asks for, until it asks for nothing more."""
@@ -224,19 +249,21 @@ class GroupCoordinator:
                     effect.token.resolve(effect.value)
                 else:
                     self._store(entry, effect)
-        if group.changes != entry.changes_seen:
-            entry.changes_seen = group.changes
-            entry.state_since_ms = self._clock.now_ms()
+        self._note_change(entry)
         if group.generation > entry.generation_seen:
             self.rebalances += group.generation - entry.generation_seen
             entry.generation_seen = group.generation
         self._timers.want(entry)
 
+    def _note_change(self, entry: Entry) -> None:
+        if entry.group.changes != entry.changes_seen:
+            entry.changes_seen = entry.group.changes
+            entry.state_since_ms = self._clock.now_ms()
+            self._tell(entry.group.group_id)
+
     def _store(self, entry: Entry, store: Store) -> None:
         group = entry.group
-        if group.changes != entry.changes_seen:
-            entry.changes_seen = group.changes
-            entry.state_since_ms = self._clock.now_ms()
+        self._note_change(entry)
         at_once = True
 
         def written(error: ErrorCode, _: int) -> None:
@@ -305,6 +332,7 @@ class GroupCoordinator:
         self._table.failed.clear()
         for entry in self._table.clear():
             _release(entry.group)
+            self._tell(entry.group.group_id)
 
 
 def _release(group: Group) -> None:
