@@ -1,0 +1,81 @@
+"""From the values that a start was given to the table of plugins: found, imported, checked, registered.
+
+Nothing here stops a start. What goes wrong with a plugin is its line in the table, and that plugin is left out.
+"""
+
+from typing import Final, NamedTuple
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import PluginError
+from leafcuttr.plugins import entry_points, folder
+from leafcuttr.plugins.importing import imported
+from leafcuttr.plugins.loaded import Loaded, State
+from leafcuttr.plugins.origin import Candidate
+from leafcuttr.plugins.table import Plugins
+
+DISABLED: Final = "lc.plugins.disabled"
+PATH: Final = "lc.plugins.path"
+STRICT: Final = "lc.plugins.strict"
+
+
+class Choice(NamedTuple):
+    """What has to be known before plugins are looked for, and so before other settings can be read."""
+
+    disabled: frozenset[str] = frozenset()
+    folder: str | None = None
+    folder_from: str = "default"
+    """Where the folder was given."""
+    strict: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Choice":
+        return cls(
+            frozenset(settings.list(DISABLED)),
+            settings.optional_str(PATH) or None,
+            settings.where(PATH),
+            settings.bool(STRICT),
+        )
+
+
+def find_plugins(choice: Choice) -> Plugins:
+    """Everything that is installed or lies in the folder; ours first, then by name.
+
+    What is disabled is not imported. Raises StartError for a folder that cannot be listed.
+    """
+    found = entry_points.candidates()
+    if choice.folder is not None:
+        found += folder.candidates(choice.folder, choice.folder_from)
+    plugins: list[Loaded] = []
+    for candidate in found:
+        first = next((one for one in plugins if one.name == candidate.name), None)
+        if candidate.name in choice.disabled:
+            plugins.append(Loaded.of(candidate, State.DISABLED, f"{DISABLED} names it"))
+        elif first is not None:
+            why = f"{first.origin} has a plugin of that name too, and that one is taken"
+            plugins.append(Loaded.of(candidate, State.FAILED, why))
+        else:
+            plugins.append(_loaded(candidate))
+    return Plugins(plugins, strict=choice.strict)
+
+
+def _loaded(candidate: Candidate) -> Loaded:
+    loaded = Loaded.of(candidate, State.FAILED)
+    try:
+        _load(loaded, candidate)
+    except PluginError as error:
+        loaded.why = str(error)
+    else:
+        loaded.state = State.OFF
+    return loaded
+
+
+def _load(loaded: Loaded, candidate: Candidate) -> None:
+    module, loaded.plugin = imported(candidate)
+    from leafcuttr.plugins import registration
+
+    hooks = registration.Hooks(module)
+    settings = hooks.call(registration.SETTINGS)
+    topic_settings = hooks.call(registration.TOPIC_SETTINGS)
+    if loaded.plugin.enabled_by is None and loaded.origin.bundled:
+        raise PluginError("it has no enabled_by; a bundled plugin is off until a setting switches it on")
+    loaded.settings, loaded.topic_settings, loaded.hooks = settings, topic_settings, hooks

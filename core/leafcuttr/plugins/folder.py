@@ -1,0 +1,27 @@
+"""The folder of `lc.plugins.path`: every file `NAME.py` in it is a plugin of that name, for those who do not package.
+
+A name that begins with `_` or `.` is passed over, as is what is no file.
+"""
+
+from pathlib import Path
+
+from leafcuttr.errors import StartError
+from leafcuttr.plugins.origin import Candidate, Origin
+
+
+def candidates(folder: str, where: str) -> list[Candidate]:
+    """Sorted by name. Raises StartError, with `where` the folder was named, if it cannot be listed."""
+    try:
+        files = sorted(Path(folder).absolute().iterdir())
+    except OSError as error:
+        raise StartError(f"lc.plugins.path={folder} ({where}): {error.strerror}") from None
+    return [
+        Candidate(name_of(file), None, Origin(str(file)))
+        for file in files
+        if file.suffix == ".py" and file.name[0] not in "_." and file.is_file()
+    ]
+
+
+def name_of(file: Path) -> str:
+    """The plugin's name by its file's: `count_words.py` is `count-words`."""
+    return file.stem.replace("_", "-")

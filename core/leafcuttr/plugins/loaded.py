@@ -1,0 +1,90 @@
+"""A plugin that was found, and what became of it."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from leafcuttr.plugins.origin import Candidate, Origin
+from leafcuttr_sdk.plugin import Plugin
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.registration import Hooks
+    from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
+    from leafcuttr_sdk.services import ServiceSpec
+    from leafcuttr_sdk.settings import Setting
+
+
+class State(Enum):
+    """What became of a plugin that was found."""
+
+    ENABLED = "enabled"
+    OFF = "off"
+    """Nobody has switched it on."""
+    DISABLED = "disabled"
+    """`lc.plugins.disabled` names it: it was not even imported."""
+    UNAVAILABLE = "unavailable"
+    """Packages that it needs are not installed."""
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One plugin. `plugin` and `hooks` are None for those that were not or could not be imported.
+
+    What it brings to a broker (services, filters, validators) is there once it is enabled; its settings always are.
+    """
+
+    name: str
+    origin: Origin
+    state: State
+    module: str
+    """What the entry point names, or the file."""
+    why: str = ""
+    """One line, for any state but enabled."""
+    plugin: Plugin | None = None
+    hooks: "Hooks | None" = None
+    settings: "tuple[Setting, ...]" = ()
+    topic_settings: "tuple[Setting, ...]" = ()
+    services: "tuple[ServiceSpec, ...]" = ()
+    record_filters: "tuple[RecordFilterSpec, ...]" = ()
+    produce_validators: "tuple[ProduceValidatorSpec, ...]" = ()
+    _missing: tuple[str, ...] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, candidate: Candidate, state: State, why: str = "") -> "Loaded":
+        return cls(candidate.name, candidate.origin, state, candidate.module or candidate.origin.place, why)
+
+    @property
+    def line(self) -> str:
+        """What there is to say of it, for a log."""
+        return f"plugin {self.name} ({self.origin}): {self.why}"
+
+    @property
+    def remedy(self) -> str:
+        """The command that brings what it needs."""
+        extra = self.plugin.extra if self.plugin else None
+        distribution = self.origin.distribution
+        if extra and distribution:
+            return f"pip install '{distribution}[{extra}]'"
+        return f"pip install {' '.join(self.missing)}"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The modules it needs that are not installed. They are looked for once, and none is imported."""
+        if self._missing is None:
+            modules = self.plugin.modules if self.plugin else ()
+            self._missing = tuple(name for name in modules if not _there(name))
+        return self._missing
+
+    @property
+    def lacks(self) -> str:
+        """What it lacks and the command that mends it, in one clause."""
+        return f"it needs {', '.join(self.missing)}, not installed; mend it with: {self.remedy}"
+
+
+def _there(module: str) -> bool:
+    try:
+        return find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
