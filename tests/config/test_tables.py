@@ -76,6 +76,9 @@ def test_nothing_else_but_our_own() -> None:
         ("broker", "lc.metrics.max.group.partitions"),
         ("broker", "lc.metrics.max.partitions"),
         ("broker", "lc.metrics.port"),
+        ("broker", "lc.plugins.disabled"),
+        ("broker", "lc.plugins.path"),
+        ("broker", "lc.plugins.strict"),
         ("topic", "lc.log.sync.always"),
     }
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from leafcuttr.config.catalog import TOPIC
+from leafcuttr.config.catalog import CORE, TOPIC
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import (
     TopicConfig,
@@ -17,7 +17,7 @@ from leafcuttr.errors import InvalidConfig
 
 
 def test_an_attribute_for_every_setting() -> None:
-    assert [field.name.replace("_", ".") for field in fields(TopicConfig)] == list(TOPIC)
+    assert [field.name.replace("_", ".") for field in fields(TopicConfig)] == [*TOPIC, "extra"]
 
 
 def test_overrides_over_the_broker() -> None:
@@ -73,9 +73,9 @@ def test_null_has_no_place_in_a_new_topic() -> None:
 
 
 def test_one_override() -> None:
-    assert validate_override("segment.bytes", "1048576") == 1048576
+    assert validate_override(CORE, "segment.bytes", "1048576") == 1048576
     with pytest.raises(InvalidConfig):
-        validate_override("segment.bytes", "1048575")
+        validate_override(CORE, "segment.bytes", "1048575")
 
 
 def test_what_an_older_version_stored_does_not_stop_the_start() -> None:

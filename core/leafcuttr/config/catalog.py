@@ -1,9 +1,12 @@
 """The tables joined: every broker, topic and group setting by name, and the aliases of names.
 
-Order is the order of the reference page: themes first, names within them.
+Order is the order of the reference page: themes first, names within them. A `Catalog` is what one broker knows: the
+core's tables, which never change (`CORE`), and those of its plugins. It rides on that broker's `Settings`, so that two
+brokers of one process may have different plugins; whoever finds plugins makes it, this room does not know of them.
 """
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +21,7 @@ from leafcuttr.config import (
     metric_settings,
     network_settings,
     oauth_settings,
+    plugin_settings,
     replication_settings,
     sasl_settings,
     security_settings,
@@ -29,9 +33,11 @@ from leafcuttr.config import (
     transaction_settings,
 )
 from leafcuttr.config.setting import Setting
+from leafcuttr.errors import ConfigError
 
 THEMES: Final[tuple[tuple[str, tuple[Setting, ...]], ...]] = (
     ("LeafCuttr's own", leafcuttr_settings.SETTINGS),
+    ("Plugins", plugin_settings.SETTINGS),
     ("Listeners, connections and requests", network_settings.SETTINGS),
     ("Log", log_settings.SETTINGS),
     ("Groups and offsets", group_settings.SETTINGS),
@@ -50,7 +56,8 @@ THEMES: Final[tuple[tuple[str, tuple[Setting, ...]], ...]] = (
     ("OAuth", oauth_settings.SETTINGS),
 )
 
-BROKER: Final[dict[str, Setting]] = {s.name: s for _, table in THEMES for s in table}
+BROKER: Final[dict[str, Setting]] = {s.name: s for _, table in THEMES for s in table if not s.is_family}
+FAMILIES: Final[dict[str, Setting]] = {s.prefix: s for _, table in THEMES for s in table if s.is_family}
 TOPIC: Final[dict[str, Setting]] = {s.name: s for s in topic_settings.SETTINGS}
 GROUP: Final[dict[str, Setting]] = {s.name: s for s in group_resource_settings.SETTINGS}
 
@@ -83,15 +90,106 @@ OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 LISTENER_PREFIX: Final = "listener.name."
 
 
-def setting_of(name: str) -> Setting | None:
-    """The broker setting of this name, which may be one listener's; None if there is none."""
-    found = BROKER.get(name)
-    return found or (_of_listener(name) if name.startswith(LISTENER_PREFIX) else None)
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The settings of one plugin, and which of them switches it on; without one it is on once it is installed."""
+
+    plugin: str
+    broker: tuple[Setting, ...] = ()
+    topic: tuple[Setting, ...] = ()
+    enabled_by: str | None = None
 
 
-def base_of(name: str) -> str:
-    """The broker setting that a setting of one listener is about; any other name is its own."""
-    return name if name in BROKER else name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every setting that one broker knows. Tables are by name, families by what their names begin with.
+
+    `absent` says of plugins that were found but are left out why they are: `it is disabled by lc.plugins.disabled`.
+    """
+
+    broker: Mapping[str, Setting]
+    topic: Mapping[str, Setting]
+    families: Mapping[str, Setting] = field(default_factory=dict)
+    topic_families: Mapping[str, Setting] = field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def broker_setting(self, name: str) -> Setting | None:
+        """The broker setting of this name, which may be one listener's or of a family; None if there is none."""
+        found = self.broker.get(name)
+        if found is not None:
+            return found
+        return _of_listener(name) if name.startswith(LISTENER_PREFIX) else _member(self.families, name)
+
+    def topic_setting(self, name: str) -> Setting | None:
+        """The topic setting of this name, which may be of a family; None if there is none."""
+        return self.topic.get(name) or _member(self.topic_families, name)
+
+    def base_of(self, name: str) -> str:
+        """The broker setting that a setting of one listener is about; any other name is its own."""
+        if name in self.broker or not name.startswith(LISTENER_PREFIX):
+            return name
+        return name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+
+    def members(self, family: str, names: Iterable[str]) -> Iterator[str]:
+        """Those of `names` that are of the broker's family `a.b.<c>` and of none with a longer beginning."""
+        prefix = family.partition("<")[0]
+        for name in names:
+            if name.startswith(prefix) and name not in self.broker and _prefix(self.families, name) == prefix:
+                yield name
+
+    def with_plugin(self, section: Section) -> "Catalog":
+        """This and the settings of one more plugin. Raises ConfigError, one line, where a name is taken."""
+        for kind, table, families, settings in (
+            ("setting", self.broker, self.families, section.broker),
+            ("topic setting", self.topic, self.topic_families, section.topic),
+        ):
+            for setting in settings:
+                if setting.name in table or (setting.is_family and setting.prefix in families):
+                    owner = self.owner_of(setting.name)
+                    whose = f"plugin {owner}" if owner else "the broker itself"
+                    raise ConfigError(f"its {kind} {setting.name} is one of {whose}")
+        return replace(
+            self,
+            broker={**self.broker, **_plain(section.broker)},
+            topic={**self.topic, **_plain(section.topic)},
+            families={**self.families, **_families(section.broker)},
+            topic_families={**self.topic_families, **_families(section.topic)},
+            sections=(*self.sections, section),
+        )
+
+    def without_plugin(self, plugin: str, reason: str) -> "Catalog":
+        """This, and why a plugin that was found is left out: a clause such as `it is disabled by ...`."""
+        return replace(self, absent={**self.absent, plugin: reason})
+
+    def owner_of(self, name: str) -> str | None:
+        """The plugin that declares a setting of this name, or the family that it is of; None for the core's."""
+        for section in self.sections:
+            for setting in (*section.broker, *section.topic):
+                if setting.name == name or (setting.is_family and name.startswith(setting.prefix)):
+                    return section.plugin
+        return None
+
+
+CORE: Final = Catalog(BROKER, TOPIC, FAMILIES)
+
+
+def _plain(settings: Sequence[Setting]) -> dict[str, Setting]:
+    return {setting.name: setting for setting in settings if not setting.is_family}
+
+
+def _families(settings: Sequence[Setting]) -> dict[str, Setting]:
+    return {setting.prefix: setting for setting in settings if setting.is_family}
+
+
+def _prefix(families: Mapping[str, Setting], name: str) -> str:
+    """The longest beginning of a family that `name` is of; empty if it is of none."""
+    return max((p for p in families if name.startswith(p) and name != p), key=len, default="")
+
+
+def _member(families: Mapping[str, Setting], name: str) -> Setting | None:
+    prefix = _prefix(families, name)
+    return replace(families[prefix], name=name) if prefix else None
 
 
 @lru_cache(64)  # names come from clients too

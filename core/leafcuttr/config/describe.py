@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, TOPIC, setting_of
+from leafcuttr.config.catalog import BROKER_SYNONYMS, GROUP, LISTENER_PREFIX, TOPIC
 from leafcuttr.config.setting import Setting, render
 from leafcuttr.config.settings import Settings, Source, Synonym
 from leafcuttr.config.topic import TopicConfig
@@ -25,8 +25,9 @@ class Described(NamedTuple):
 def describe_broker(settings: Settings) -> list[Described]:
     """Every setting of this broker with its effective value."""
     found = []
-    of_listeners = {name: setting for name in settings.of_listeners if (setting := setting_of(name))}
-    for name, setting in (BROKER | of_listeners).items():
+    catalog = settings.catalog
+    made = {name: setting for name in settings.made_names if (setting := catalog.broker_setting(name))}
+    for name, setting in {**catalog.broker, **made}.items():
         synonyms = settings.synonyms([name, *(other for other, _ in BROKER_SYNONYMS.get(name, ()))])
         text = render(settings.value(name))
         found.append(_described(setting, text, synonyms, read_only=_is_fixed(setting)))
@@ -37,7 +38,7 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
     """What was changed for all brokers, and nothing else."""
     found = []
     for name, value in settings.dynamic(cluster=True).items():
-        setting = setting_of(name)
+        setting = settings.catalog.broker_setting(name)
         assert setting is not None
         text = None if setting.sensitive else render(value)
         own = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
@@ -47,13 +48,18 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
 
 def describe_topic(settings: Settings, overrides: Mapping[str, str], config: TopicConfig) -> list[Described]:
     """Every setting of a topic: what it overrides, else what the broker gives it."""
+    catalog = settings.catalog
+    made = {n: s for n in config.extra if n not in catalog.topic and (s := catalog.topic_setting(n))}
     found = []
-    for name, setting in TOPIC.items():
-        text = render(getattr(config, name.replace(".", "_")))
+    for name, setting in {**catalog.topic, **made}.items():
+        value = getattr(config, name.replace(".", "_")) if name in TOPIC else config.extra[name]
+        text = render(value)
         synonyms = _broker_synonyms(settings, setting)
         if name in overrides:
-            synonyms = (Synonym(name, text, Source.DYNAMIC_TOPIC_CONFIG), *synonyms)
+            shown = None if setting.sensitive else text
+            synonyms = (Synonym(name, shown, Source.DYNAMIC_TOPIC_CONFIG), *synonyms)
         found.append(_described(setting, text, synonyms))
+    found += [_unknown(name) for name in overrides if catalog.topic_setting(name) is None]
     return found
 
 
@@ -73,7 +79,20 @@ def describe_group(settings: Settings) -> list[Described]:
 
 def _is_fixed(setting: Setting) -> bool:
     """Kafka says so of every setting of one listener too, though it can be changed."""
-    return not setting.dynamic or setting.name not in BROKER
+    return not setting.dynamic or setting.name.startswith(LISTENER_PREFIX)
+
+
+def _unknown(name: str) -> Described:
+    """What a topic was given while a plugin was there that now is not. Without the plugin nobody knows whether it is a
+    secret, so that, as Kafka does it with names that it does not know, it is treated as one."""
+    return Described(
+        name,
+        None,
+        Source.DYNAMIC_TOPIC_CONFIG,
+        sensitive=True,
+        synonyms=(Synonym(name, None, Source.DYNAMIC_TOPIC_CONFIG),),
+        help="Given for this topic and kept, but without effect: no plugin that is here has a setting of this name.",
+    )
 
 
 def _broker_synonyms(settings: Settings, setting: Setting) -> tuple[Synonym, ...]:

@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from leafcuttr.config.catalog import ALIASES, BROKER, GROUP, LISTENER_PREFIX, TOPIC, setting_of
+from leafcuttr.config.catalog import ALIASES, BROKER, CORE, GROUP, LISTENER_PREFIX, Catalog
 from leafcuttr.config.listeners import advertised_by_host_name, host_name, parse_listeners
 from leafcuttr.config.setting import Effect, render
 from leafcuttr.config.settings import Given, Settings, parse_given
 from leafcuttr.errors import ConfigError
 
-# Settings of bundled plugins, which come in later versions: the name or the beginning of one.
-_PLUGIN_PREFIXES: Final = (
-    "lc.mqtt.",
-    "mqtt.",
-    "lc.schema.registry.",
-    "lc.http.proxy.",
-    "lc.topic.forward.",
-    "lc.plugin.",
-)
+# What the names of bundled plugins' settings begin with, and the plugin; some come in later versions. Third parties'
+# begin with the name of theirs.
+_BUNDLED: Final = {
+    "lc.mqtt.": "mqtt",
+    "mqtt.": "mqtt",
+    "lc.schema.registry.": "registry",
+    "lc.http.proxy.": "http",
+    "lc.topic.forward.": "forward",
+}
+_THIRD_PARTY: Final = "lc.plugin."
 _ENABLING: Final = ("lc.mqtt.broker.enable", "lc.schema.registry.enable", "lc.http.proxy.enable")
 _REPLICATION_FACTORS: Final = (
     "default.replication.factor",
@@ -77,9 +78,9 @@ class Finding:
     line: str
 
 
-def bad_value(key: str, given: Given) -> Finding | None:
+def bad_value(catalog: Catalog, key: str, given: Given) -> Finding | None:
     """Why a setting does not take this value; None if it does, or if no table knows the key."""
-    setting = setting_of(key)
+    setting = catalog.broker_setting(key)
     if setting is None:
         return None
     try:
@@ -121,9 +122,10 @@ def contradictions(settings: Settings) -> Iterator[Finding]:
 def warnings(settings: Settings) -> Iterator[Finding]:
     """What is accepted although it does nothing or something else than was meant; the broker's log says it."""
     for key, given in settings.extra.items():
-        line = _about_unknown(key, given)
+        line = _about_unknown(settings.catalog, key, given)
         if line:
-            yield Finding(Level.WARNING, key, given.text, given.source, line)
+            # Nobody knows whether the value of an unknown name is a secret.
+            yield Finding(Level.WARNING, key, None, given.source, line)
     factors = [k for k in _REPLICATION_FACTORS if settings.given(k) and settings.int(k) > 1]
     if factors:
         verb = "is" if len(factors) == 1 else "are"
@@ -155,40 +157,41 @@ def notes(settings: Settings) -> Iterator[Finding]:
         yield Finding(Level.NOTE, key, None if setting.sensitive else given.text, given.source, line)
 
 
-def nearest(key: str) -> str | None:
+def nearest(key: str, catalog: Catalog = CORE) -> str | None:
     """The known name that was most likely meant."""
     import difflib  # 7 ms that only a mistyped name has to pay
 
-    names = difflib.get_close_matches(key, [*BROKER, *ALIASES, *TOPIC], n=1, cutoff=0.75)
+    known = [*catalog.broker, *ALIASES, *catalog.topic]
+    names = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     return names[0] if names else None
 
 
-def unknown_to_brokers(name: str) -> str | None:
+def unknown_to_brokers(name: str, catalog: Catalog = CORE) -> str | None:
     """What to say to a person who changes a setting of a broker by a name that is none; None if it is one.
 
     The broker takes such a name without a word, as Kafka does, whose plugins have settings of their own.
     """
-    if setting_of(name) is not None or name.startswith(_PLUGIN_PREFIXES):
+    if catalog.broker_setting(name) is not None:
         return None
+    plugin = _plugin_of(name)
+    if plugin and not any(section.plugin == plugin for section in catalog.sections):
+        return None  # the broker may have it all the same
     text = f"{name} is not a known setting of brokers"
-    if name in TOPIC:
-        synonyms = TOPIC[name].synonyms
+    if of_topics := catalog.topic_setting(name):
+        synonyms = of_topics.synonyms
         return f"{text}, but of topics" + (
             f"; the broker's default for it is {synonyms[0][0]}" if synonyms else ""
         )
     if name in GROUP:
         return f"{text}, but of groups"
-    meant = nearest(name)
+    meant = nearest(name, catalog)
     return f"{text}; did you mean {meant}?" if meant else text
 
 
-def _about_unknown(key: str, given: Given) -> str | None:
-    if (key == "lc.topic.forward.config" and given.text.strip()) or (
-        key in _ENABLING and given.text.strip().lower() == "true"
-    ):
-        return f"{key}={given.text} ({given.source}) needs a plugin that this version does not have"
-    if key.startswith(_PLUGIN_PREFIXES):
-        return None
+def _about_unknown(catalog: Catalog, key: str, given: Given) -> str | None:
+    plugin = _plugin_of(key)
+    if plugin and not any(section.plugin == plugin for section in catalog.sections):
+        return _about_absent(catalog, plugin, key, given)
     text = f"{key} ({given.source}) is not a known setting and has no effect"
     if key in _FORMER or key.startswith(_FORMER_PREFIXES):
         return f"{key} ({given.source}) is a setting of Kafka before 4.0 and has no effect"
@@ -197,14 +200,34 @@ def _about_unknown(key: str, given: Given) -> str | None:
         if known:
             reason = BROKER[max(known, key=len)].reason or "it cannot be given for one listener"
             return f"{key} ({given.source}) has no effect: {reason}"
-    if key in TOPIC:
-        synonyms = TOPIC[key].synonyms
+    if of_topics := catalog.topic_setting(key):
+        synonyms = of_topics.synonyms
         text = f"{key} ({given.source}) is a setting of topics and has no effect here"
         return f"{text}; the broker's default for it is {synonyms[0][0]}" if synonyms else text
     if key in GROUP:
         return f"{key} ({given.source}) is a setting of groups and has no effect here"
-    meant = nearest(key)
+    meant = nearest(key, catalog)
     return f"{text}; did you mean {meant}?" if meant else text
+
+
+def _about_absent(catalog: Catalog, plugin: str, key: str, given: Given) -> str | None:
+    text = f"{key} ({given.source}) has no effect"
+    if plugin in catalog.absent:
+        return f"{text}: it is a setting of the plugin {plugin}; {catalog.absent[plugin]}"
+    if key.startswith(_THIRD_PARTY):
+        return f"{text}: no plugin {plugin} is installed"
+    if (key == "lc.topic.forward.config" and given.text.strip()) or (
+        key in _ENABLING and given.text.strip().lower() == "true"
+    ):
+        return f"{key}={given.text} ({given.source}) needs a plugin that this version does not have"
+    return None
+
+
+def _plugin_of(key: str) -> str | None:
+    """The plugin whose setting this is by its name, whether or not there is one."""
+    if key.startswith(_THIRD_PARTY):
+        return key.removeprefix(_THIRD_PARTY).partition(".")[0]
+    return next((plugin for prefix, plugin in _BUNDLED.items() if key.startswith(prefix)), None)
 
 
 def _order(settings: Settings, low: str, high: str) -> Iterator[Finding]:

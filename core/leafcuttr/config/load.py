@@ -3,46 +3,65 @@
 `load_settings` is the door of `leafcuttr serve`: it stops at the first thing that is wrong. `examine` says all of them
 at once, for who wants to mend a file. What is wrong is `findings`' business; opening directories and sockets is not
 theirs.
+
+Plugins have settings too, and settings say where plugins are. So both read in two steps: `find` gets the settings
+whose names begin with `lc.plugins.` and returns the catalogue with those of the plugins it found; by that one
+everything is parsed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from leafcuttr.config import findings
-from leafcuttr.config.catalog import ALIASES
+from leafcuttr.config.catalog import ALIASES, CORE, Catalog
 from leafcuttr.config.environment import settings_in_environment
 from leafcuttr.config.findings import Finding, Level
 from leafcuttr.config.properties import parse_properties
 from leafcuttr.config.settings import Given, Settings
 from leafcuttr.errors import ConfigError
 
+Find: TypeAlias = Callable[[Settings], Catalog]
+"""Finds plugins by the settings about them; raises ConfigError where one that is not right stops the start."""
+
+_ABOUT_PLUGINS: Final = "lc.plugins."
+
+
+def core_only(_: Settings) -> Catalog:
+    """A `Find` for who wants no plugins."""
+    return CORE
+
 
 def load_settings(
-    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
+    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = (), find: Find = core_only
 ) -> tuple[Settings, list[str]]:
     """The settings of a server.properties file, of KAFKA_* variables and of `key=value` texts; and warnings.
 
     Raises ConfigError, one line: a file that cannot be read, a bad value, settings that contradict each
-    other.
+    other; and what `find` raises.
     """
-    settings = Settings(_last(read_given(file, environ, overrides)))
+    last, catalog = _found(read_given(file, environ, overrides), find)
+    settings = Settings(last, catalog)
     for finding in findings.contradictions(settings):
         raise ConfigError(finding.line)
     return settings, [finding.line for finding in findings.warnings(settings)]
 
 
 def examine(
-    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
+    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = (), find: Find = core_only
 ) -> tuple[Settings, list[Finding]]:
     """As `load_settings`, but with everything there is to say, errors first; the settings are those without errors.
 
     Raises ConfigError for a file that cannot be read and for an override that is not `key=value`.
     """
     given = read_given(file, environ, overrides)
-    last = _last(given)
-    bad = [finding for key, value in last.items() if (finding := findings.bad_value(key, value))]
+    early = [
+        finding for key, value in dict(given).items() if (finding := findings.bad_value(CORE, key, value))
+    ]
+    last, catalog = _found(given, find, without={finding.key for finding in early})
+    bad = [finding for key, value in last.items() if (finding := findings.bad_value(catalog, key, value))]
     wrong = {finding.key for finding in bad}
-    settings = Settings({key: value for key, value in last.items() if key not in wrong})
+    settings = Settings({key: value for key, value in last.items() if key not in wrong}, catalog)
     bad += [finding for finding in findings.contradictions(settings) if finding.key not in wrong]
     return settings, [
         *bad,
@@ -75,8 +94,13 @@ def read_given(
     return [(ALIASES.get(key, key), value) for key, value in given]
 
 
-def _last(given: Sequence[tuple[str, Given]]) -> dict[str, Given]:
-    return dict(given)
+def _found(
+    given: Sequence[tuple[str, Given]], find: Find, *, without: Collection[str] = ()
+) -> tuple[dict[str, Given], Catalog]:
+    """What is given last for each name, and the catalogue by which it is to be read."""
+    last = dict(given)
+    about = {k: v for k, v in last.items() if k.startswith(_ABOUT_PLUGINS) and k not in without}
+    return last, find(Settings(about))
 
 
 def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[Finding]:

@@ -69,6 +69,9 @@ class Setting:
     are the names that give the value when this one does not, best first, each with the factor that turns its
     value into ours: for a topic setting the broker's names. `reason` is one clause that says why `effect` is
     not HONOURED.
+
+    A name such as `lc.filters.<topic or pattern>` is that of a family: any text may stand in the brackets' place. A
+    family has no value itself; each member has its own row, made of this one.
     """
 
     name: str
@@ -86,6 +89,15 @@ class Setting:
     synonyms: tuple[tuple[str, int], ...] = ()
     effect: Effect = Effect.HONOURED
     reason: str = ""
+
+    @property
+    def is_family(self) -> bool:
+        return self.name.endswith(">")
+
+    @property
+    def prefix(self) -> str:
+        """What the names of a family begin with."""
+        return self.name.partition("<")[0]
 
     @property
     def sensitive(self) -> bool:
@@ -125,7 +137,7 @@ class Setting:
             self._check_choices(value)
         if self.check is not None and (reason := self.check(value)) is not None:
             shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else None
-            raise BadValueError(reason.format(name=self.name), shown)
+            raise BadValueError(reason.replace("{name}", self.name), shown)
 
     def allowed(self, instead_of: str = "") -> str:
         """The values it takes, for a person: `true or false`, `at least 1`, `one of gzip, lz4`.

@@ -16,10 +16,9 @@ from leafcuttr.config.catalog import (
     ALIASES,
     BROKER,
     BROKER_SYNONYMS,
+    CORE,
     LISTENER_PREFIX,
-    TOPIC,
-    base_of,
-    setting_of,
+    Catalog,
 )
 from leafcuttr.config.setting import BadValueError, Setting, Value, render
 from leafcuttr.config.values import Values
@@ -60,11 +59,12 @@ Changed = Callable[[frozenset[str]], None]
 class Settings(Values):
     """All broker settings. Raises ConfigError when built from a value that its setting refuses."""
 
-    def __init__(self, given: Mapping[str, Given | str] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Given | str] | None = None, catalog: Catalog = CORE) -> None:
         """`given` is what the broker was started with, by Kafka's name; a plain string counts as `-o`.
 
-        Names that no table knows are kept in `extra` for plugins.
+        `catalog` has the tables, with those of this broker's plugins. Names that it does not know are kept in `extra`.
         """
+        self.catalog = catalog
         self.extra: dict[str, Given] = {}
         self._given: dict[str, Given] = {}
         self._static: dict[str, Value] = {}
@@ -100,9 +100,14 @@ class Settings(Values):
         return self._topic_defaults
 
     @property
-    def of_listeners(self) -> list[str]:
-        """The names of the settings that are given for one listener."""
-        return [name for name in self._values if name not in BROKER]
+    def made_names(self) -> list[str]:
+        """The names that no table has but a person made and gave: those for one listener, and of families."""
+        return [name for name in self._values if name not in self.catalog.broker]
+
+    def family(self, name: str) -> dict[str, Value]:
+        """The values of a family such as `lc.filters.<topic or pattern>`, by what stands in the brackets' place."""
+        start = name.index("<")
+        return {member[start:]: self._values[member] for member in self.catalog.members(name, self._values)}
 
     # Where values come from
 
@@ -134,17 +139,18 @@ class Settings(Values):
         not show as a synonym of the one in milliseconds.
         """
         found = [
-            Synonym(name, None if _known(name).sensitive else render(layer[name]), source)
+            Synonym(name, None if self._known(name).sensitive else render(layer[name]), source)
             for layer, source in self._layers()
             for name in names
             if name in layer
         ]
         found += [
-            Synonym(base_of(name), render(_known(name).default), Source.DEFAULT_CONFIG)
+            Synonym(self.catalog.base_of(name), self._default_text(name), Source.DEFAULT_CONFIG)
             for name in names
-            if _known(name).default is not None
+            if self._known(name).default is not None
         ]
-        return tuple(dropwhile(lambda synonym: synonym.name not in (names[0], base_of(names[0])), found))
+        first = names[0], self.catalog.base_of(names[0])
+        return tuple(dropwhile(lambda synonym: synonym.name not in first, found))
 
     # Changing
 
@@ -157,8 +163,15 @@ class Settings(Values):
 
         A name that no table knows has no effect: Kafka takes and keeps those too.
         """
-        known = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
-        self._replace(known, cluster=cluster)
+        self._replace(self.parse_dynamic(texts), cluster=cluster)
+
+    def parse_dynamic(self, texts: Mapping[str, str]) -> dict[str, Value]:
+        """The typed values of changes made over the wire, of those that are known. Raises InvalidRequest."""
+        return {
+            name: parse_dynamic(setting, text)
+            for name, text in texts.items()
+            if (setting := self._for_messages(name)) is not None
+        }
 
     def with_changes(self, texts: Mapping[str, str], *, cluster: bool = False) -> "Settings":
         """These settings as they would be after `replace_dynamic`. Raises InvalidRequest."""
@@ -188,13 +201,13 @@ class Settings(Values):
                 callback(frozenset(changed))
 
     def _publish(self) -> None:
-        values: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
+        values: dict[str, Value] = {name: setting.default for name, setting in self.catalog.broker.items()}
         for layer, _ in reversed(self._layers()):
             values.update(layer)
         # The one value that is the same as another: whoever asks for log.dirs gets the directory.
         values["log.dirs"] = values["log.dirs"] or values["log.dir"]
         self._values = values
-        self._topic_defaults = {name: self._topic_value(s) for name, s in TOPIC.items()}
+        self._topic_defaults = {name: self._topic_value(s) for name, s in self.catalog.topic.items()}
 
     def _topic_value(self, setting: Setting) -> Value:
         if not setting.synonyms:
@@ -229,18 +242,26 @@ class Settings(Values):
                 self._static[name], self._given[name] = self._static[other], self._given[other]
 
     def _take(self, name: str, given: Given) -> None:
-        setting = setting_of(name)
+        setting = self.catalog.broker_setting(name)
         if setting is None:
             self.extra[name] = given
             return
         self._static[name] = parse_given(setting, given)
         self._given[name] = given
 
+    def _known(self, name: str) -> Setting:
+        setting = self.catalog.broker_setting(name)
+        assert setting is not None, name
+        return setting
 
-def _known(name: str) -> Setting:
-    setting = setting_of(name)
-    assert setting is not None, name
-    return setting
+    def _default_text(self, name: str) -> str | None:
+        setting = self._known(name)
+        return None if setting.sensitive else render(setting.default)
+
+    def _for_messages(self, name: str) -> Setting | None:
+        """The setting that a refusal names: Kafka's names the common one even where it is one listener's."""
+        setting = self.catalog.broker_setting(name)
+        return setting and self.catalog.broker.get(self.catalog.base_of(name), setting)
 
 
 def parse_given(setting: Setting, given: Given) -> Value:
@@ -251,17 +272,15 @@ def parse_given(setting: Setting, given: Given) -> Value:
     except BadValueError as error:
         # Where a check of its own refused the value, a range would not say why.
         allowed = "" if setting.check else setting.allowed(given.text.strip())
-        why = f"allowed is {allowed}" if allowed else str(error).format(name=setting.name)
+        why = f"allowed is {allowed}" if allowed else str(error)
         raise ConfigError(f"{setting.name}={shown} ({given.source}): {why}") from None
     if setting.refuses(value) is not None:
         raise ConfigError(f"{setting.name}={shown} ({given.source}): refused, because {setting.reason}")
     return value
 
 
-def parse_dynamic(name: str, text: str) -> Value:
+def parse_dynamic(setting: Setting, text: str) -> Value:
     """The typed value of a change made over the wire. Raises InvalidRequest, as Kafka does for brokers."""
-    _known(name)
-    setting = BROKER[base_of(name)]  # which Kafka names even where it is one listener's
     try:
         value = setting.parse(text)
     except BadValueError as error:

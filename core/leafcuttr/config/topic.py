@@ -5,19 +5,21 @@ here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from leafcuttr.config.catalog import TOPIC
+from leafcuttr.config.catalog import TOPIC, Catalog
 from leafcuttr.config.setting import BadValueError, Value
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import InvalidConfig
+
+_NOTHING: Final[Mapping[str, Value]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
     """The effective settings of one topic. Times in milliseconds, sizes in bytes, -1 (or LONG_MAX) without
-    limit.
+    limit. `extra` has those of plugins, by name; members of families only where the topic gives them.
     """
 
     cleanup_policy: tuple[str, ...]
@@ -54,6 +56,7 @@ class TopicConfig:
     segment_ms: int
     unclean_leader_election_enable: bool
     lc_log_sync_always: bool
+    extra: Mapping[str, Value] = field(default_factory=lambda: _NOTHING, hash=False)
 
     @property
     def compact(self) -> bool:
@@ -71,19 +74,25 @@ class TopicConfig:
         return self.message_timestamp_type == "LogAppendTime"
 
 
-def topic_config(settings: Settings, overrides: Mapping[str, str] | None = None) -> TopicConfig:
+def topic_config(
+    settings: Settings, overrides: Mapping[str, str] | None = None, *, kept: Mapping[str, str] | None = None
+) -> TopicConfig:
     """The effective settings of a topic with these overrides (Kafka's names, texts).
 
-    Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. Topics
-    without overrides share one object.
+    Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. What the topic has already
+    (`kept`) may stay under a name that is not known any more: that of a plugin that is not there now. Topics without
+    overrides share one object.
     """
     if not overrides:
         return _default(settings.topic_defaults)
-    for name in overrides:
-        if name not in TOPIC:
+    catalog = settings.catalog
+    known = {name: text for name, text in overrides.items() if catalog.topic_setting(name) is not None}
+    for name in overrides.keys() - known:
+        if (kept or {}).get(name) != overrides[name]:
             raise InvalidConfig(f"Unknown topic config name: {name}")
-    typed = {name: validate_override(name, text) for name, text in overrides.items()}
-    values = {**settings.topic_defaults, **typed}
+    values = dict(settings.topic_defaults)
+    for name, text in known.items():
+        values[name] = validate_override(catalog, name, text)
     _cross_check(values)
     return _build(values)
 
@@ -93,18 +102,20 @@ def stored_topic_config(settings: Settings, overrides: Mapping[str, str]) -> Top
 
     A start must not fail on what an earlier version accepted; DescribeConfigs shows the value in force.
     """
+    if not overrides:
+        return _default(settings.topic_defaults)
     values = dict(settings.topic_defaults)
     for name, text in overrides.items():
         try:
-            values[name] = validate_override(name, text)
+            values[name] = validate_override(settings.catalog, name, text)
         except InvalidConfig:
             continue
     return _build(values)
 
 
-def validate_override(name: str, text: str) -> Value:
+def validate_override(catalog: Catalog, name: str, text: str) -> Value:
     """The typed value of one override. Raises InvalidConfig with Kafka's words."""
-    setting = TOPIC.get(name)
+    setting = catalog.topic_setting(name)
     if setting is None:
         raise InvalidConfig(f"Unknown topic config name: {name}")
     try:
@@ -147,4 +158,7 @@ def _default(defaults: Mapping[str, Value]) -> TopicConfig:
 
 
 def _build(values: Mapping[str, Any]) -> TopicConfig:
-    return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})
+    own = {name.replace(".", "_"): values[name] for name in TOPIC}
+    if len(values) == len(TOPIC):
+        return TopicConfig(**own)
+    return TopicConfig(**own, extra={name: value for name, value in values.items() if name not in TOPIC})

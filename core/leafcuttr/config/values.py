@@ -5,6 +5,7 @@ inside this class and nowhere else.
 """
 
 import builtins
+from collections.abc import Mapping
 
 from leafcuttr.config.setting import Value
 
@@ -54,6 +55,11 @@ class Values:
         if type(value) is not tuple:
             raise TypeError(f"{name} is not a list: {value!r}")
         return value
+
+    @property
+    def values(self) -> Mapping[builtins.str, Value]:
+        """All of them. The same object until a change."""
+        return self._values
 
     def value(self, name: builtins.str) -> Value:
         """The typed value of any setting."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from leafcuttr.config.catalog import setting_of
+from leafcuttr.config.catalog import Catalog
 from leafcuttr.config.topic import topic_config
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.log.pace import Pace
@@ -122,7 +122,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: 
     if topic is None:
         raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
     if validate_only:
-        topic_config(broker.settings, edit(topic.overrides))
+        topic_config(broker.settings, edit(topic.overrides), kept=topic.overrides)
     else:
         await broker.topics.edit_config(name, edit)
 
@@ -132,7 +132,7 @@ async def _alter_broker(
 ) -> None:
     if name:
         check_node(broker, name)
-    _check_changeable(changed, own=bool(name))
+    _check_changeable(broker.settings.catalog, changed, own=bool(name))
     dynamic = broker.dynamic_settings
     scope = dynamic.own_scope if name else ALL_BROKERS
     if validate_only:
@@ -141,8 +141,8 @@ async def _alter_broker(
         await dynamic.edit(scope, edit)
 
 
-def _check_changeable(changed: Sequence[str], *, own: bool) -> None:
-    known = [setting for name in changed if (setting := setting_of(name))]
+def _check_changeable(catalog: Catalog, changed: Sequence[str], *, own: bool) -> None:
+    known = [setting for name in changed if (setting := catalog.broker_setting(name))]
     fixed = [setting.name for setting in known if not setting.dynamic]
     if fixed:
         raise InvalidRequest(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")

@@ -10,8 +10,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.catalog import BROKER, TOPIC
-from leafcuttr.config.setting import Setting, Type, render
+from leafcuttr.config.setting import Type, render
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
 from leafcuttr.handlers.config_resources import Resource, alter, change_each, check_names, check_node
@@ -76,16 +75,13 @@ async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_on
         kind,
         resource.resource_name,
         [config.name for config in configs if config.config_operation != Operation.DELETE],
-        partial(_edited, BROKER if kind == Resource.BROKER else TOPIC, broker, configs),
+        partial(_edited, broker, configs, of_broker=kind == Resource.BROKER),
         validate_only=validate_only,
     )
 
 
 def _edited(
-    table: Mapping[str, Setting],
-    broker: Broker,
-    configs: Sequence[AlterableConfig],
-    present: Mapping[str, str],
+    broker: Broker, configs: Sequence[AlterableConfig], present: Mapping[str, str], *, of_broker: bool
 ) -> Mapping[str, str]:
     """The texts of a resource after the changes. Raises InvalidConfig for a list operation on anything else."""
     texts = dict(present)
@@ -96,17 +92,18 @@ def _edited(
             case Operation.SET:
                 texts[config.name] = config.value or ""
             case _:
-                texts[config.name] = _list_changed(table, broker, texts, config)
+                texts[config.name] = _list_changed(broker, texts, config, of_broker=of_broker)
     return texts
 
 
 def _list_changed(
-    table: Mapping[str, Setting], broker: Broker, texts: Mapping[str, str], config: AlterableConfig
+    broker: Broker, texts: Mapping[str, str], config: AlterableConfig, *, of_broker: bool
 ) -> str:
-    setting = table.get(config.name)
+    catalog = broker.settings.catalog
+    setting = catalog.broker_setting(config.name) if of_broker else catalog.topic_setting(config.name)
     append = config.config_operation == Operation.APPEND
     if setting is None or setting.type is not Type.LIST:
-        if table is BROKER:
+        if of_broker:
             word = "append" if append else "subtract"
             raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
         word = "APPEND" if append else "SUBTRACT"
@@ -115,8 +112,8 @@ def _list_changed(
         present = texts[config.name]
     else:
         settings = broker.settings
-        value = settings.value(config.name) if table is BROKER else settings.topic_default(config.name)
-        present = render(value) or ""
+        values = settings.values if of_broker else settings.topic_defaults
+        present = render(values.get(config.name)) or ""
     elements = [one.strip() for one in present.split(",") if one.strip()]
     given = [one.strip() for one in (config.value or "").split(",") if one.strip()]
     if append:

@@ -10,10 +10,9 @@ from typing import Final
 
 import trio
 
-from leafcuttr.config.catalog import setting_of
 from leafcuttr.config.listeners import SETTINGS as LISTENERS
 from leafcuttr.config.listeners import parse_listeners
-from leafcuttr.config.settings import Settings, parse_dynamic
+from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, InvalidRequest
 from leafcuttr.state.metadata import MetadataStore
 
@@ -35,7 +34,7 @@ class DynamicSettings:
         stored = self._metadata.broker_configs()
         for scope, texts in self._texts.items():
             texts.update(stored.get(scope, {}))
-            valid = {name: text for name, text in texts.items() if _is_valid(name, text)}
+            valid = {name: text for name, text in texts.items() if self._is_valid(name, text)}
             self._settings.replace_dynamic(valid, cluster=scope == ALL_BROKERS)
 
     def texts(self, scope: str) -> Mapping[str, str]:
@@ -59,12 +58,12 @@ class DynamicSettings:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._metadata.set_broker_configs, scope, changes)
                 self._texts[scope] = after
-                valid = {name: text for name, text in after.items() if _is_valid(name, text)}
+                valid = {name: text for name, text in after.items() if self._is_valid(name, text)}
                 self._settings.replace_dynamic(valid, cluster=scope == ALL_BROKERS)
 
     def check(self, scope: str, texts: Mapping[str, str]) -> None:
         """Raise InvalidRequest, with Kafka's words, if the changes of a scope cannot be these."""
-        values = {name: parse_dynamic(name, text) for name, text in texts.items() if setting_of(name)}
+        values = self._settings.parse_dynamic(texts)
         if values.get("log.retention.ms") == 0:
             raise InvalidRequest(
                 "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
@@ -83,9 +82,9 @@ class DynamicSettings:
             except ConfigError as error:
                 raise InvalidRequest(str(error)) from None
 
-
-def _is_valid(name: str, text: str) -> bool:
-    try:
-        return setting_of(name) is None or parse_dynamic(name, text) is not None
-    except InvalidRequest:
-        return False
+    def _is_valid(self, name: str, text: str) -> bool:
+        try:
+            self._settings.parse_dynamic({name: text})
+        except InvalidRequest:
+            return False
+        return True

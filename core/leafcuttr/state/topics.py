@@ -231,7 +231,7 @@ class Topics:
         async with self._turn(name):
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
-            topic_config(self._settings, overrides)
+            topic_config(self._settings, overrides, kept=topic.overrides)
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
             _configure(topic, stored_topic_config(self._settings, overrides))

@@ -1,0 +1,124 @@
+"""What plugins declare with the SDK, made into rows of the catalogue: checked once, as the core's own tables are by
+their tests. Who finds plugins and asks them is not here.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from leafcuttr.config.catalog import Section
+from leafcuttr.config.setting import BadValueError, Setting, Type, Value, render
+from leafcuttr.errors import ConfigError
+from leafcuttr_sdk.plugin import Plugin
+from leafcuttr_sdk.settings import Setting as Declared
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.<[^<>]+>)?\Z")
+_TYPES: Final = {kind.name.lower(): kind for kind in Type}
+_PYTHON: Final[dict[Type, type | tuple[type, ...]]] = {
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+    Type.INT: int,
+    Type.LONG: int,
+    Type.DOUBLE: float,
+    Type.LIST: tuple,
+    Type.PASSWORD: str,
+}
+_MAY_BE_NONE: Final = (Type.STRING, Type.PASSWORD)
+
+
+def section(
+    plugin: Plugin,
+    broker: Iterable[Declared],
+    topic: Iterable[Declared],
+    *,
+    bundled: bool,
+) -> Section:
+    """The settings that a plugin's hooks returned, as rows. Raises ConfigError, one line: a name that it may not use
+    or uses twice, a default that its own setting would not take, an enabling setting that is none of its own.
+    """
+    of_broker = tuple(_rows(plugin, broker, bundled=bundled, of_topic=False))
+    of_topic = tuple(_rows(plugin, topic, bundled=bundled, of_topic=True))
+    switch = plugin.enabled_by
+    if switch is not None and not any(s.name == switch and s.type is Type.BOOLEAN for s in of_broker):
+        raise ConfigError(f"enabled_by is {switch}, which is no boolean setting of its own")
+    return Section(plugin.name, of_broker, of_topic, switch)
+
+
+def _rows(
+    plugin: Plugin, settings: Iterable[Declared], *, bundled: bool, of_topic: bool
+) -> Iterator[Setting]:
+    seen: set[str] = set()
+    for declared in settings:
+        if not isinstance(declared, Declared):
+            raise ConfigError(f"{declared!r} is no leafcuttr_sdk.Setting")
+        try:
+            _check_name(plugin.name, declared.name, bundled=bundled)
+            if declared.name in seen:
+                raise ValueError("it is declared twice")
+            seen.add(declared.name)
+            yield _row(declared, of_topic=of_topic)
+        except ValueError as error:
+            raise ConfigError(f"its setting {declared.name}: {error}") from None
+
+
+def _check_name(plugin: str, name: str, *, bundled: bool) -> None:
+    if not isinstance(name, str) or _NAME.match(name) is None:
+        raise ValueError(
+            "allowed are lower-case letters, digits, - and _ in parts with . between them; the last part may be "
+            "<a word> in brackets, for a family"
+        )
+    if not bundled and not name.startswith(f"lc.plugin.{plugin}."):
+        raise ValueError(f"its name has to begin with lc.plugin.{plugin}.")
+
+
+def _row(declared: Declared, *, of_topic: bool) -> Setting:
+    kind = _TYPES[declared.type.value]
+    row = Setting(
+        declared.name,
+        kind,
+        declared.default,
+        declared.help,
+        unit=declared.unit,
+        minimum=declared.minimum,
+        maximum=declared.maximum,
+        choices=declared.choices,
+        check=_guarded(declared.check, kind) if declared.check else None,
+        dynamic=declared.dynamic or of_topic,
+    )
+    if row.is_family:
+        if declared.default is not None:
+            raise ValueError("a family has no default")
+        return row
+    if declared.default is None:
+        if kind not in _MAY_BE_NONE:
+            raise ValueError(f"the default of type {declared.type.value} cannot be None")
+        return row
+    if not isinstance(declared.default, _PYTHON[kind]) or (
+        isinstance(declared.default, bool) and kind is not Type.BOOLEAN
+    ):
+        shown = "[hidden]" if row.sensitive else repr(declared.default)
+        raise ValueError(f"the default {shown} is not of type {declared.type.value}")
+    try:
+        row.parse(render(declared.default) or "")
+    except BadValueError as error:
+        raise ValueError(f"its default is not allowed: {error}") from None
+    return row
+
+
+def _guarded(check: Callable[[Value], str | None], kind: Type) -> Callable[[Value], str | None]:
+    """A plugin's check, called with what comes over the wire too: it must neither raise nor tell a secret."""
+
+    def guarded(value: Value) -> str | None:
+        try:
+            reason = check(value)
+        except Exception as error:
+            reason = f"its check failed with {type(error).__name__}: {error}"
+        if reason is None:
+            return None
+        return "it is not allowed" if kind is Type.PASSWORD and _tells(reason, value) else str(reason)
+
+    return guarded
+
+
+def _tells(reason: object, value: Value) -> bool:
+    return isinstance(value, str) and bool(value) and value in str(reason)

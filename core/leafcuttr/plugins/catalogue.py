@@ -1,0 +1,40 @@
+"""The settings of the plugins that were found, joined to the core's: what `config.load` asks for between its two steps.
+
+A plugin whose settings cannot be had (a name that is taken, a default that is not allowed) has failed, with its line.
+"""
+
+from leafcuttr.config.catalog import CORE, Catalog
+from leafcuttr.config.declared import section
+from leafcuttr.config.settings import Settings
+from leafcuttr.errors import ConfigError
+from leafcuttr.plugins.finding import Choice, find_plugins
+from leafcuttr.plugins.loaded import State
+from leafcuttr.plugins.table import Plugins
+
+
+class Finder:
+    """A `Find` for `load_settings` and `examine`: `plugins` are those that it found when it was last called."""
+
+    def __init__(self) -> None:
+        self.plugins = Plugins()
+
+    def __call__(self, settings: Settings) -> Catalog:
+        """Raises StartError for a folder that cannot be listed."""
+        self.plugins = find_plugins(Choice.of(settings))
+        return catalog_of(self.plugins)
+
+
+def catalog_of(plugins: Plugins) -> Catalog:
+    """The core's settings and those of all plugins that are sound, whether or not they are switched on."""
+    catalog = CORE
+    for one in plugins.all:
+        if one.plugin is not None and one.state is not State.FAILED:
+            try:
+                rows = section(one.plugin, one.settings, one.topic_settings, bundled=one.origin.bundled)
+                catalog = catalog.with_plugin(rows)
+                continue
+            except ConfigError as error:
+                one.state, one.why = State.FAILED, str(error)
+        verb = "is left out" if one.state is State.DISABLED else "failed"
+        catalog = catalog.without_plugin(one.name, f"it {verb}: {one.why}")
+    return catalog
