@@ -1,0 +1,166 @@
+"""What an instance is made with, outside a broker: its topic's context, with settings and a clock that stand still."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import cast
+
+from leafcuttr_sdk.filters import TopicContext
+from leafcuttr_sdk.settings import Setting, Settings, Type, Value
+from leafcuttr_sdk.testing.samples import NOW_MS
+
+_PYTHON: Mapping[Type, tuple[type, ...]] = {
+    Type.BOOLEAN: (bool,),
+    Type.STRING: (str,),
+    Type.INT: (int,),
+    Type.LONG: (int,),
+    Type.DOUBLE: (float, int),
+    Type.LIST: (tuple,),
+    Type.PASSWORD: (str,),
+}
+
+
+class HandClock:
+    """A clock that stands until it is moved: `clock.ms += 1000`."""
+
+    def __init__(self, now_ms: int = NOW_MS) -> None:
+        self.ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
+
+
+class UndeclaredSettingError(KeyError):
+    """A setting was asked for, or given, that no hook declares."""
+
+    def __init__(self, name: str, declared: Iterable[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.declared = sorted(declared)
+
+    def __str__(self) -> str:
+        known = ", ".join(self.declared) or "none"
+        return f"the setting {self.name} is not declared (declared: {known})"
+
+
+class FixedSettings:
+    """A `Settings` of the given declarations and values, typed as the broker's own."""
+
+    def __init__(self, declared: Iterable[Setting], values: Mapping[str, Value]) -> None:
+        self._declared = {setting.name: setting for setting in declared}
+        self._values: dict[str, Value] = {name: one.default for name, one in self._declared.items()}
+        self._families: dict[str, dict[str, Value]] = {
+            name: {} for name in self._declared if name.endswith(">")
+        }
+        self._calls: list[Callable[[frozenset[str]], None]] = []
+        for name, value in values.items():
+            self._take(name, value)
+
+    def _take(self, name: str, value: Value) -> None:
+        setting = self._declared.get(name)
+        if setting is None:
+            family = next((one for one in self._families if name.startswith(one.partition("<")[0])), None)
+            if family is None:
+                raise UndeclaredSettingError(name, self._declared)
+            _check(self._declared[family], value)
+            self._families[family][name.removeprefix(family.partition("<")[0])] = value
+        else:
+            _check(setting, value)
+            self._values[name] = value
+
+    def change(self, values: Mapping[str, Value]) -> None:
+        """Give other values, and tell whoever asked by `on_change`."""
+        for name, value in values.items():
+            self._take(name, value)
+        for call in self._calls:
+            call(frozenset(values))
+
+    def _get(self, name: str) -> Value:
+        if name not in self._declared or name in self._families:
+            raise UndeclaredSettingError(name, self._declared)
+        return self._values[name]
+
+    def bool(self, name: str) -> bool:
+        return cast("bool", self._get(name))
+
+    def int(self, name: str) -> int:
+        return cast("int", self._get(name))
+
+    def float(self, name: str) -> float:
+        return float(cast("float", self._get(name)))
+
+    def text(self, name: str) -> str:
+        value = self.optional_text(name)
+        if value is None:
+            raise ValueError(f"{name} is not set and has no default")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return cast("str | None", self._get(name))
+
+    def list(self, name: str) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", self._get(name) or ())
+
+    def family(self, name: str) -> Mapping[str, Value]:
+        if name not in self._families:
+            raise UndeclaredSettingError(name, self._families)
+        return self._families[name]
+
+    def on_change(self, call: Callable[[frozenset[str]], None]) -> None:
+        self._calls.append(call)
+
+
+def _check(setting: Setting, value: Value) -> None:
+    """Raises ValueError where a broker would refuse the value."""
+    if value is None and setting.default is None:
+        return
+    kinds = _PYTHON[setting.type]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise ValueError(f"{setting.name} is of type {setting.type.value}: {value!r} is none")
+    if isinstance(value, int | float):
+        if setting.minimum is not None and value < setting.minimum:
+            raise ValueError(f"{setting.name}: {value} is less than {setting.minimum}")
+        if setting.maximum is not None and value > setting.maximum:
+            raise ValueError(f"{setting.name}: {value} is more than {setting.maximum}")
+    if setting.choices and value not in setting.choices:
+        raise ValueError(f"{setting.name}: {value!r} is none of {', '.join(setting.choices)}")
+    reason = setting.check(value) if setting.check is not None else None
+    if reason:
+        raise ValueError(f"{setting.name}: {reason}")
+
+
+def fixed_settings(
+    declared: Iterable[Setting] = (), values: Mapping[str, Value] | None = None
+) -> FixedSettings:
+    """Settings as a plugin reads them: the defaults of `declared`, and `values` by name, as Python has them (`True`,
+    `5`, `("a", "b")`). Raises KeyError for a name that is not declared, ValueError for a value that a broker would
+    refuse."""
+    return FixedSettings(declared, values or {})
+
+
+def topic_context(
+    topic: str = "test",
+    *,
+    plugin: ModuleType | None = None,
+    settings: Mapping[str, Value] | None = None,
+    topic_settings: Mapping[str, Value] | None = None,
+    clock: HandClock | None = None,
+) -> TopicContext:
+    """The context that a filter or a validator is made with. `plugin` is the plugin's module: its hooks say which
+    settings there are. Errors as `fixed_settings`."""
+    return TopicContext(
+        topic,
+        settings_of(plugin, "leafcuttr_register_topic_settings", topic_settings),
+        settings_of(plugin, "leafcuttr_register_settings", settings),
+        clock or HandClock(),
+        logging.getLogger("leafcuttr.plugin.test"),
+    )
+
+
+def settings_of(plugin: ModuleType | None, hook: str, values: Mapping[str, Value] | None) -> Settings:
+    """The settings that a hook of the plugin declares, with these values."""
+    declare = cast("Callable[[], Iterable[Setting]] | None", getattr(plugin, hook, None))
+    return fixed_settings(declare() if declare is not None else (), values)

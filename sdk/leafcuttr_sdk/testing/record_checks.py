@@ -1,0 +1,101 @@
+"""Conformance of record filters and produce validators: `leafcuttr_sdk.filters` says what they promise.
+
+Each is made as a broker makes it and is given records that clients do send, `sample_records()` and those of the author,
+in this thread and in others. Nothing is known of what it is for, so what is checked holds for every one: that it can be
+made and called, that each answer can be carried out, that ordinary records raise nothing, that it does not wait and
+leaves nothing behind. `record_trial` does it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Final
+
+from leafcuttr_sdk.filters import (
+    ProduceValidator,
+    ProduceValidatorSpec,
+    RecordFilter,
+    RecordFilterSpec,
+    TopicContext,
+)
+from leafcuttr_sdk.records import Record
+from leafcuttr_sdk.settings import Value
+from leafcuttr_sdk.testing.context import topic_context
+from leafcuttr_sdk.testing.record_trial import Kind, Trial
+from leafcuttr_sdk.testing.report import Report
+from leafcuttr_sdk.testing.verdicts import why_no_reason, why_no_verdict
+
+_FILTER: Final = Kind(
+    "record filter",
+    "filter",
+    why_no_verdict,
+    "return DeadLetter(reason) or DROP for what it cannot handle: an exception refuses the whole batch",
+)
+_VALIDATOR: Final = Kind(
+    "produce validator",
+    "validate",
+    why_no_reason,
+    "return the reason as text: of an exception the producer learns only that the broker failed",
+)
+
+
+def check_record_filter(
+    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter],
+    *,
+    plugin: ModuleType | None = None,
+    settings: Mapping[str, Value] | None = None,
+    topic_settings: Mapping[str, Value] | None = None,
+    records: Iterable[Record] = (),
+    repeatable: bool = True,
+) -> None:
+    """Check a filter: its spec, or what makes it (the class, if it takes the context).
+
+    `plugin` is the module whose hooks declare the settings that it reads, `settings` and `topic_settings` their values
+    where they are not the defaults; `records` are more records to try. A filter that decides by chance, or by what
+    other instances saw, is not `repeatable`. Takes a fraction of a second. Raises ContractError with all that is wrong.
+    """
+    context = topic_context(plugin=plugin, settings=settings, topic_settings=topic_settings)
+    filter_report(filter, context, records, repeatable=repeatable).raise_problems()
+
+
+def check_produce_validator(
+    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator],
+    *,
+    plugin: ModuleType | None = None,
+    settings: Mapping[str, Value] | None = None,
+    topic_settings: Mapping[str, Value] | None = None,
+    records: Iterable[Record] = (),
+    repeatable: bool = True,
+) -> None:
+    """Check a validator, as `check_record_filter` checks a filter."""
+    context = topic_context(plugin=plugin, settings=settings, topic_settings=topic_settings)
+    validator_report(validator, context, records, repeatable=repeatable).raise_problems()
+
+
+def filter_report(
+    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter],
+    context: TopicContext,
+    records: Iterable[Record] = (),
+    *,
+    repeatable: bool = True,
+) -> Report:
+    """What `check_record_filter` raises, to look at."""
+    if isinstance(filter, RecordFilterSpec):
+        return Trial(_FILTER, filter.name, filter.make, context).run(records, repeatable=repeatable)
+    return Trial(_FILTER, _name_of(filter), filter, context).run(records, repeatable=repeatable)
+
+
+def validator_report(
+    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator],
+    context: TopicContext,
+    records: Iterable[Record] = (),
+    *,
+    repeatable: bool = True,
+) -> Report:
+    """What `check_produce_validator` raises, to look at."""
+    if isinstance(validator, ProduceValidatorSpec):
+        return Trial(_VALIDATOR, validator.name, validator.make, context).run(records, repeatable=repeatable)
+    return Trial(_VALIDATOR, _name_of(validator), validator, context).run(records, repeatable=repeatable)
+
+
+def _name_of(make: object) -> str:
+    return getattr(make, "__name__", type(make).__name__)

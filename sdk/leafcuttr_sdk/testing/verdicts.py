@@ -1,0 +1,108 @@
+"""Whether a verdict of a filter, or the answer of a validator, is one that the broker can carry out."""
+
+import inspect
+import re
+from typing import Any, Final, TypeGuard, cast
+
+from leafcuttr_sdk.filters import DeadLetter, Drop
+from leafcuttr_sdk.records import Record
+
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+_LONG: Final = range(-(2**63), 2**63)
+
+
+def why_no_verdict(verdict: object) -> str | None:
+    """What is wrong with what `filter` returned; None if nothing is."""
+    if isinstance(verdict, Drop):
+        return None
+    if isinstance(verdict, DeadLetter):
+        return _why_no_dead_letter(verdict)
+    if isinstance(verdict, Record):
+        return _why_no_record(verdict)
+    if verdict is None:
+        return "returned None: return the record to keep it, DROP to leave it out"
+    if isinstance(verdict, bool):
+        return f"returned {verdict}: return the record itself to keep it, DROP to leave it out"
+    if verdict is Drop or verdict is DeadLetter:
+        return f"returned the class {verdict.__name__}: return DROP, or DeadLetter(reason)"
+    if inspect.isawaitable(verdict):
+        return "returned something to await: a filter is called as a plain function"
+    return f"returned {_kind(verdict)}: return a Record, DROP or DeadLetter(reason)"
+
+
+def why_no_reason(answer: object) -> str | None:
+    """What is wrong with what `validate` returned; None if nothing is."""
+    if answer is None:
+        return None
+    if isinstance(answer, bool):
+        meaning = "accept" if answer else "refuse"
+        return f"returned {answer}: return None to accept, a reason as text to refuse (to {meaning}, if that was meant)"
+    if inspect.isawaitable(answer):
+        return "returned something to await: a validator is called as a plain function"
+    if not isinstance(answer, str):
+        return f"returned {_kind(answer)}: return None to accept, a reason as text to refuse"
+    return _why_no_line("the reason", answer)
+
+
+def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
+    reason, topic = cast("tuple[Any, Any]", verdict)
+    if not isinstance(reason, str):
+        return f"returned a DeadLetter whose reason is {_kind(reason)}: it is one line of text"
+    if topic is not None and not (isinstance(topic, str) and _TOPIC.match(topic) and topic.strip(".")):
+        return f"returned a DeadLetter for the topic {topic!r}: that is no name of a topic"
+    return _why_no_line("the reason of its DeadLetter", reason)
+
+
+def _why_no_line(what: str, text: str) -> str | None:
+    if not text.strip():
+        return f"{what} is empty: say what is wrong with the record, somebody has to mend it"
+    if len(text.splitlines()) > 1:
+        return f"{what} has several lines: it is one ({text.splitlines()[0]!r}...)"
+    return _why_no_utf8(what, text)
+
+
+def _why_no_record(record: Record) -> str | None:
+    value, key, headers, timestamp = cast("tuple[Any, Any, Any, Any]", record)
+    for name, part in (("value", value), ("key", key)):
+        if part is not None and not isinstance(part, bytes):
+            mend = f": encode it ({name}.encode())" if isinstance(part, str) else ""
+            return f"returned a Record whose {name} is {_kind(part)}, not bytes or None{mend}"
+    if timestamp is not None and (not isinstance(timestamp, int) or isinstance(timestamp, bool)):
+        return f"returned a Record whose timestamp is {_kind(timestamp)}: it is whole milliseconds"
+    if timestamp is not None and timestamp not in _LONG:
+        return f"returned a Record whose timestamp is {timestamp}: that does not fit into 64 bits"
+    return _why_no_headers(headers)
+
+
+def _why_no_headers(headers: object) -> str | None:
+    if not _is_tuple(headers):
+        mend = ": tuple(headers.items())" if isinstance(headers, dict) else ""
+        return f"returned a Record whose headers are {_kind(headers)}, not a tuple of pairs{mend}"
+    for header in headers:
+        if not _is_tuple(header) or len(header) != 2:
+            return f"returned a Record with the header {header!r}: a header is a pair of name and value"
+        name, value = header
+        if not isinstance(name, str):
+            return f"returned a Record with a header whose name is {_kind(name)}: names are text"
+        if value is not None and not isinstance(value, bytes):
+            return f"returned a Record whose header {name!r} is {_kind(value)}, not bytes or None"
+        if wrong := _why_no_utf8("returned a Record: the name of a header", name):
+            return wrong
+    return None
+
+
+def _why_no_utf8(what: str, text: str) -> str | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"{what} cannot be written as UTF-8 ({text!r})"
+    return None
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
