@@ -86,10 +86,13 @@ class Broker(Protocol):
     async def produce_batch(
         self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
     ) -> "list[Produced | BrokerError]":
-        """Append many records, those of each partition as one batch; an answer for each, in their order. `partitions`
-        has one for each record. A partition's records are stored together, or refused together with one error, but for
-        those that `INVALID_RECORD` names (KIP-467): they carry the reason, the others of their batch say that it was
-        refused because of them.
+        """Append many records, those of each partition as one batch (several where `max.message.bytes` does not allow
+        one); an answer for each, in their order. `partitions` has one for each record.
+
+        A record that can never be stored is refused by itself: larger than the topic allows, a time below 0, a header
+        that has no UTF-8, a partition that is not there. The others of a batch are stored together, or refused
+        together with one error, but for those that `INVALID_RECORD` names (KIP-467): they carry the reason, the others
+        say that they were refused because of them.
 
         Raises BrokerError only where the topic as such is at fault. Cancelled: any of them may have been appended.
         """
@@ -97,8 +100,12 @@ class Broker(Protocol):
 
     async def append(self, batches: Sequence[NewBatch]) -> "list[Appended | BrokerError]":
         """Append prebuilt batches, those of one call with one write for each log; an answer for each. Several calls in
-        one turn of the loop share their writes too. Filters and validators of the topics see them. Cancelled: any of
-        them may have been appended."""
+        one turn of the loop share their writes too. Filters and validators of the topics see them. Topics are not
+        created, and transactional batches are refused: a transaction has a coordinator.
+
+        Cancelled: any of them may have been appended. What a worker thread is writing already is waited for: the bytes
+        are the caller's again when this returns or raises.
+        """
         ...
 
     async def read_batches(
@@ -122,8 +129,8 @@ class Broker(Protocol):
         ...
 
     async def wait_for_records(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-        """Return as soon as one of the partitions has something at or behind its position, or is gone: those that have.
-        It costs nothing while it waits."""
+        """Return as soon as a fetch from one of the positions would find something or fail (the partition is gone, or
+        the position is none of its offsets): those where it would. It costs nothing while it waits."""
         ...
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -289,6 +289,10 @@ class PolicyViolation(BrokerError):
     code = ErrorCode.POLICY_VIOLATION
 
 
+class TopicDeletionDisabled(BrokerError):
+    code = ErrorCode.TOPIC_DELETION_DISABLED
+
+
 class InvalidGroupId(BrokerError):
     code = ErrorCode.INVALID_GROUP_ID
 

@@ -61,7 +61,7 @@ class RawRead(NamedTuple):
     """Whole record batches as they are stored, one behind the other; the first may begin before the offset that was
     asked for. `next_offset` is where to go on."""
 
-    data: bytes
+    data: bytes | bytearray
     next_offset: int
     high_watermark: int
     log_start_offset: int

@@ -42,26 +42,34 @@ class Topics(Protocol):
         configs: Mapping[str, str] | None = None,
         internal: bool = False,
     ) -> TopicInfo:
-        """Without `partitions` as many as `num.partitions`. An internal one is hidden from clients that list topics
-        and written to by the broker and its plugins only. Raises TopicAlreadyExists, InvalidTopicException,
-        InvalidConfig... Cancelled: it may have been created."""
+        """Without `partitions` as many as `num.partitions`. An internal one is marked so for clients that list topics
+        (they hide it by themselves), and written to by the broker's plugins only. Raises TopicAlreadyExists,
+        InvalidTopic, InvalidPartitions, InvalidConfig, PolicyViolation, StorageError. Cancelled: it may have been
+        created."""
         ...
 
     async def ensure(self, name: str) -> TopicInfo:
         """The topic, created as for a producer if `auto.create.topics.enable` says so, else raises
-        UnknownTopicOrPartition."""
+        UnknownTopicOrPartition. InvalidTopic for a name that no topic can have."""
         ...
 
     async def alter(self, name: str, configs: Mapping[str, str | None]) -> None:
-        """Set these settings of the topic; None takes the override away."""
+        """Set these settings of the topic; None takes the override away. Raises UnknownTopicOrPartition, InvalidConfig.
+        Cancelled: they may have been set, all or none."""
         ...
 
-    async def add_partitions(self, name: str, total: int) -> None: ...
+    async def add_partitions(self, name: str, total: int) -> None:
+        """Enlarge the topic to so many. Raises UnknownTopicOrPartition, InvalidPartitions."""
+        ...
 
-    async def delete(self, name: str) -> None: ...
+    async def delete(self, name: str) -> None:
+        """Delete the topic; its files go in the background. Raises UnknownTopicOrPartition, TopicDeletionDisabled.
+        Cancelled: it may have been deleted."""
+        ...
 
     async def delete_records(self, name: str, partition: int, before_offset: int) -> int:
-        """Returns the new log start offset."""
+        """Returns the new log start offset. A negative offset stands for the high watermark. Raises
+        UnknownTopicOrPartition, OffsetOutOfRange, PolicyViolation (a topic that is compacted only), StorageError."""
         ...
 
     def configs(self, name: str) -> Mapping[str, str | None]:

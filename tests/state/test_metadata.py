@@ -129,12 +129,27 @@ def test_a_file_of_the_version_before_is_upgraded(tmp_path: Path, monkeypatch: p
     MetadataStore.open(tmp_path).close()
 
 
+def test_topics_of_before_plugins_are_nobodys_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(metadata, "STEPS", metadata.STEPS[:2])
+        MetadataStore.open(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("INSERT INTO topics (name, id, partitions) VALUES ('orders', ?, 3)", (A,))
+    connection.close()
+    store = MetadataStore.open(tmp_path)
+    store.add_topics([TopicRecord("state", B, 1, {}, internal=True)])
+    assert store.topics() == [TopicRecord("orders", A, 3, {}), TopicRecord("state", B, 1, {}, internal=True)]
+    store.close()
+
+
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     MetadataStore.open(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute(f"PRAGMA user_version = {len(metadata.STEPS) + 1}")
     connection.close()
-    with pytest.raises(StartError, match=rf"{FILE_NAME} was written by a newer LeafCuttr \(version 3"):
+    with pytest.raises(
+        StartError, match=rf"{FILE_NAME} was written by a newer LeafCuttr \(version {len(metadata.STEPS) + 1}"
+    ):
         MetadataStore.open(tmp_path)
 
 

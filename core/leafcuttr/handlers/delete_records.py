@@ -58,16 +58,20 @@ def _not_kept(part: DeleteRecordsPartitionResult, error: StorageError) -> Delete
 
 def _delete(broker: Broker, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
-        low_watermark = _move(broker, TopicPartition(name, index), offset)
+        low_watermark = move_log_start(broker, TopicPartition(name, index), offset)
     except BrokerError as error:
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error.code)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
-def _move(broker: Broker, topic_partition: TopicPartition, offset: int) -> int:
+def move_log_start(
+    broker: Broker, topic_partition: TopicPartition, offset: int, *, internal: bool = False
+) -> int:
+    """Move it up to `offset`, in memory; where it is then. `internal`: also that of an internal topic. Raises
+    UnknownTopicOrPartition, InvalidTopic, StorageError, PolicyViolation, OffsetOutOfRange."""
     partition = broker.topics.partition(topic_partition)
     log = partition.log
-    if partition.topic.internal:
+    if partition.topic.internal and not internal:
         raise InvalidTopic
     if log.offline is not None:
         raise StorageError

@@ -43,7 +43,7 @@ from leafcuttr.handlers.produce_answers import (
 )
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
 from leafcuttr.log.append import LongWork, Prepared, one_batch
-from leafcuttr.log.commit import WriteError
+from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
 from leafcuttr.log.workers import decode_limiter
@@ -342,19 +342,6 @@ def write_staged(turns: Iterable[Turn]) -> None:
     for turn in turns:
         if turn:
             turn.write(outcomes)
-
-
-def commit_now(log: Log) -> WriteError | None:
-    """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
-    try:
-        log.commit()
-    except WriteError as error:
-        return error
-    except Exception as error:
-        # Nothing of it may be answered as if it were written.
-        logger.exception("writing to %s failed", log.topic_partition)
-        return WriteError(f"Writing to {log.topic_partition} failed: {error}", log.log_end_offset)
-    return None
 
 
 async def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:

@@ -24,8 +24,9 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from leafcuttr.handlers.produce import Outcome, Turn, commit_now
+from leafcuttr.handlers.produce import Outcome, Turn
 from leafcuttr.handlers.produce_answers import succeeded
+from leafcuttr.log.commit import commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker

@@ -11,6 +11,7 @@ What may wait for the disk does it off the loop: see `leafcuttr.log.flight`, whi
 """
 
 import errno
+import logging
 import os
 from itertools import pairwise
 from time import monotonic
@@ -28,6 +29,8 @@ from leafcuttr.log.scan import DamagedSegmentError
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
     from leafcuttr.log.segment import Segment
+
+logger = logging.getLogger(__name__)
 
 IOV_MAX: Final = 1024
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -101,6 +104,19 @@ def commit(log: "Log") -> None:
     except BaseException as error:
         fail(log, error)
         raise
+
+
+def commit_now(log: "Log") -> WriteError | None:
+    """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
+    try:
+        log.commit()
+    except WriteError as error:
+        return error
+    except Exception as error:
+        # Nothing of it may be answered as if it were written.
+        logger.exception("writing to %s failed", log.topic_partition)
+        return WriteError(f"Writing to {log.topic_partition} failed: {error}", log.log_end_offset)
+    return None
 
 
 def write_there(

@@ -12,6 +12,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
+from leafcuttr.log.rounds import Rounds
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
@@ -35,7 +36,7 @@ class Broker:
     """The parts of one running broker.
 
     `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they
-    are. `long_polls` are the fetches that wait for records now;
+    are. `rounds` takes the appends of the broker's own tasks. `long_polls` are the fetches that wait for records now;
     a stopping server asks them to answer at once.
     """
 
@@ -52,6 +53,7 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
+    rounds: Rounds
     listeners: Sequence[Listener] = ()
     admin: Listener | None = None
     long_polls: set[Waiting] = field(default_factory=set)
@@ -101,4 +103,5 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
             stopped_cleanly=logs.stopped_cleanly,
         ),
         fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
+        rounds=Rounds(clock),
     )

@@ -65,17 +65,22 @@ STEPS: Final[Sequence[Sequence[str]]] = (
         # Topics whose folders may still have their names: a start after a crash finishes their deletion.
         "CREATE TABLE deleted_topics (id BLOB PRIMARY KEY CHECK (length(id) = 16)) WITHOUT ROWID",
     ),
+    (
+        # Topics that plugins keep for themselves; those of the core are known by name.
+        "ALTER TABLE topics ADD COLUMN internal INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 
 
 class TopicRecord(NamedTuple):
     """A topic as it is stored. `id` is its 16 bytes, `overrides` the settings that differ from the
-    broker's."""
+    broker's; `internal` marks a topic that a plugin keeps for itself."""
 
     name: str
     id: bytes
     partitions: int
     overrides: Mapping[str, str]
+    internal: bool = False
 
 
 class MetadataStore:
@@ -130,13 +135,18 @@ class MetadataStore:
     def topics(self) -> list[TopicRecord]:
         """Every topic, in order of name."""
         with self._reading() as connection:
-            rows = connection.execute("SELECT name, id, partitions FROM topics ORDER BY name").fetchall()
+            rows = connection.execute(
+                "SELECT name, id, partitions, internal FROM topics ORDER BY name"
+            ).fetchall()
             configs: dict[bytes, dict[str, str]] = {}
             for topic_id, name, value in connection.execute(
                 "SELECT topic_id, name, value FROM topic_configs"
             ):
                 configs.setdefault(topic_id, {})[name] = value
-        return [TopicRecord(name, id_, partitions, configs.get(id_, {})) for name, id_, partitions in rows]
+        return [
+            TopicRecord(name, id_, partitions, configs.get(id_, {}), bool(internal))
+            for name, id_, partitions, internal in rows
+        ]
 
     def add_topics(self, records: Iterable[TopicRecord]) -> None:
         """Store new topics, all or none."""
@@ -144,8 +154,8 @@ class MetadataStore:
         with self._writing() as connection:
             for record in records:
                 connection.execute(
-                    "INSERT INTO topics (name, id, partitions) VALUES (?, ?, ?)",
-                    (record.name, record.id, record.partitions),
+                    "INSERT INTO topics (name, id, partitions, internal) VALUES (?, ?, ?, ?)",
+                    (record.name, record.id, record.partitions, record.internal),
                 )
                 _insert_overrides(connection, record.id, record.overrides)
             connection.executemany("DELETE FROM deleted_topics WHERE id = ?", [(r.id,) for r in records])

@@ -65,7 +65,7 @@ class Partition:
 @dataclass(slots=True, eq=False)
 class Topic:
     """One topic. `id` is its 16 bytes; `partitions[n]` is partition n; `config` is what `overrides` come
-    to."""
+    to. An `internal` one is not the clients' to write to."""
 
     name: str
     id: bytes
@@ -145,9 +145,15 @@ class Topics:
     # Changing
 
     async def create(
-        self, name: str, partitions: int, overrides: Mapping[str, str], *, topic_id: bytes | None = None
+        self,
+        name: str,
+        partitions: int,
+        overrides: Mapping[str, str],
+        *,
+        topic_id: bytes | None = None,
+        internal: bool = False,
     ) -> Topic:
-        """Create a topic with `partitions` (at least 1) empty partitions.
+        """Create a topic with `partitions` (at least 1) empty partitions; an `internal` one is a plugin's own.
 
         Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidConfig, StorageError: then there is
         none.
@@ -156,7 +162,7 @@ class Topics:
             raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
         async with self._turn(name):
             self.check_creatable(name)
-            record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides))
+            record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
             specs = _specs(record, range(partitions), topic_config(self._settings, record.overrides))
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
@@ -294,7 +300,7 @@ class Topics:
         return logs
 
     def _publish(self, record: TopicRecord, specs: Sequence[LogSpec], logs: Sequence[Log]) -> Topic:
-        internal = record.name in topic_names.INTERNAL
+        internal = record.internal or record.name in topic_names.INTERNAL
         topic = Topic(record.name, record.id, [], record.overrides, specs[0].config, internal)
         topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs))
         self.by_name[topic.name] = topic

@@ -1,0 +1,260 @@
+"""Produce and append, for plugins: records become batches, batches go into the log with those of other callers.
+
+A record that can never be stored (larger than the topic allows, a header that has no UTF-8) is refused by itself, as
+Kafka's producer does before it sends; the others of its call go their way. Encoding goes on in short turns.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from leafcuttr.errors import (
+    BrokerError,
+    InvalidRecord,
+    InvalidTimestamp,
+    InvalidTopic,
+    MessageTooLarge,
+    StorageError,
+    UnknownTopicOrPartition,
+)
+from leafcuttr.log.append import Staged
+from leafcuttr.log.log import Log
+from leafcuttr.log.pace import Pace
+from leafcuttr.log.rounds import Asked
+from leafcuttr.log.rules import LARGE, LONG_MAX
+from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
+from leafcuttr.plugins.facade.topics import ensured
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Topic
+from leafcuttr.wire.batch import ATTRIBUTES_AT, TRANSACTIONAL
+from leafcuttr.wire.new_batch import BatchBuilder, NewRecord
+from leafcuttr_sdk import Appended, NewBatch, Produced, Record, TopicPartition
+
+_SLICE: Final = 200
+"""Records that are encoded between two looks at the clock: a tenth of a millisecond."""
+_NOT_ALONE: Final = "refused because of other records of its batch"
+
+
+class Producing:
+    """The writing part of the facade."""
+
+    def __init__(self, core: Broker) -> None:
+        self._core = core
+        self._sticky = Sticky()
+        core.topics.on_deleted.append(self._sticky.forget)
+
+    async def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Produced:
+        """See `leafcuttr_sdk.Broker.produce`."""
+        record = Record(value, key, headers, timestamp)
+        (answer,) = await self.produce_batch(topic, (record,), partitions=(partition,))
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+
+    async def produce_batch(
+        self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
+    ) -> list[Produced | BrokerError]:
+        """See `leafcuttr_sdk.Broker.produce_batch`."""
+        if partitions is not None and len(partitions) != len(records):
+            raise ValueError(f"{len(partitions)} partitions for {len(records)} records")
+        if topic in topic_names.INTERNAL:
+            raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
+        found = self._core.topics.by_name.get(topic) or await ensured(self._core, topic)
+        batches = _Batches(found, self._sticky, self._core.clock.now_ms(), records, partitions)
+        if len(records) <= _SLICE:
+            batches.take(0, len(records))
+        else:
+            pace = Pace()
+            for start in range(0, len(records), _SLICE):
+                batches.take(start, min(start + _SLICE, len(records)))
+                await pace.turn()
+        asked: list[Asked] = []
+        for each in batches.made:
+            builder = each.builder
+            whole = (
+                builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
+            )
+            asked.append((each.log, whole))
+        for each, outcome in zip(batches.made, await self._core.rounds.append(asked), strict=True):
+            batches.answer(each, outcome if isinstance(outcome, Staged) else self._told(found, outcome))
+        return batches.answers()
+
+    async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
+        """See `leafcuttr_sdk.Broker.append`."""
+        answers: list[Appended | BrokerError | None] = [None] * len(batches)
+        asked: list[Asked] = []
+        places: list[tuple[int, Topic]] = []
+        for number, (partition, batch) in enumerate(batches):
+            try:
+                found, log = self._writable(partition)
+                if len(batch) > ATTRIBUTES_AT + 1 and batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
+                    raise InvalidRecord(
+                        f"A transactional batch for {partition}: transactions are for clients."
+                    )
+            except BrokerError as error:
+                answers[number] = error.with_traceback(None)
+            else:
+                asked.append((log, batch))
+                places.append((number, found))
+        outcomes = await self._core.rounds.append(asked, lent=True)
+        for (number, found), outcome in zip(places, outcomes, strict=True):
+            answers[number] = (
+                Appended._make(outcome) if isinstance(outcome, Staged) else self._told(found, outcome)
+            )
+        return [answer for answer in answers if answer is not None]
+
+    def _writable(self, partition: TopicPartition) -> tuple[Topic, Log]:
+        if partition.topic in topic_names.INTERNAL:
+            raise InvalidTopic(f"Topic '{partition.topic}' is the broker's own: nobody else writes to it.")
+        found = self._core.topics.partition(partition)
+        return found.topic, found.log
+
+    def _told(self, topic: Topic, error: BrokerError) -> BrokerError:
+        """The log of a topic that was deleted meanwhile says that it is offline."""
+        if isinstance(error, StorageError) and self._core.topics.by_id.get(topic.id) is None:
+            return UnknownTopicOrPartition(f"Topic '{topic.name}' was deleted.")
+        return error
+
+
+class _Made:
+    """One batch in the making. `numbers` are its records' places in the call, `timestamps` theirs."""
+
+    __slots__ = ("builder", "log", "numbers", "partition", "timestamps")
+
+    def __init__(self, partition: int, log: Log) -> None:
+        self.partition = partition
+        self.log = log
+        self.builder = BatchBuilder()
+        self.numbers: list[int] = []
+        self.timestamps: list[int] = []
+
+
+class _Batches:
+    """The batches that the records of one call become; `made` in the order in which they are appended."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        sticky: Sticky,
+        now_ms: int,
+        records: Sequence[Record],
+        partitions: Sequence[int | None] | None,
+    ) -> None:
+        self._topic = topic
+        self._sticky = sticky
+        self._now_ms = now_ms
+        self._records = records
+        self._partitions = partitions
+        self._count = len(topic.partitions)
+        self._limit = topic.config.max_message_bytes
+        self._last: dict[int, _Made] = {}
+        self._answers: list[Produced | BrokerError | None] = [None] * len(records)
+        self.made: list[_Made] = []
+
+    def answers(self) -> list[Produced | BrokerError]:
+        return [answer for answer in self._answers if answer is not None]
+
+    def take(self, start: int, end: int) -> None:
+        """Choose the partitions of these records, and encode them."""
+        now_ms, count, partitions, topic, records = (
+            self._now_ms, self._count, self._partitions, self._topic, self._records,
+        )  # fmt: skip
+        chosen: dict[int, tuple[list[int], list[NewRecord]]] = {}
+        for number in range(start, end):
+            value, key, headers, timestamp = records[number]
+            if timestamp is None:
+                timestamp = now_ms
+            elif not 0 <= timestamp <= LONG_MAX:
+                self._answers[number] = InvalidTimestamp(f"The timestamp {timestamp} is no time.")
+                continue
+            partition = None if partitions is None else partitions[number]
+            if partition is None:
+                if key is not None:
+                    partition = partition_of(key, count)
+                else:
+                    partition = self._sticky.take(topic, 0 if value is None else len(value))
+            elif not 0 <= partition < count:
+                self._answers[number] = UnknownTopicOrPartition(
+                    f"Topic '{topic.name}' has {count} partition(s), there is no partition {partition}."
+                )
+                continue
+            these = chosen.get(partition)
+            if these is None:
+                these = chosen[partition] = ([], [])
+            these[0].append(number)
+            these[1].append((value, key, headers, timestamp))
+        for partition, (numbers, rows) in chosen.items():
+            self._add(partition, numbers, rows)
+
+    def _add(self, partition: int, numbers: list[int], rows: list[NewRecord]) -> None:
+        made = self._last.get(partition) or self._begin(partition)
+        try:
+            fits = made.builder.add(rows, self._limit)
+        except UnicodeEncodeError:
+            fits = False
+        if fits:
+            made.numbers += numbers
+            made.timestamps += [row[3] for row in rows]
+        elif len(rows) > 1:
+            middle = len(rows) // 2
+            self._add(partition, numbers[:middle], rows[:middle])
+            self._add(partition, numbers[middle:], rows[middle:])
+        else:
+            self._add_alone(partition, made, numbers[0], rows[0])
+
+    def _add_alone(self, partition: int, made: _Made, number: int, row: NewRecord) -> None:
+        """One that the batch has no room for, or that no batch can have."""
+        try:
+            if made.builder.count:
+                made = self._begin(partition)
+            if made.builder.add((row,), self._limit):
+                made.numbers.append(number)
+                made.timestamps.append(row[3])
+                return
+            self._answers[number] = MessageTooLarge(
+                f"The record is larger than max.message.bytes of topic '{self._topic.name}' allows, "
+                f"{self._limit} bytes."
+            )
+        except UnicodeEncodeError as error:
+            self._answers[number] = InvalidRecord(f"The name of a header cannot be written in UTF-8: {error}")
+
+    def _begin(self, partition: int) -> _Made:
+        last = self._last.get(partition)
+        if last is not None and not last.builder.count:
+            return last
+        made = self._last[partition] = _Made(partition, self._topic.partitions[partition].log)
+        self.made.append(made)
+        return made
+
+    def answer(self, made: _Made, outcome: Staged | BrokerError) -> None:
+        """What became of one of the batches."""
+        answers = self._answers
+        if isinstance(outcome, Staged):
+            name, partition, offset = self._topic.name, made.partition, outcome.base_offset
+            appended = outcome.log_append_time
+            for number, timestamp in zip(made.numbers, made.timestamps, strict=True):
+                answers[number] = Produced(name, partition, offset, timestamp if appended < 0 else appended)
+                offset += 1
+        elif outcome.record_errors:
+            reasons = dict(outcome.record_errors)
+            for index, number in enumerate(made.numbers):
+                if index in reasons:
+                    reason = reasons[index] or "refused"
+                    timed = isinstance(outcome, InvalidTimestamp)
+                    answers[number] = InvalidTimestamp(reason) if timed else InvalidRecord(reason)
+                else:
+                    answers[number] = InvalidRecord(_NOT_ALONE)
+        else:
+            for number in made.numbers:
+                answers[number] = outcome

@@ -1,0 +1,282 @@
+"""Reading for plugins: raw batches, records, waiting for more, offsets by time. Nothing here waits for the disk on the
+loop, and decoding goes on in short turns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+import trio
+from crc32c import crc32c
+
+from leafcuttr.errors import CorruptMessage, StorageError, UnknownTopicOrPartition
+from leafcuttr.log.log import Log
+from leafcuttr.log.pace import Pace
+from leafcuttr.log.read import LogRead
+from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.workers import decode_limiter
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    HEADER_SIZE,
+    BatchHeader,
+    CorruptBatch,
+    parse,
+)
+from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.records import decode_records, record_bytes
+from leafcuttr_sdk import EARLIEST, LATEST, Fetched, RawRead, StoredRecord, TopicPartition
+
+_READ_AT_ONCE: Final = 1024 * 1024
+"""Bytes that are copied out of the page cache on the loop: a tenth of a millisecond."""
+_DECOMPRESSED_AT_ONCE: Final = 16 * 1024
+_SLICE: Final = 100
+"""Records that are decoded between two looks at the clock."""
+
+
+class Reading:
+    """The reading part of the facade."""
+
+    def __init__(self, core: Broker) -> None:
+        self._core = core
+        self._turn = 0
+
+    async def read_batches(
+        self, partition: TopicPartition, offset: int, *, max_bytes: int = 1024 * 1024, committed: bool = False
+    ) -> RawRead:
+        """See `leafcuttr_sdk.Broker.read_batches`."""
+        await trio.lowlevel.checkpoint()
+        log = self._log(partition)
+        return await _read(log, offset, max_bytes, committed)
+
+    async def fetch(
+        self,
+        positions: Mapping[TopicPartition, int],
+        *,
+        max_bytes: int = 1024 * 1024,
+        max_records: int | None = None,
+        wait_s: float = 0.0,
+        committed: bool = False,
+    ) -> Fetched:
+        """See `leafcuttr_sdk.Broker.fetch`."""
+        until = trio.current_time() + wait_s
+        at, records = dict(positions), list[StoredRecord]()
+        await trio.lowlevel.checkpoint()
+        while True:
+            await self._pass(at, records, max_bytes, max_records, committed)
+            if records or trio.current_time() >= until:
+                return Fetched(records, at)
+            with trio.move_on_at(until):
+                await self._wait(at, committed)
+
+    async def _pass(
+        self,
+        at: dict[TopicPartition, int],
+        records: list[StoredRecord],
+        max_bytes: int,
+        max_records: int | None,
+        committed: bool,
+    ) -> None:
+        """One look at every partition, each time from another one on, so that all have their share."""
+        partitions = list(at)
+        if not partitions:
+            return
+        first = self._turn = (self._turn + 1) % len(partitions)
+        pace, left = Pace(), max(max_bytes, 1)
+        for number, partition in enumerate(partitions[first:] + partitions[:first]):
+            log = self._log(partition)
+            if log.offline is not None:
+                raise StorageError(log.offline)
+            if not _has_news(log, at[partition], committed):
+                continue
+            share = max(left // (len(partitions) - number), 1)
+            found = await _read(log, at[partition], share, committed)
+            left -= len(found.data)
+            aborted = await _aborted(log, at[partition], found.next_offset) if committed else ()
+            if not await _decode(partition, found.data, at[partition], aborted, records, max_records, pace):
+                at[partition] = records[-1].offset + 1
+                return
+            at[partition] = found.next_offset
+            if left <= 0:
+                return
+
+    async def wait_for_records(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        """See `leafcuttr_sdk.Broker.wait_for_records`."""
+        await trio.lowlevel.checkpoint()
+        return await self._wait(positions, False)
+
+    async def _wait(self, positions: Mapping[TopicPartition, int], committed: bool) -> set[TopicPartition]:
+        logs: list[tuple[TopicPartition, int, Log]] = []
+        ready: set[TopicPartition] = set()
+        for partition, position in positions.items():
+            try:
+                logs.append((partition, position, self._log(partition)))
+            except UnknownTopicOrPartition:
+                ready.add(partition)
+        ready |= _ready(logs, committed)
+        if ready:
+            return ready
+        bell = _Bell()
+        for _, _, log in logs:
+            log.waiters.add(bell)
+        try:
+            while not ready:
+                await bell.wait()
+                ready = _ready(logs, committed)
+            return ready
+        finally:
+            for _, _, log in logs:
+                log.waiters.discard(bell)
+
+    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """See `leafcuttr_sdk.Broker.offsets`."""
+        await trio.lowlevel.checkpoint()
+        pace, answer = Pace(), dict[TopicPartition, int]()
+        for partition, time in times.items():
+            await pace.turn()
+            log = self._log(partition)
+            if log.offline is not None:
+                raise StorageError(log.offline)
+            if time == EARLIEST:
+                answer[partition] = log.log_start_offset
+            elif time == LATEST:
+                answer[partition] = log.high_watermark
+            else:
+                found = await log.offset_for_timestamp(max(time, 0))
+                end = log.high_watermark
+                answer[partition] = end if found is None else min(found[1], end)
+        return answer
+
+    def _log(self, partition: TopicPartition) -> Log:
+        topic = self._core.topics.by_name.get(partition.topic)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic '{partition.topic}'.")
+        if not 0 <= partition.partition < len(topic.partitions):
+            raise UnknownTopicOrPartition(
+                f"Topic '{topic.name}' has {len(topic.partitions)} partition(s), there is no partition "
+                f"{partition.partition}."
+            )
+        return topic.partitions[partition.partition].log
+
+
+class _Bell:
+    """What a log rings when it has changed."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def notify(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+        self._event = trio.Event()
+
+
+def _has_news(log: Log, position: int, committed: bool) -> bool:
+    """Whether a read from there finds something, or fails."""
+    if log.offline is not None or position > log.log_end_offset:
+        return True
+    return position < (log.last_stable_offset if committed else log.log_end_offset)
+
+
+def _ready(logs: Sequence[tuple[TopicPartition, int, Log]], committed: bool) -> set[TopicPartition]:
+    return {partition for partition, position, log in logs if _has_news(log, position, committed)}
+
+
+async def _read(log: Log, offset: int, max_bytes: int, committed: bool) -> RawRead:
+    def ask(may_block: bool) -> LogRead:
+        up_to = log.last_stable_offset if committed else None
+        return log.read(offset, max_bytes, at_least_one=True, up_to=up_to, may_block=may_block)
+
+    try:
+        found = await log.off_loop(ask)
+        region = found.region
+        data: bytes | bytearray = b""
+        if region is not None:
+            cached = region.read_cached() if region.length <= _READ_AT_ONCE else None
+            data = await trio.to_thread.run_sync(region.read) if cached is None else cached
+            if len(data) != region.length:
+                raise StorageError(f"{log.topic_partition} ends in the middle of what offset {offset} is in")
+        next_offset = found.next_offset
+        if next_offset < 0:
+            next_offset = max((header.next_offset for header, _ in _batches(data)), default=offset)
+    except OSError as error:
+        raise StorageError(f"Reading {log.topic_partition} failed: {error.strerror or error}") from error
+    except CorruptBatch as error:
+        raise CorruptMessage(f"{log.topic_partition}: {error}") from error
+    log.bytes_out += len(data)
+    log.records_out += max(next_offset - offset, 0)
+    return RawRead(data, next_offset, log.high_watermark, log.log_start_offset)
+
+
+async def _aborted(log: Log, offset: int, next_offset: int) -> Sequence[AbortedTransaction]:
+    return await log.off_loop(
+        lambda may_block: log.aborted_transactions(offset, next_offset, may_block=may_block)
+    )
+
+
+def _batches(data: bytes | bytearray) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches that lie one behind the other. Raises CorruptBatch."""
+    view, at = memoryview(data), 0
+    while at < len(view):
+        header = parse(view, at)
+        if not HEADER_SIZE <= header.size <= len(view) - at:
+            raise CorruptBatch(f"the batch at offset {header.base_offset} claims {header.size} bytes")
+        yield header, view[at : at + header.size]
+        at += header.size
+
+
+async def _decode(
+    partition: TopicPartition,
+    data: bytes | bytearray,
+    offset: int,
+    aborted: Sequence[AbortedTransaction],
+    records: list[StoredRecord],
+    most: int | None,
+    pace: Pace,
+) -> bool:
+    """Add the records from `offset` on, without those of control batches and of aborted transactions; False once there
+    are `most` of them. Raises CorruptMessage."""
+    topic, number = partition
+    make = StoredRecord._make
+    try:
+        for header, batch in _batches(data):
+            if header.next_offset <= offset or header.is_control or not header.count:
+                continue
+            if aborted and header.is_transactional and _is_aborted(header, aborted):
+                continue
+            if crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
+                raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
+            if header.codec and header.size > _DECOMPRESSED_AT_ONCE:
+                batch = await trio.to_thread.run_sync(
+                    _decompressed, batch, limiter=decode_limiter(), abandon_on_cancel=True
+                )
+            decoded = decode_records(batch)
+            while some := list(islice(decoded, _SLICE)):
+                await pace.turn()
+                if some[0].offset < offset:
+                    some = [record for record in some if record.offset >= offset]
+                if most is not None and len(records) + len(some) >= most:
+                    records += [make((topic, number, *record)) for record in some[: most - len(records)]]
+                    return False
+                records += [make((topic, number, *record)) for record in some]
+    except WireError as error:
+        raise CorruptMessage(f"{partition}: {error}") from error
+    return True
+
+
+def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
+    return any(
+        one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
+        for one in aborted
+    )
+
+
+def _decompressed(batch: memoryview) -> memoryview:
+    """The same batch without compression; its CRC and length are not made right again."""
+    out = bytearray(batch[:HEADER_SIZE]) + record_bytes(batch)
+    out[ATTRIBUTES_AT + 1] &= ~CODEC_MASK & 0xFF
+    return memoryview(out)

@@ -1,0 +1,158 @@
+"""`leafcuttr_sdk.Topics`: the topics, changed as clients change them, with the same checks and errors."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from leafcuttr.config.describe import describe_topic
+from leafcuttr.config.topic import validate_overrides
+from leafcuttr.errors import (
+    InvalidTopic,
+    PolicyViolation,
+    TopicDeletionDisabled,
+    UnknownTopicOrPartition,
+)
+from leafcuttr.handlers.config_resources import Resource, alter
+from leafcuttr.handlers.create_topics import MAX_PARTITIONS
+from leafcuttr.handlers.delete_records import HIGH_WATERMARK, move_log_start
+from leafcuttr.state import topic_names
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Topic
+from leafcuttr_sdk import PartitionInfo, TopicInfo, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+async def ensured(core: Broker, name: str) -> Topic:
+    """The topic, created if it is not there and `auto.create.topics.enable` says so. Raises UnknownTopicOrPartition,
+    InvalidTopic, StorageError."""
+    found = core.topics.by_name.get(name)
+    if found is not None:
+        return found
+    topic_names.check(name)
+    if name in topic_names.INTERNAL or not core.settings.bool("auto.create.topics.enable"):
+        raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
+    return await core.topics.ensure(name)
+
+
+class TopicsView:
+    """All topics of a running broker, for one plugin."""
+
+    def __init__(self, core: Broker) -> None:
+        self._core = core
+        self._topics = core.topics
+
+    def names(self, *, internal: bool = False) -> list[str]:
+        return sorted(name for name, topic in self._topics.by_name.items() if internal or not topic.internal)
+
+    def get(self, name: str) -> TopicInfo | None:
+        topic = self._topics.by_name.get(name)
+        return None if topic is None else _info(topic)
+
+    def partition_count(self, name: str) -> int:
+        topic = self._topics.by_name.get(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        internal: bool = False,
+    ) -> TopicInfo:
+        self._topics.check_creatable(name)
+        overrides = dict(configs or {})
+        validate_overrides(self._core.settings, overrides)
+        count = self._core.settings.int("num.partitions") if partitions is None else partitions
+        _check_count(count)
+        return _info(await self._topics.create(name, count, overrides, internal=internal))
+
+    async def ensure(self, name: str) -> TopicInfo:
+        return _info(await ensured(self._core, name))
+
+    async def alter(self, name: str, configs: Mapping[str, str | None]) -> None:
+        def edited(present: Mapping[str, str]) -> Mapping[str, str]:
+            texts = dict(present)
+            for setting, value in configs.items():
+                if value is None:
+                    texts.pop(setting, None)
+                else:
+                    texts[setting] = value
+            return texts
+
+        given = [setting for setting, value in configs.items() if value is not None]
+        await alter(self._core, Resource.TOPIC, name, given, edited, validate_only=False)
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        topic = self._existing(name)
+        self._topics.check_growth(topic, total)
+        _check_count(total - len(topic.partitions))
+        await self._topics.add_partitions(name, total)
+
+    async def delete(self, name: str) -> None:
+        if not self._core.settings.bool("delete.topic.enable"):
+            raise TopicDeletionDisabled("delete.topic.enable is false")
+        self._existing(name)
+        await self._topics.delete(name)
+
+    async def delete_records(self, name: str, partition: int, before_offset: int) -> int:
+        if name in topic_names.INTERNAL:
+            raise InvalidTopic(f"Topic '{name}' is the broker's own.")
+        offset = HIGH_WATERMARK if before_offset < 0 else before_offset
+        start = move_log_start(self._core, TopicPartition(name, partition), offset, internal=True)
+        if start > 0:
+            await self._core.logs.keep_log_starts()
+        return start
+
+    def configs(self, name: str) -> Mapping[str, str | None]:
+        topic = self._existing(name)
+        described = describe_topic(self._core.settings, topic.overrides, topic.config)
+        return {each.name: each.value for each in described if not each.sensitive}
+
+    def on_change(self, call: Callable[[str], None]) -> Callable[[], None]:
+        listeners = self._topics.on_changed
+        told = _Told(call)
+        listeners.append(told)
+
+        def end() -> None:
+            if told in listeners:
+                listeners.remove(told)
+
+        return end
+
+    def _existing(self, name: str) -> Topic:
+        topic = self._topics.by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
+        return topic
+
+
+class _Told:
+    """A plugin's callback: one that raises is logged, and harms neither the change nor who else is told."""
+
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call = call
+
+    def __call__(self, name: str) -> None:
+        try:
+            self._call(name)
+        except Exception:
+            logger.exception("what a plugin does on a change of topic %s failed", name)
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_PARTITIONS:
+        raise PolicyViolation("Excessively large number of partitions per request.")
+
+
+def _info(topic: Topic) -> TopicInfo:
+    return TopicInfo(
+        topic.name,
+        topic.id,
+        [
+            PartitionInfo(each.index, each.log.log_start_offset, each.log.high_watermark, each.log.offline)
+            for each in topic.partitions
+        ],
+        dict(topic.overrides),
+        topic.internal,
+    )

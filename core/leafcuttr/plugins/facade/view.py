@@ -1,0 +1,129 @@
+"""One plugin's view of the broker: composed of parts that know nothing of each other."""
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeVar
+
+from leafcuttr.plugins.facade.cluster import ClusterView
+from leafcuttr.plugins.facade.producing import Producing
+from leafcuttr.plugins.facade.reading import Reading
+from leafcuttr.plugins.facade.topics import TopicsView
+from leafcuttr.state.broker import Broker as Core
+from leafcuttr_sdk import Clock
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk import (
+        Broker,
+        Cluster,
+        Consumer,
+        Groups,
+        Listening,
+        Metrics,
+        Plugin,
+        Settings,
+        Topics,
+    )
+
+T = TypeVar("T")
+
+Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
+"""Of the parameters of `leafcuttr_sdk.Broker.listen`."""
+Consume = Callable[..., "AbstractAsyncContextManager[Consumer]"]
+"""Of those of `leafcuttr_sdk.Broker.consumer`."""
+
+
+def make_broker_view(
+    core: Core,
+    plugin: "Plugin",
+    *,
+    settings: "Settings | None" = None,
+    metrics: "Metrics | None" = None,
+    groups: "Groups | None" = None,
+    consumer: Consume | None = None,
+    listen: Listen | None = None,
+) -> "Broker":
+    """What this plugin is given. A part that is not given is not there: to ask for it is a RuntimeError."""
+    return BrokerView(core, plugin.name, settings, metrics, groups, consumer, listen)
+
+
+class BrokerView:
+    """See `leafcuttr_sdk.Broker`."""
+
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        settings: "Settings | None",
+        metrics: "Metrics | None",
+        groups: "Groups | None",
+        consumer: Consume | None,
+        listen: Listen | None,
+    ) -> None:
+        self._core = core
+        self._settings = settings
+        self._metrics = metrics
+        self._groups = groups
+        self.logger = logging.getLogger(f"leafcuttr.plugin.{name}")
+        self.topics: Topics = TopicsView(core)
+        self.cluster: Cluster = ClusterView(core)
+        producing, reading = Producing(core), Reading(core)
+        self.produce = producing.produce
+        self.produce_batch = producing.produce_batch
+        self.append = producing.append
+        self.read_batches = reading.read_batches
+        self.fetch = reading.fetch
+        self.wait_for_records = reading.wait_for_records
+        self.offsets = reading.offsets
+        self._consumer = consumer
+        self._listen = listen
+
+    @property
+    def clock(self) -> Clock:
+        return self._core.clock
+
+    @property
+    def settings(self) -> "Settings":
+        return _given(self._settings, "settings")
+
+    @property
+    def metrics(self) -> "Metrics":
+        return _given(self._metrics, "metrics")
+
+    @property
+    def groups(self) -> "Groups":
+        return _given(self._groups, "groups")
+
+    def consumer(
+        self,
+        group: str,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        auto_offset_reset: str = "latest",
+        session_timeout_ms: int = 45_000,
+        max_poll_interval_ms: int = 300_000,
+        client_id: str | None = None,
+        instance_id: str | None = None,
+        committed: bool = False,
+    ) -> "AbstractAsyncContextManager[Consumer]":
+        return _given(self._consumer, "consumers")(
+            group,
+            topics,
+            pattern=pattern,
+            auto_offset_reset=auto_offset_reset,
+            session_timeout_ms=session_timeout_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
+            client_id=client_id,
+            instance_id=instance_id,
+            committed=committed,
+        )
+
+    def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
+        return _given(self._listen, "listeners")(prefix, authenticates=authenticates)
+
+
+def _given(part: T | None, name: str) -> T:
+    if part is None:
+        raise RuntimeError(f"this view of the broker was made without {name}")
+    return part

@@ -1,0 +1,54 @@
+"""A plugin's view of a real broker on a temporary directory, without sockets."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr_sdk import Broker as View
+from leafcuttr_sdk import Plugin
+from support.logs import HandClock
+
+PLUGIN = Plugin("sample", 1, "one for tests")
+
+Open = Callable[..., Broker]
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def open_core(tmp_path: Path, clock: HandClock) -> Iterator[Open]:
+    """Open a broker with these settings on the test's directory; calling it again is a restart."""
+    opened: list[Broker] = []
+
+    def close() -> None:
+        while opened:
+            broker = opened.pop()
+            broker.logs.close()
+            broker.metadata.close()
+
+    def open_with(**settings: str) -> Broker:
+        close()
+        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1"}
+        given = {**own, **{name.replace("_", "."): value for name, value in settings.items()}}
+        opened.append(open_broker(Settings(given), clock))
+        return opened[-1]
+
+    yield open_with
+    close()
+
+
+@pytest.fixture
+def core(open_core: Open) -> Broker:
+    return open_core()
+
+
+@pytest.fixture
+def view(core: Broker) -> View:
+    return make_broker_view(core, PLUGIN)
