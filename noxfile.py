@@ -35,8 +35,8 @@ find_pyenv_interpreters()
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """The project as it stands, and the named dependency groups of pyproject.toml."""
-    session.install("-e", ".")
+    """The project as it stands with its extras, and the named dependency groups of pyproject.toml."""
+    session.install("-e", ".[http]")
     pyproject = nox.project.load_toml("pyproject.toml")
     for group in groups:
         session.install(*nox.project.dependency_groups(pyproject, group))

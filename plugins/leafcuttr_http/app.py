@@ -1,0 +1,50 @@
+"""The application: Quart with the endpoints of every part, behind the front door."""
+
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from leafcuttr_http import documentation, metadata
+from leafcuttr_http.asgi import App
+from leafcuttr_http.errors import ApiError, of_broker
+from leafcuttr_http.front import Front
+from leafcuttr_http.parts import Part, reply_error
+from leafcuttr_http.proxy import Proxy
+from leafcuttr_sdk.errors import BrokerError
+
+PARTS: tuple[Part, ...] = (metadata.PART,)
+
+
+def build(proxy: Proxy) -> App:
+    """The ASGI application of one start of the service."""
+    app = QuartTrio("leafcuttr_http", static_folder=None, template_folder=None)
+    app.url_map.merge_slashes = False
+    # The front has read the body within the limits already, and streams go on for as long as they like.
+    app.config.update(MAX_CONTENT_LENGTH=None, BODY_TIMEOUT=None, RESPONSE_TIMEOUT=None)
+    app.register_error_handler(ApiError, _api_error)
+    app.register_error_handler(BrokerError, _broker_error)
+    app.register_error_handler(HTTPException, _http_error)
+    for part in PARTS:
+        part.attach(app, proxy)
+    documentation.attach(app, proxy, PARTS)
+    return Front(proxy, app)  # type: ignore[arg-type]
+
+
+async def _api_error(error: ApiError) -> Response:
+    return reply_error(error)
+
+
+async def _broker_error(error: BrokerError) -> Response:
+    return reply_error(of_broker(error))
+
+
+async def _http_error(error: HTTPException) -> Response:
+    """What Quart itself says: no such path, no such method."""
+    status = error.code or 500
+    allowed = getattr(error, "valid_methods", None)
+    headers = (("allow", ", ".join(sorted(allowed))),) if allowed else ()
+    messages = {
+        404: f"There is nothing at {request.path}.",
+        405: f"{request.path} does not take {request.method}.",
+    }
+    return reply_error(ApiError(status, messages.get(status, f"{error.name}."), headers))

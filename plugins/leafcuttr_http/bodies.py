@@ -1,0 +1,126 @@
+"""Reading a body: never more of it than allowed, never for longer than allowed, decompressed on the way."""
+
+import zlib
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from leafcuttr_http.asgi import Receive
+from leafcuttr_http.errors import ApiError
+
+_PIECE: Final = 64 * 1024
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_DISCARD_S: Final = 2.0
+"""How long what a client goes on sending is read after it got an error. Closing at once could cost it the answer: the
+kernel throws away what was sent to a peer that still sends."""
+
+
+class Gone(Exception):
+    """The client has left: there is nobody to answer."""
+
+
+class Body:
+    """The body of one request. `length` is what Content-Length says, None for one in chunks."""
+
+    def __init__(
+        self, receive: Receive, *, length: int | None, encoding: str, limit: int, timeout_s: float
+    ) -> None:
+        self._receive = receive
+        self._length = length
+        self._limit = limit
+        self._timeout_s = timeout_s
+        self._gunzip = _gunzip_for(encoding)
+        self.complete = False
+        """Whether its end has arrived."""
+
+    async def read(self) -> bytes:
+        """All of it. Raises ApiError, Gone."""
+        if self._length is not None and self._length > self._limit:
+            raise self._too_large()
+        parts = []
+        size = 0
+        with _in_time(self._timeout_s):
+            async for piece in self._pieces():
+                size += len(piece)
+                if size > self._limit:
+                    raise self._too_large()
+                parts.append(piece)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Piece by piece, each within the time limit, however long it is in all. Raises ApiError, Gone."""
+        pieces = self._pieces()
+        while True:
+            with _in_time(self._timeout_s):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+    async def discard(self) -> None:
+        """Read on and throw away, for a moment at most."""
+        with trio.move_on_after(_DISCARD_S):
+            try:
+                while not self.complete:
+                    await self._next()
+            except Gone:
+                pass
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        if self._gunzip is None:
+            while not self.complete:
+                piece = await self._next()
+                if piece:
+                    yield piece
+            return
+        gunzip = self._gunzip
+        while not self.complete:
+            data = await self._next()
+            while data:
+                if gunzip.eof:
+                    # Another member behind the first: gzip allows that, and log shippers do it.
+                    gunzip = zlib.decompressobj(_GZIP)
+                try:
+                    piece = gunzip.decompress(data, _PIECE)
+                except zlib.error:
+                    raise ApiError(400, "The body is not gzip, as its Content-Encoding says.") from None
+                data = gunzip.unused_data if gunzip.eof else gunzip.unconsumed_tail
+                if piece:
+                    yield piece
+        if not gunzip.eof:
+            raise ApiError(400, "The gzip data ends too early.")
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise Gone
+        self.complete = not message.get("more_body", False)
+        body: bytes = message.get("body", b"")
+        return body
+
+    def _too_large(self) -> ApiError:
+        return ApiError(413, f"The body has more than {self._limit} bytes (lc.http.proxy.max.request.bytes).")
+
+
+@contextmanager
+def _in_time(seconds: float) -> Iterator[None]:
+    """Cancels what takes too long, and says so with 408."""
+    with trio.move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise ApiError(408, f"The body did not arrive within {seconds:g} s.")
+
+
+def _gunzip_for(encoding: str) -> "zlib._Decompress | None":
+    match encoding.strip().lower():
+        case "" | "identity":
+            return None
+        case "gzip" | "x-gzip":
+            return zlib.decompressobj(_GZIP)
+    raise ApiError(
+        415,
+        f"Content-Encoding {encoding!r} is not read, only gzip.",
+        (("accept-encoding", "gzip, identity"),),
+    )

@@ -1,0 +1,141 @@
+"""One TCP or TLS connection: bytes in, bytes out, and when it ends. The protocols (HTTP/1.1, HTTP/2, WebSocket) are
+hypercorn's.
+
+This stands in the place of `hypercorn.trio.tcp_server`, which starts a task whenever a connection becomes idle, and
+waits without end for a peer that does not take its answer, even when the server stops.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol import ProtocolWrapper
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ConnectionState
+from hypercorn.utils import parse_socket_addr
+
+_MAX_RECEIVE: Final = 64 * 1024
+_HANDSHAKE_S: Final = 20.0
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+class Connection:
+    """`serve` returns when it is closed. `idle_since` is None while a request is being answered."""
+
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        stream: Stream,
+        *,
+        idle_s: float,
+        send_s: float,
+    ) -> None:
+        self._app = app
+        self._config = config
+        self._context = context
+        self._stream = stream
+        self._idle_s = idle_s
+        self._send_s = send_s
+        self._send_lock = trio.Lock()
+        self._scope = trio.CancelScope()
+        self._idle = trio.CancelScope()
+        self.idle_since: float | None = trio.current_time()
+
+    async def serve(self) -> None:
+        with self._scope:
+            try:
+                await self._serve()
+            except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+        with trio.move_on_after(1) as closing:
+            closing.shield = True
+            await self._close()
+
+    def stop(self) -> None:
+        """Close it now if it is idle; otherwise hypercorn does after the request at hand."""
+        if self.idle_since is not None:
+            self._scope.cancel()
+
+    async def _serve(self) -> None:
+        alpn = "http/1.1"
+        if isinstance(self._stream, trio.SSLStream):
+            with trio.move_on_after(_HANDSHAKE_S) as handshake:
+                await self._stream.do_handshake()
+            if handshake.cancelled_caught:
+                return
+            alpn = self._stream.selected_alpn_protocol() or alpn
+            sock = self._stream.transport_stream.socket
+        else:
+            sock = self._stream.socket
+        client = parse_socket_addr(sock.family, sock.getpeername())
+        server = parse_socket_addr(sock.family, sock.getsockname())
+        async with TaskGroup() as group:
+            self._protocol = ProtocolWrapper(
+                self._app,
+                self._config,
+                self._context,
+                group,
+                ConnectionState({}),
+                isinstance(self._stream, trio.SSLStream),
+                client,
+                server,
+                self._send,
+                alpn,
+            )
+            group.spawn(self._watch)
+            await self._protocol.initiate()
+            await self._read()
+            self._idle.cancel()
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                data = await self._stream.receive_some(_MAX_RECEIVE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                break
+            if not data:
+                break
+            await self._protocol.handle(RawData(bytes(data)))
+        await self._protocol.handle(Closed())
+
+    async def _send(self, event: Event) -> None:
+        if isinstance(event, RawData):
+            if not event.data:
+                return
+            async with self._send_lock:
+                with trio.move_on_after(self._send_s) as sending:
+                    await self._stream.send_all(event.data)
+            if sending.cancelled_caught:
+                # Who does not take an answer for so long gets no more of it.
+                self._scope.cancel()
+        elif isinstance(event, Updated):
+            self.idle_since = trio.current_time() if event.idle else None
+        elif isinstance(event, Closed):
+            await self._close()
+            await self._protocol.handle(Closed())
+
+    async def _watch(self) -> None:
+        """Closes what has been idle for too long, or has not finished the head of its first request."""
+        with self._idle:
+            while True:
+                since = self.idle_since
+                now = trio.current_time()
+                if since is None:
+                    await trio.sleep(self._idle_s)
+                elif since + self._idle_s <= now:
+                    self._scope.cancel()
+                    return
+                else:
+                    await trio.sleep_until(since + self._idle_s)
+
+    async def _close(self) -> None:
+        if isinstance(self._stream, trio.SocketStream):
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                await self._stream.send_eof()
+        await self._stream.aclose()

@@ -1,0 +1,114 @@
+"""Errors of the proxy: every code it answers with, their place in HTTP, and those of the broker among them.
+
+A body is `{"error_code": 42206, "message": "record 3: ..."}`, as REST proxy API v2 has it. Codes of three digits are
+those of HTTP; those of five say more, and begin with the three.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from leafcuttr_sdk.errors import BrokerError, ErrorCode
+
+CODES: Final[Mapping[int, str]] = {
+    400: "The body is not what its type says: no JSON, no UTF-8, no gzip; or the request line makes no sense.",
+    404: "There is no such path.",
+    405: "The path is there, the method is not; `Allow` names those that are.",
+    406: "None of the types in `Accept` can be answered.",
+    408: "The body took longer than `lc.http.proxy.request.timeout.ms`.",
+    413: "The body, or a record in it, is larger than allowed.",
+    415: "The body is compressed in a way that the proxy does not read.",
+    422: "The body is JSON, but a member is missing, unknown or of the wrong type.",
+    503: "Too many connections or streams, or the broker is stopping.",
+    40401: "There is no such topic.",
+    40402: "The topic has no such partition.",
+    40403: "There is no such consumer.",
+    40404: "The partition cannot be read or written at present.",
+    40405: "There is no such consumer group.",
+    40601: "The consumer was made for another format than the request accepts, or the format needs a schema registry.",
+    40901: "The consumer is subscribed already.",
+    40902: "A consumer of this name is there already.",
+    40903: "The consumer is in a state in which this cannot be done.",
+    41501: "Records of this type cannot be produced: unknown, or a format that needs a schema registry.",
+    42201: "Keys of this format need a schema.",
+    42202: "Values of this format need a schema.",
+    42203: "The value cannot be converted.",
+    42204: "A setting of the consumer is not valid.",
+    42205: "The schema is not valid.",
+    42206: "A record is not valid: the message names its index and the member.",
+    42207: "A key or value cannot be stored as JSON: an infinite number or half of a surrogate pair.",
+    42208: "The Idempotency-Key is not valid, or was used with another body.",
+    50001: "The proxy failed; the broker's log says how.",
+    50002: "The broker refused, and would again.",
+    50003: "The broker refused or was too slow; the same request may succeed later.",
+}
+
+
+class ApiError(Exception):
+    """An answer that is an error. `code` is one of CODES; the status of HTTP is in it."""
+
+    def __init__(self, code: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = headers
+
+    @property
+    def status(self) -> int:
+        return self.code if self.code < 1000 else self.code // 100
+
+    @property
+    def body(self) -> dict[str, object]:
+        return {"error_code": self.code, "message": str(self)}
+
+
+# What may go away by itself: Kafka's clients try these again.
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    }
+)
+
+
+def code_of(error: BrokerError) -> int:
+    """50002 or 50003: whether the same may succeed later."""
+    return 50003 if error.code in _RETRIABLE else 50002
+
+
+def describe(error: BrokerError) -> str:
+    """Kafka's name of the error, and the broker's own words where it has some."""
+    return f"{error.code.name}: {error.message}" if error.message else error.code.name
+
+
+def of_topic(error: BrokerError, topic: str) -> ApiError:
+    """What is wrong with a topic as such."""
+    match error.code:
+        case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return no_topic(topic)
+        case ErrorCode.INVALID_TOPIC_EXCEPTION:
+            return ApiError(422, error.message or f"{topic!r} is no legal name of a topic")
+    return of_broker(error)
+
+
+def of_broker(error: BrokerError) -> ApiError:
+    """Any other of the broker's."""
+    return ApiError(code_of(error), describe(error))
+
+
+def no_topic(topic: str) -> ApiError:
+    return ApiError(40401, f"There is no topic {topic!r}.")
+
+
+def no_partition(topic: str, partition: int | str) -> ApiError:
+    return ApiError(40402, f"Topic {topic!r} has no partition {partition}.")

@@ -1,0 +1,250 @@
+"""The door: every request comes through here. What all endpoints share is done here once: limits of the body, CORS,
+errors, counting. Producing, the one path that has to be fast, is served from here; everything else is Quart's.
+"""
+
+import json
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+import trio
+
+from leafcuttr_http import bulk
+from leafcuttr_http.asgi import App, Message, Receive, Scope, Send
+from leafcuttr_http.bodies import Gone
+from leafcuttr_http.cors import Cors
+from leafcuttr_http.errors import ApiError
+from leafcuttr_http.exchange import Exchange
+from leafcuttr_http.idempotency import LONGEST, Answer, Answers
+from leafcuttr_http.negotiation import AS_JSON, JSON, LINES, METADATA, V2_BINARY, V2_JSON, choose, media_type
+from leafcuttr_http.produce import produce
+from leafcuttr_http.proxy import Proxy
+from leafcuttr_http.records import ALL_JSON, BINARY, TEXT_KEYS, Format
+
+FORMATS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
+    JSON: (TEXT_KEYS, AS_JSON),
+    V2_JSON: (ALL_JSON, METADATA),
+    V2_BINARY: (BINARY, METADATA),
+    "application/vnd.kafka.json+json": (ALL_JSON, METADATA),
+    "application/vnd.kafka.binary+json": (BINARY, METADATA),
+}
+"""What records can be produced as, and the types of the answer."""
+_WITH_SCHEMA: Final = frozenset(
+    f"application/vnd.kafka.{name}{version}+json"
+    for name in ("avro", "jsonschema", "protobuf")
+    for version in ("", ".v2")
+)
+
+
+class Front:
+    """The ASGI application."""
+
+    def __init__(self, proxy: Proxy, app: App) -> None:
+        self._proxy = proxy
+        self._app = app
+        self._cors = Cors(proxy.limits.origins)
+        self._answers = Answers(proxy.broker.clock, proxy.limits.idempotency_bytes)
+        self._log = proxy.broker.logger
+        metrics = proxy.broker.metrics
+        self._requests = metrics.counter(
+            "leafcuttr_http_requests_total", "Requests that were answered.", "endpoint", "method", "status"
+        )
+        self._seconds = metrics.counter(
+            "leafcuttr_http_request_seconds_total", "Time from their heads to their answers.", "endpoint"
+        )
+        self._records = metrics.counter(
+            "leafcuttr_http_records_produced_total", "Records stored for clients of the HTTP proxy.", "format"
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(scope, receive, send)
+        endpoint = "other"
+        try:
+            if self._cors_answered(exchange):
+                await exchange.answer(204, b"")
+                return
+            target = _produce_target(exchange)
+            if target is not None:
+                endpoint = "produce"
+                await self._produce(exchange, *target)
+            else:
+                endpoint = _endpoint(scope["raw_path"])
+                await self._rest(exchange)
+        except Gone:
+            pass
+        except ApiError as error:
+            if not exchange.status:
+                await exchange.refuse(error)
+        except Exception:
+            self._log.exception("%s %s failed", exchange.method, scope["path"])
+            if exchange.status:
+                raise
+            await exchange.refuse(ApiError(50001, "The proxy failed; the broker's log says how."))
+        finally:
+            self._count(exchange, endpoint)
+
+    def _cors_answered(self, exchange: Exchange) -> bool:
+        """Whether that was a preflight, which needs no more than its headers."""
+        origin = exchange.header(b"origin")
+        if origin is None:
+            return False
+        exchange.extra = self._cors.headers(origin)
+        if exchange.method != "OPTIONS" or b"access-control-request-method" not in exchange.headers:
+            return False
+        allowed = self._cors.preflight(origin)
+        if allowed is None:
+            return False
+        exchange.extra = [*exchange.extra, *allowed]
+        return True
+
+    async def _produce(self, exchange: Exchange, topic: str, partition: int | None) -> None:
+        content_type = _content_type(exchange)
+        if content_type == LINES:
+            stored = await bulk.produce(self._proxy, exchange, topic, partition)
+            self._records.add(stored, "lines")
+            return
+        format, offers = FORMATS[content_type]
+        answer_type = choose(exchange.header(b"accept"), offers)
+        key = self._idempotency_key(exchange)
+        limits = self._proxy.limits
+        body = await exchange.open_body(limits.request_bytes, limits.request_s).read()
+
+        async def make() -> Answer:
+            answer, stored = await produce(self._proxy, topic, partition, body, format)
+            self._records.add(stored, format.name)
+            return answer
+
+        headers: list[tuple[bytes, bytes]] = []
+        with trio.move_on_after(limits.request_s) as scope:
+            if key is None:
+                answer = await make()
+            else:
+                import hashlib
+
+                what = f"{partition} {content_type} ".encode() + body
+                answer, replayed = await self._answers.once(
+                    (topic, key), hashlib.sha256(what).digest(), make, self._proxy.nursery
+                )
+                if replayed:
+                    headers.append((b"idempotent-replayed", b"true"))
+        if scope.cancelled_caught:
+            raise ApiError(
+                50003,
+                f"The records were not stored within {limits.request_s:g} s; some or all of them may still be.",
+            )
+        await exchange.answer(answer.status, answer.body, answer_type, headers)
+
+    def _idempotency_key(self, exchange: Exchange) -> str | None:
+        key = exchange.header(b"idempotency-key")
+        if key is None:
+            return None
+        if not self._proxy.limits.idempotency_bytes:
+            raise ApiError(
+                42208, "Idempotency-Key is switched off here (lc.http.proxy.idempotency.max.bytes is 0)."
+            )
+        if not key or len(key) > LONGEST:
+            raise ApiError(42208, f"An Idempotency-Key has 1 to {LONGEST} characters.")
+        return key
+
+    async def _rest(self, exchange: Exchange) -> None:
+        """Hands the request to Quart, with its body already read where it has one."""
+        receive = exchange.receive
+        scope = exchange.scope
+        if not exchange._read_to_the_end():
+            limits = self._proxy.limits
+            body = await exchange.open_body(limits.request_bytes, limits.request_s).read()
+            receive = _once(body, receive)
+            # What was gunzipped is as long as it is now.
+            kept = [
+                (name, value)
+                for name, value in scope["headers"]
+                if name not in (b"content-encoding", b"content-length", b"transfer-encoding")
+            ]
+            scope["headers"] = [*kept, (b"content-length", b"%d" % len(body))]
+        await self._app(scope, receive, exchange.send)
+
+    def _count(self, exchange: Exchange, endpoint: str) -> None:
+        if not exchange.status:
+            return
+        from time import perf_counter
+
+        took = perf_counter() - exchange.began
+        self._requests.add(1, endpoint, exchange.method, str(exchange.status))
+        self._seconds.add(took, endpoint)
+        self._log.debug(
+            "%s %s %d %.1f ms", exchange.method, exchange.scope["path"], exchange.status, took * 1e3
+        )
+
+
+def _produce_target(exchange: Exchange) -> tuple[str, int | None] | None:
+    """Topic and partition, if this is a request to produce. Raises ApiError for a name that no topic can have."""
+    if exchange.method != "POST":
+        return None
+    path: bytes = exchange.scope["raw_path"]
+    parts = path.split(b"/")
+    if len(parts) == 3 and parts[1] == b"topics" and parts[2]:
+        return topic_name(parts[2]), None
+    if len(parts) == 5 and parts[1] == b"topics" and parts[3] == b"partitions" and parts[2] and parts[4]:
+        topic = topic_name(parts[2])
+        if not parts[4].isdigit() or int(parts[4]) >= 2**31:
+            raise ApiError(40402, f"Topic {topic!r} has no such partition: {parts[4].decode('latin-1')!r}.")
+        return topic, int(parts[4])
+    return None
+
+
+def topic_name(part: bytes) -> str:
+    """From its place in a path. Raises ApiError."""
+    try:
+        return unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        raise ApiError(40401, "There is no such topic: its name is not UTF-8.") from None
+
+
+def _content_type(exchange: Exchange) -> str:
+    header = exchange.header(b"content-type")
+    if header is None:
+        raise ApiError(41501, f"The request has no Content-Type; records come as {_known()}.")
+    found = media_type(header)
+    if found.name in _WITH_SCHEMA:
+        raise ApiError(41501, f"{found.name} needs a schema registry, which this broker does not have yet.")
+    if found.name not in FORMATS and found.name != LINES:
+        raise ApiError(41501, f"Records do not come as {found.name or 'nothing'!r}, but as {_known()}.")
+    if found.charset not in (None, "utf-8", "utf8", "us-ascii"):
+        raise ApiError(41501, f"JSON is UTF-8, not {found.charset}.")
+    return found.name
+
+
+def _known() -> str:
+    return ", ".join([JSON, V2_JSON, V2_BINARY, LINES])
+
+
+def _endpoint(path: bytes) -> str:
+    """What a request is counted as: a few names, whatever clients ask for."""
+    first = path.split(b"/", 2)[1:2]
+    known = {
+        b"topics": "topics",
+        b"consumers": "consumers",
+        b"brokers": "brokers",
+        b"openapi.json": "openapi",
+    }
+    return known.get(first[0], "other") if first else "other"
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that hands out this body, and then what the real one says: that the client has left."""
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def dumps(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

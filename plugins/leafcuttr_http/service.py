@@ -1,0 +1,113 @@
+"""The service: listens, serves, and stops so that requests in flight are answered."""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.worker_context import WorkerContext
+
+from leafcuttr_http.app import build
+from leafcuttr_http.connection import Connection, Stream
+from leafcuttr_http.proxy import Proxy
+from leafcuttr_http.settings import PREFIX, Limits, read_limits
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework
+
+    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.listening import Listening
+
+_GRACE_S: Final = 2.0
+"""How long requests in flight may take once the service stops. The broker's own deadline is a few seconds."""
+_BUSY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b"retry-after: 1\r\ncontent-length: 58\r\n\r\n"
+    b'{"error_code":503,"message":"There are too many clients."}'
+)
+
+
+class HttpProxy:
+    """The service `http`."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._limits = read_limits(broker.settings)
+        self._connections: set[Connection] = set()
+        self._context = WorkerContext(None)
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        closing = trio.Event()
+        async with self._broker.listen(PREFIX) as listening, trio.open_nursery() as service:
+            nursery = await service.start(_keep, closing)
+            proxy = Proxy(self._broker, self._limits, nursery, closing)
+            app = ASGIWrapper(cast("ASGIFramework", build(proxy)))
+            config = _config(self._broker.logger, self._limits)
+            try:
+                task_status.started()
+                await trio.serve_listeners(
+                    partial(self._serve, app, config), _listeners(listening), handler_nursery=nursery
+                )
+            finally:
+                # Nothing here waits: what comes after is the grace of `_keep`.
+                await self._context.terminated.set()
+                for connection in list(self._connections):
+                    connection.stop()
+                closing.set()
+
+    async def _serve(self, app: ASGIWrapper, config: Config, stream: Stream) -> None:
+        if len(self._connections) >= self._limits.connections:
+            await _turn_away(stream)
+            return
+        connection = Connection(
+            app, config, self._context, stream, idle_s=self._limits.idle_s, send_s=self._limits.request_s
+        )
+        self._connections.add(connection)
+        try:
+            await connection.serve()
+        except* Exception:
+            self._broker.logger.exception("a connection of the HTTP proxy failed")
+        finally:
+            self._connections.discard(connection)
+
+
+async def _keep(closing: trio.Event, *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Holds the connections, and outlives the cancellation of the service by the grace."""
+    with trio.CancelScope(shield=True) as scope:
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await closing.wait()
+            scope.deadline = trio.current_time() + _GRACE_S
+
+
+async def _turn_away(stream: Stream) -> None:
+    with trio.move_on_after(1):
+        try:
+            if isinstance(stream, trio.SocketStream):
+                await stream.send_all(_BUSY)
+        except trio.BrokenResourceError:
+            pass
+        finally:
+            await trio.aclose_forcefully(stream)
+
+
+def _listeners(listening: "Listening") -> list[trio.SocketListener | trio.SSLListener[trio.SocketStream]]:
+    plain = [trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in listening.sockets]
+    context = listening.ssl_context
+    if context is None:
+        return list(plain)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return [trio.SSLListener(listener, context, https_compatible=True) for listener in plain]
+
+
+def _config(logger: logging.Logger, limits: Limits) -> Config:
+    config = Config()
+    config.errorlog = logger
+    config.include_server_header = False
+    config.keep_alive_max_requests = 2**31
+    # Pieces of a body, at most 64 KiB each, that wait for the endpoint to take them.
+    config.max_app_queue_size = 4
+    config.websocket_max_message_size = limits.request_bytes
+    return config
