@@ -1,4 +1,5 @@
-"""The `leafcuttr` command. Each subcommand is a module here with a `command`, imported when it is called.
+"""The `leafcuttr` command. Each subcommand is a module here with a `command`, imported when it is called; plugins add
+theirs, and are looked for only when a name is not one of ours or all names are wanted.
 
 Nothing heavy is imported for `leafcuttr serve`: no rich, no confluent-kafka.
 """
@@ -13,9 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from leafcuttr import __version__
+from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr_sdk.cli import CliCommand
 
 _COMMANDS: Final = {
     "serve": "start the broker",
@@ -34,6 +39,7 @@ _COMMANDS: Final = {
     "dump": "print what a log, index, snapshot or checkpoint file holds",
     "doctor": "find what usually goes wrong with a broker or a configuration",
     "repair": "mend a data directory or adopt topic folders (offline)",
+    "plugins": "list and describe the plugins that are installed; check and write one",
     "completion": "print the script that lets a shell complete our command line",
 }
 
@@ -47,14 +53,32 @@ _COLOURLESS: Final[dict[str, Any]] = {"color": False}
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS, *_of_plugins()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name in _COMMANDS:
+            command = importlib.import_module(f"leafcuttr.cli.{cmd_name}").command
+            assert isinstance(command, click.Command)
+            return command
+        found = _of_plugins().get(cmd_name)
+        if found is None:
             return None
-        command = importlib.import_module(f"leafcuttr.cli.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
+        from leafcuttr.cli.installed import loaded_command
+
+        return loaded_command(*found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from leafcuttr.cli.installed import installed
+
+            # It may be the command of one that could not be imported.
+            for plugin in installed().failed:
+                click.echo(f"leafcuttr: {plugin.line}", err=True)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Ctrl-C that a command does not take for its own end is status 130, as of whatever a shell interrupts."""
@@ -63,6 +87,10 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("leafcuttr: interrupted", err=True)
             ctx.exit(130)
+        except PluginError as error:
+            from leafcuttr.cli.failures import Failure
+
+            raise Failure(str(error)) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names and helps from the table: whoever presses a key does not wait for every module to be imported."""
@@ -70,13 +98,29 @@ class _LazyGroup(click.Group):
 
         if incomplete and not incomplete[0].isalnum():
             return super().shell_complete(ctx, incomplete)
+        names = {**_COMMANDS, **{name: command.summary for name, (_, command) in _of_plugins().items()}}
         return [
-            CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)
+            CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+        added = _of_plugins()
+        if added:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, command.summary) for name, (_, command) in added.items()])
+
+
+def _of_plugins() -> "dict[str, tuple[Loaded, CliCommand]]":
+    from leafcuttr.cli.installed import commands_of, installed
+
+    return commands_of(installed(), own_commands())
+
+
+def own_commands() -> frozenset[str]:
+    """The names that no plugin's command can have."""
+    return frozenset(_COMMANDS)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

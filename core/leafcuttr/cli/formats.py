@@ -1,7 +1,9 @@
-"""The record formats that `--format` can name: the ones that are always there, and a registry for more.
+"""The record formats that `--format` can name: the ones that are always there, and those of plugins.
 
-The contract is `leafcuttr_sdk.formats`. `known_formats` is where formats of plugins are to be added; a command opens
-what it needs with `opened`. Nothing here knows of files or brokers.
+The contract is `leafcuttr_sdk.formats`. A command opens what it needs with `opened`; plugins are looked for only where
+a name is not one of ours, or where all of them are to be shown. Nothing here knows of files or brokers.
+
+Longer than most rooms because our own four formats live here too.
 """
 
 import base64
@@ -10,28 +12,37 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*\Z")
+if TYPE_CHECKING:
+    from leafcuttr.plugins.loaded import Loaded
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]*\Z")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Formats:
-    """Record formats by name, in the order in which they were added."""
+    """Record formats by name, in the order in which they were added.
 
-    def __init__(self, formats: Sequence[RecordFormat] = ()) -> None:
+    `more` has others, with names of their own; it is asked once, when a name is not known or all are wanted.
+    """
+
+    def __init__(
+        self, formats: Sequence[RecordFormat] = (), more: Callable[[], Iterable[RecordFormat]] | None = None
+    ) -> None:
         self._by_name: dict[str, RecordFormat] = {}
+        self._more = more
         for one in formats:
             self.add(one)
 
     def add(self, added: RecordFormat) -> None:
         """Raises ValueError for a name that is taken or that cannot be typed after `--format`."""
-        if not _NAME.match(added.name):
+        if not NAME.match(added.name):
             raise ValueError(f"{added.name!r} cannot name a format: lower case letters, digits, - and _")
         if added.name in self._by_name:
             raise ValueError(f"there is a format {added.name} already")
@@ -39,6 +50,8 @@ class Formats:
 
     def get(self, name: str) -> RecordFormat:
         """Raises FormatError, which names the nearest, for a name that is not known."""
+        if name not in self._by_name:
+            self._ask_for_more()
         found = self._by_name.get(name)
         if found is None:
             near = difflib.get_close_matches(name, self._by_name, 1)
@@ -47,7 +60,13 @@ class Formats:
         return found
 
     def __iter__(self) -> Iterator[RecordFormat]:
+        self._ask_for_more()
         return iter(self._by_name.values())
+
+    def _ask_for_more(self) -> None:
+        more, self._more = self._more, None
+        for one in more() if more else ():
+            self.add(one)
 
 
 class TextFormat:
@@ -197,12 +216,86 @@ def _cut(text: str) -> str:
 
 
 def known_formats() -> Formats:
-    """The formats of this installation."""
-    return Formats([TextFormat(), JsonFormat(), HexFormat(), Base64Format()])
+    """The formats of this installation, those of plugins last."""
+    return Formats([TextFormat(), JsonFormat(), HexFormat(), Base64Format()], _of_plugins)
+
+
+def own_names() -> frozenset[str]:
+    """The names that no plugin's format can have."""
+    return frozenset({TextFormat.name, JsonFormat.name, HexFormat.name, Base64Format.name})
+
+
+def _of_plugins() -> Iterator[RecordFormat]:
+    from leafcuttr.cli.installed import formats_of, installed
+
+    for plugin, one in formats_of(installed(), own_names()).values():
+        yield _PluginFormat(plugin, one)
+
+
+class _PluginFormat:
+    """A plugin's format. Whatever it raises is a FormatError here: one line, and `--skip-errors` can pass over it."""
+
+    def __init__(self, plugin: "Loaded", of: RecordFormat) -> None:
+        self._plugin = plugin
+        self._of = of
+        self.name = of.name
+        self.summary = str(getattr(of, "summary", ""))
+        self.options: Mapping[str, str] = getattr(of, "options", {})
+
+    def open(self, options: Mapping[str, str]) -> FormatCodec:
+        try:
+            return _PluginCodec(self._of.open(options))
+        except FormatError:
+            raise
+        except (Exception, SystemExit) as error:
+            why = self._plugin.lacks if self._plugin.missing else _described(error)
+            raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be had: {why}") from None
+
+
+class _PluginCodec:
+    def __init__(self, of: FormatCodec) -> None:
+        self._of = of
+        self.json_text = bool(of.json_text)
+
+    def encode(self, text: str, place: Place) -> bytes:
+        try:
+            return self._of.encode(text, place)
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(_described(error)) from None
+
+    def decode(self, data: bytes, place: Place) -> str:
+        try:
+            return self._of.decode(data, place)
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(_described(error)) from None
+
+    def close(self) -> None:
+        self._of.close()
+
+
+def _described(error: BaseException) -> str:
+    from leafcuttr.plugins.importing import described
+
+    return described(error)
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return [one.name for one in known_formats() if one.name.startswith(incomplete)]
+
+
+class _FormatOption(click.Option):
+    """Names the formats in its help; plugins are looked for when somebody reads it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        if record is None:
+            return None
+        formats = "; ".join(f"{one.name}: {one.summary}" for one in known_formats())
+        return record[0], record[1].replace("{formats}", formats)
 
 
 def format_options(function: F) -> F:
@@ -215,9 +308,8 @@ def format_options(function: F) -> F:
             show_default=True,
             metavar="NAME",
             shell_complete=_complete,
-            help="How the bytes of values are written as text: "
-            + "; ".join(f"{one.name}: {one.summary}" for one in known_formats())
-            + ".",
+            cls=_FormatOption,
+            help="How the bytes of values are written as text: {formats}.",
         ),
         click.option(
             "--key-format",

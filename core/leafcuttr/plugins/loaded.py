@@ -49,6 +49,8 @@ class Loaded:
     services: "tuple[ServiceSpec, ...]" = ()
     record_filters: "tuple[RecordFilterSpec, ...]" = ()
     produce_validators: "tuple[ProduceValidatorSpec, ...]" = ()
+    remarks: list[str] = field(default_factory=list)
+    """Lines on what it brings to the command line and does not get: names that are taken."""
     _missing: tuple[str, ...] | None = field(default=None, repr=False)
 
     @classmethod

@@ -82,7 +82,7 @@ class Hooks:
     """The hooks of one plugin's module. Raises PluginError where one is none, or takes what is not given."""
 
     def __init__(self, module: ModuleType) -> None:
-        self._file = getattr(module, "__file__", None)
+        self.file: Final[str | None] = getattr(module, "__file__", None)
         self._manager = _Manager("leafcuttr")
         self._manager.add_hookspecs(hooks)
         try:
@@ -109,7 +109,7 @@ class Hooks:
             raise PluginError(f"{name}: {first_line(str(error))}") from None
         except (Exception, SystemExit) as error:
             _log.debug("calling %s", name, exc_info=error)
-            raise PluginError(f"{name} raised {described(error, self._file)}") from None
+            raise PluginError(f"{name} raised {described(error, self.file)}") from None
 
     def _refusal(self, module: ModuleType, error: pluggy.PluginValidationError) -> str:
         for name in dir(module):
@@ -131,7 +131,7 @@ def _checked(hook: str, returned: object) -> tuple[Any, ...]:
     name = RETURNS[hook]
     expected = getattr(leafcuttr_sdk, name)
     # A NamedTuple can be iterated too: the person forgot the comma or the brackets.
-    if not isinstance(returned, Iterable) or isinstance(returned, expected | str | bytes):
+    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes) or _is(returned, expected):
         close = getattr(returned, "close", None)
         if inspect.iscoroutine(returned) and close is not None:
             close()

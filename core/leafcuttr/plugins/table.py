@@ -34,7 +34,7 @@ class Plugins:
     @property
     def usable(self) -> list[Loaded]:
         """Those that are imported and sound, whether or not a broker has them switched on."""
-        return [one for one in self.all if one.hooks is not None]
+        return [one for one in self.all if one.hooks is not None and one.state is not State.FAILED]
 
     @property
     def failed(self) -> list[Loaded]:
@@ -59,8 +59,6 @@ class Plugins:
     def settle(self, settings: "Settings") -> None:
         """As `start`, but nothing is said and nothing stops: for who wants to look at the table."""
         for one in self.usable:
-            if one.state is State.FAILED:
-                continue
             assert one.plugin is not None
             on = one.plugin.enabled_by is None or settings.bool(one.plugin.enabled_by)
             if one.missing:
@@ -91,23 +89,23 @@ class Plugins:
 
     # What installed ones bring to the command line
 
-    def record_formats(self) -> "Iterator[tuple[Loaded, RecordFormat]]":
+    def record_formats(self) -> "list[tuple[Loaded, RecordFormat]]":
         from leafcuttr.plugins.registration import RECORD_FORMATS
 
-        yield from self._of_all(RECORD_FORMATS)
+        return list(self._of_usable(RECORD_FORMATS))
 
-    def cli_commands(self) -> "Iterator[tuple[Loaded, CliCommand]]":
+    def cli_commands(self) -> "list[tuple[Loaded, CliCommand]]":
         from leafcuttr.plugins.registration import CLI_COMMANDS
 
-        yield from self._of_all(CLI_COMMANDS)
+        return list(self._of_usable(CLI_COMMANDS))
 
-    def _of_all(self, hook: str) -> Iterator[tuple[Loaded, Any]]:
+    def _of_usable(self, hook: str) -> Iterator[tuple[Loaded, Any]]:
         for one in self.usable:
             assert one.hooks is not None
             try:
                 things = one.hooks.call(hook)
             except PluginError as error:
-                one.state, one.why, one.hooks = State.FAILED, str(error), None
+                one.state, one.why = State.FAILED, str(error)
             else:
                 yield from ((one, thing) for thing in things)
 

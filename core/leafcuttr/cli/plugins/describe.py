@@ -1,0 +1,135 @@
+"""`leafcuttr plugins describe`: one plugin with everything that it brings."""
+
+import difflib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.plugins.list_plugins import plain
+from leafcuttr.cli.plugins.options import plugins_here, settings_options
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr.plugins.table import Plugins
+    from leafcuttr_sdk.settings import Setting
+
+
+@click.command()
+@click.argument("name")
+@settings_options
+@json_option
+def describe(name: str, file: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Print one plugin: where it comes from, what switches it on, and everything that it brings.
+
+    What it brings is asked of its hooks, whether or not it is switched on; nothing is started. Exit status: 0 done,
+    1 the plugin has failed or is not there, 2 wrong usage.
+
+    \b
+    Examples:
+      leafcuttr plugins describe http
+      leafcuttr plugins describe http --json
+    """
+    plugins = plugins_here(file, overrides)
+    one = plugins.get(name)
+    if one is None:
+        raise Failure(_unknown(name, plugins))
+    brought = brings(one)
+    if as_json:
+        print_json({**plain(one), "hooks": list(one.hooks.names) if one.hooks else [], **brought})
+    else:
+        _print(one, brought)
+    if one.state.value == "failed":
+        sys.exit(1)
+
+
+def brings(one: "Loaded") -> dict[str, list[dict[str, Any]]]:
+    """By kind, what those of its hooks return that do not need a broker. One that fails makes it a failed plugin."""
+    from leafcuttr.errors import PluginError
+    from leafcuttr.plugins.loaded import State
+
+    try:
+        return {kind: [_plain(thing) for thing in things] for kind, things in _brought(one)}
+    except PluginError as error:
+        one.state, one.why = State.FAILED, str(error)
+        return {}
+
+
+def _brought(one: "Loaded") -> "Iterator[tuple[str, Sequence[Any]]]":
+    from leafcuttr.plugins import registration
+
+    yield "settings", one.settings
+    yield "topic_settings", one.topic_settings
+    if one.hooks is not None:
+        yield "services", one.hooks.call(registration.SERVICES)
+        yield "record_filters", one.hooks.call(registration.RECORD_FILTERS)
+        yield "produce_validators", one.hooks.call(registration.PRODUCE_VALIDATORS)
+        yield "record_formats", one.hooks.call(registration.RECORD_FORMATS)
+        yield "cli_commands", one.hooks.call(registration.CLI_COMMANDS)
+
+
+def _plain(thing: Any) -> dict[str, Any]:
+    from leafcuttr_sdk.services import ServiceSpec
+    from leafcuttr_sdk.settings import Setting
+
+    if isinstance(thing, Setting):
+        return _setting(thing)
+    if isinstance(thing, ServiceSpec):
+        return {"name": thing.name, "needs": list(thing.needs)}
+    return {"name": thing.name, "summary": thing.summary}
+
+
+def _setting(setting: "Setting") -> dict[str, Any]:
+    return {
+        "name": setting.name,
+        "type": setting.type.value,
+        "default": None if setting.type.value == "password" else setting.default,
+        "unit": setting.unit or None,
+        "dynamic": setting.dynamic,
+        "help": setting.help,
+    }
+
+
+def _print(one: "Loaded", brought: dict[str, list[dict[str, Any]]]) -> None:
+    plugin = one.plugin
+    facts = {
+        "summary": plugin.summary if plugin else None,
+        "state": one.state.value + (f": {one.why}" if one.why else ""),
+        "from": f"{one.origin} in {one.origin.place}" if one.origin.distribution else str(one.origin),
+        "module": one.module,
+        "switched on by": (f"{plugin.enabled_by}=true" if plugin.enabled_by else "nothing: it is on")
+        if plugin
+        else None,
+        "extra": plugin.extra if plugin else None,
+        "hooks": ", ".join(one.hooks.names) if one.hooks else None,
+        "remarks": "; ".join(one.remarks),
+    }
+    click.echo(one.name)
+    for label, text in facts.items():
+        if text:
+            click.echo(printable(f"  {label + ':':<16}{text}"))
+    for kind, things in brought.items():
+        if things:
+            click.echo(f"\n{kind.replace('_', ' ')}")
+            columns = [column for column in things[0] if column not in ("unit", "dynamic")]
+            print_table(
+                [column.upper() for column in columns],
+                [[_cell(thing[column]) for column in columns] for thing in things],
+            )
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or None
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _unknown(name: str, plugins: "Plugins") -> str:
+    names = [one.name for one in plugins.all]
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
+    return f"no plugin {name} is installed: {hint}"

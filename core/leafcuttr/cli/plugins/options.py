@@ -1,0 +1,57 @@
+"""The settings by which the commands of `leafcuttr plugins` see plugins: those that `serve` would have."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leafcuttr.cli.installed import look_at_names
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.table import Plugins
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def settings_options(function: F) -> F:
+    """`--config` and `--override`, as of `serve`."""
+    for option in (
+        click.option(
+            "--override",
+            "-o",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting as `serve -o` takes it; may be repeated.",
+        ),
+        click.option(
+            "--config",
+            "-c",
+            "file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="The server.properties file that switches plugins on.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
+    """All plugins, each in the state that it would have in a broker with these settings.
+
+    Other settings that are wrong do not matter. Raises click.UsageError for a file or a folder that cannot be read.
+    """
+    from leafcuttr.config.load import examine
+    from leafcuttr.errors import ConfigError, StartError
+    from leafcuttr.plugins.catalogue import Finder
+
+    finder = Finder()
+    try:
+        settings, _ = examine(file, os.environ, overrides, finder)
+    except (ConfigError, StartError) as error:
+        raise click.UsageError(str(error)) from None
+    finder.plugins.settle(settings)
+    look_at_names(finder.plugins)
+    return finder.plugins
