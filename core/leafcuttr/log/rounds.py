@@ -89,7 +89,7 @@ class _Call:
                 places.setdefault(log, []).append((self, self.at))
             outcomes.append(result)
             self.at += 1
-        return self.at - before + 1
+        return max(self.at - before, 1)
 
     def failed(self, number: int, error: WriteError) -> None:
         """A write has failed: what of it was published before stays."""

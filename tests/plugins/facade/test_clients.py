@@ -1,0 +1,126 @@
+"""Real clients read what plugins produce, and the other way round."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr_sdk import Broker, Produced, Record, StoredRecord, TopicPartition
+from plugins.facade.conftest import PLUGIN
+from support.live_broker import LiveBroker, live_broker
+
+PARTITIONS = 7
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
+    with live_broker(tmp_path_factory.mktemp("live")) as live:
+        yield live
+
+
+@pytest.fixture(scope="module")
+def view(live: LiveBroker) -> Broker:
+    return live.call(make_broker_view, live.broker, PLUGIN)
+
+
+async def _everything(view: Broker, topic: str) -> list[StoredRecord]:
+    found: list[StoredRecord] = []
+    positions = {TopicPartition(topic, number): 0 for number in range(view.topics.partition_count(topic))}
+    while (fetched := await view.fetch(positions)).records:
+        found += fetched.records
+        positions = fetched.positions
+    return found
+
+
+def test_librdkafka_reads_what_a_plugin_produced(live: LiveBroker, view: Broker) -> None:
+    from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_CREATE_TIME, Consumer
+    from confluent_kafka import TopicPartition as Place
+
+    records = [
+        Record(None if n % 10 == 3 else b"%d" % n, b"k%d" % n, (("n", b"%d" % n), ("none", None)), 1000 + n)
+        for n in range(500)
+    ]
+    live.run(view.topics.create, "out")
+    answers = live.run(view.produce_batch, "out", records)
+    consumer = Consumer({"bootstrap.servers": live.address, "group.id": "g", "check.crcs": True})
+    consumer.assign([Place("out", 0, OFFSET_BEGINNING)])
+    messages = []
+    while len(messages) < 500:
+        message = consumer.poll(30)
+        assert message is not None and not message.error(), message
+        messages.append(message)
+    consumer.close()
+    for record, answer, message in zip(records, answers, messages, strict=True):
+        assert answer == Produced("out", 0, message.offset(), record.timestamp)
+        assert (message.key(), message.value()) == (record.key, record.value)
+        assert message.timestamp() == (TIMESTAMP_CREATE_TIME, record.timestamp)
+        assert tuple(message.headers()) == record.headers
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_plugin_reads_what_librdkafka_produced(live: LiveBroker, view: Broker, codec: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": live.address,
+            "compression.type": codec,
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "partitioner": "murmur2_random",
+        }
+    )
+    topic = f"in-{codec}"
+    live.run(view.topics.create, topic)
+    live.run(view.topics.add_partitions, topic, PARTITIONS)
+    keys = [b"%d" % n for n in range(300)] + [b"", b"k" * 1000]
+    for key in keys:
+        producer.produce(topic, b"value of " + key, key, headers=[("h", b"1")], timestamp=77)
+    assert producer.flush(60) == 0
+    stored = {record.key: record for record in live.run(_everything, view, topic)}
+    assert set(stored) == set(keys)
+    for key, record in stored.items():
+        assert (record.value, record.headers, record.timestamp) == (
+            b"value of " + (key or b""),
+            (("h", b"1"),),
+            77,
+        )
+    # A plugin's record with the same key lands beside it: librdkafka's murmur2 is Java's.
+    answers = live.run(view.produce_batch, topic, [Record(b"again", key) for key in keys if key])
+    for key, answer in zip([key for key in keys if key], answers, strict=True):
+        assert isinstance(answer, Produced) and answer.partition == stored[key].partition
+
+
+def test_clients_cannot_write_to_a_plugins_own_topic(live: LiveBroker, view: Broker) -> None:
+    from confluent_kafka import KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
+
+    async def create() -> None:
+        await view.topics.create("own", internal=True)
+        await view.produce("own", b"mine")
+
+    live.run(create)
+    failures = []
+    producer = Producer({"bootstrap.servers": live.address, "message.timeout.ms": 30_000})
+    producer.produce("own", b"theirs", on_delivery=lambda error, _: failures.append(error))
+    producer.flush(60)
+    assert [error.code() for error in failures] == [KafkaError.TOPIC_EXCEPTION]
+    described = AdminClient({"bootstrap.servers": live.address}).describe_topics
+    from confluent_kafka import TopicCollection
+
+    (future,) = described(TopicCollection(["own"])).values()
+    assert future.result(30).is_internal
+    assert [record.value for record in live.run(_everything, view, "own")] == [b"mine"]
+
+
+def test_nothing_but_the_facade_is_imported(tmp_path: Path) -> None:
+    """It comes with every start that has a plugin: no client library, no web framework."""
+    import subprocess
+    import sys
+
+    program = "import sys, leafcuttr.plugins.facade.view; print(*sorted(sys.modules))"
+    out = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"confluent_kafka", "click", "rich", "asyncio", "prometheus_client", "pluggy"} & set(out)
