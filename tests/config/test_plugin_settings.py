@@ -289,3 +289,60 @@ def test_what_a_topic_has_of_a_plugin_that_is_gone_is_kept() -> None:
     for changed in ({COLOUR.name: "red"}, {**stored, "lc.plugin.acme.more": "1"}):
         with pytest.raises(InvalidConfig, match="Unknown topic config name"):
             topic_config(settings, changed, kept=stored)
+
+
+# What the broker gives to topics by name
+
+
+def test_a_name_comes_before_patterns_and_a_longer_pattern_before_a_shorter() -> None:
+    settings = Settings(
+        {
+            "lc.filters.*": "all",
+            "lc.filters.orders-*": "few",
+            "lc.filters.orders-??": "fewer",
+            "lc.filters.orders-eu": "one,two",
+            "lc.filters.__consumer_offsets": "own",
+            "lc.validators.orders-*": "strict",
+            "lc.filters.dead.letter.topic": "dead",
+        }
+    )
+    for topic, filters, validators in (
+        ("orders-eu", ("one", "two"), ("strict",)),
+        ("orders-us", ("fewer",), ("strict",)),
+        ("orders-asia", ("few",), ("strict",)),
+        ("other", ("all",), ()),
+        ("__consumer_offsets", ("own",), ()),
+        ("__transaction_state", (), ()),
+    ):
+        config = topic_config(settings, topic=topic)
+        assert (config.lc_filters, config.lc_validators) == (filters, validators), topic
+        assert config.lc_filters_dead_letter_topic == "dead"
+        assert stored_topic_config(settings, {}, topic) == config
+    assert topic_config(settings, {"lc.filters": ""}, topic="orders-eu").lc_filters == ()
+    assert topic_config(settings, {"lc.filters": "x"}, topic="orders-eu").lc_validators == ("strict",)
+    assert settings.given_to_topic("orders-us") == {
+        "lc.filters": "lc.filters.orders-??",
+        "lc.validators": "lc.validators.orders-*",
+    }
+
+
+def test_topics_follow_when_patterns_change() -> None:
+    settings = Settings({"lc.filters.a*": "x"})
+    before = settings.of_topics
+    settings.replace_dynamic({"log.retention.ms": "5"})
+    assert settings.of_topics is before
+    settings.replace_dynamic({"lc.filters.a*": "y"}, cluster=True)
+    assert settings.of_topics == {"lc.filters": {"a*": ("y",)}}
+    assert topic_config(settings, topic="abc").lc_filters == ("y",)
+
+
+def test_what_nobody_knows_of_can_be_objected_to() -> None:
+    settings = Settings({"lc.filters.a*": "missing"})
+    settings.object_to("lc.filters", lambda value: None if value == ("there",) else "no filter of this name")
+    kept = {"lc.filters": "missing"}
+    assert topic_config(settings, {"lc.filters": "there"}).lc_filters == ("there",)
+    assert topic_config(settings, {**kept, "retention.ms": "5"}, kept=kept).lc_filters == ("missing",)
+    assert topic_config(settings, topic="abc").lc_filters == ("missing",)
+    with pytest.raises(InvalidConfig) as caught:
+        topic_config(settings, kept)
+    assert str(caught.value) == "Invalid value missing for configuration lc.filters: no filter of this name"

@@ -68,6 +68,7 @@ def test_nothing_else_but_our_own() -> None:
     known = {(row.scope, row.name) for row in ROWS}
     more = {(scope, name) for scope, table in TABLES.items() for name in table} - known
     assert more == {
+        ("broker", "lc.filters.dead.letter.topic"),
         ("broker", "lc.isolated"),
         ("broker", "lc.log.min.free.bytes"),
         ("broker", "lc.log.sync.always"),
@@ -79,7 +80,10 @@ def test_nothing_else_but_our_own() -> None:
         ("broker", "lc.plugins.disabled"),
         ("broker", "lc.plugins.path"),
         ("broker", "lc.plugins.strict"),
+        ("topic", "lc.filters"),
+        ("topic", "lc.filters.dead.letter.topic"),
         ("topic", "lc.log.sync.always"),
+        ("topic", "lc.validators"),
     }
 
 

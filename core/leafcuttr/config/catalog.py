@@ -85,6 +85,12 @@ BROKER_SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "log.flush.interval.ms": (("log.flush.scheduler.interval.ms", 1),),
 }
 
+# The broker's family that gives a topic setting its value for the topics whose name it has in the last place.
+OF_TOPICS: Final[dict[str, str]] = {
+    "lc.filters": "lc.filters.<topic or pattern>",
+    "lc.validators": "lc.validators.<topic or pattern>",
+}
+
 # What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.
 OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 LISTENER_PREFIX: Final = "listener.name."

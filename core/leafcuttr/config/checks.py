@@ -5,6 +5,7 @@ from typing import Final
 
 from leafcuttr.config.setting import Value
 
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+\Z")
 
 
@@ -17,6 +18,13 @@ def gzip_level(value: Value) -> str | None:
 def not_empty(value: Value) -> str | None:
     """A value may be left out, but if given it has to say something."""
     return "Value must be non-empty" if value is not None and not value else None
+
+
+def topic_name(value: Value) -> str | None:
+    """A legal name of a topic, or none."""
+    if value is None or (isinstance(value, str) and _TOPIC.match(value) and value not in (".", "..")):
+        return None
+    return "Value must be the name of a topic: up to 249 ASCII letters, digits, '.', '_' and '-'"
 
 
 def throttled_replicas(value: Value) -> str | None:

@@ -46,15 +46,18 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
     return found
 
 
-def describe_topic(settings: Settings, overrides: Mapping[str, str], config: TopicConfig) -> list[Described]:
+def describe_topic(
+    settings: Settings, topic: str, overrides: Mapping[str, str], config: TopicConfig
+) -> list[Described]:
     """Every setting of a topic: what it overrides, else what the broker gives it."""
     catalog = settings.catalog
+    given = settings.given_to_topic(topic)
     made = {n: s for n in config.extra if n not in catalog.topic and (s := catalog.topic_setting(n))}
     found = []
     for name, setting in {**catalog.topic, **made}.items():
         value = getattr(config, name.replace(".", "_")) if name in TOPIC else config.extra[name]
         text = render(value)
-        synonyms = _broker_synonyms(settings, setting)
+        synonyms = settings.synonyms([given[name]]) if name in given else _broker_synonyms(settings, setting)
         if name in overrides:
             shown = None if setting.sensitive else text
             synonyms = (Synonym(name, shown, Source.DYNAMIC_TOPIC_CONFIG), *synonyms)

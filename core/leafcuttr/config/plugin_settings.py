@@ -5,9 +5,33 @@ Plugins' own settings are declared with the SDK and come in through `declared`.
 
 from typing import Final
 
+from leafcuttr.config.checks import topic_name
 from leafcuttr.config.setting import BOOLEAN, LIST, STRING, Setting
 
+_MATCH: Final = (
+    "A topic's name comes before patterns (* for any text, ? for one character), a longer pattern before a shorter; "
+    "patterns pass over names that begin with two underscores."
+)
+
 SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "lc.filters.<topic or pattern>",
+        LIST,
+        None,
+        f"The topic setting lc.filters for the topics of this name that have none of their own. {_MATCH}",
+        dynamic=True,
+    ),
+    Setting(
+        "lc.filters.dead.letter.topic",
+        STRING,
+        None,
+        (
+            "Where records go that a filter takes for dead letters, for topics that do not say it themselves; without "
+            "a value to the topic whose name is theirs and .dlq."
+        ),
+        check=topic_name,
+        dynamic=True,
+    ),
     Setting(
         "lc.plugins.disabled",
         LIST,
@@ -25,5 +49,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         BOOLEAN,
         False,
         "Do not start when a plugin cannot be imported or registered; otherwise it is left out with a warning.",
+    ),
+    Setting(
+        "lc.validators.<topic or pattern>",
+        LIST,
+        None,
+        f"The topic setting lc.validators for the topics of this name that have none of their own. {_MATCH}",
+        dynamic=True,
     ),
 )

@@ -9,6 +9,7 @@ worker threads may read, because a change replaces whole dictionaries and never 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
+from fnmatch import fnmatchcase
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from leafcuttr.config.catalog import (
     BROKER_SYNONYMS,
     CORE,
     LISTENER_PREFIX,
+    OF_TOPICS,
     Catalog,
 )
 from leafcuttr.config.setting import BadValueError, Setting, Value, render
@@ -54,6 +56,8 @@ class Synonym(NamedTuple):
 
 
 Changed = Callable[[frozenset[str]], None]
+Objection = Callable[[Value], str | None]
+"""Why a valid value cannot be taken now, in one clause; None if it can."""
 
 
 class Settings(Values):
@@ -71,8 +75,10 @@ class Settings(Values):
         self._cluster: dict[str, Value] = {}
         self._broker: dict[str, Value] = {}
         self._callbacks: list[Changed] = []
+        self._objections: dict[str, Objection] = {}
         self._values: dict[str, Value] = {}
         self._topic_defaults: dict[str, Value] = {}
+        self._of_topics: dict[str, dict[str, Value]] = {}
         for name, value in (given or {}).items():
             self._take(ALIASES.get(name, name), Given(value, "-o") if isinstance(value, str) else value)
         self._name_broker()
@@ -107,7 +113,23 @@ class Settings(Values):
     def family(self, name: str) -> dict[str, Value]:
         """The values of a family such as `lc.filters.<topic or pattern>`, by what stands in the brackets' place."""
         start = name.index("<")
-        return {member[start:]: self._values[member] for member in self.catalog.members(name, self._values)}
+        return {
+            member[start:]: self._values[member] for member in self.catalog.members(name, self.made_names)
+        }
+
+    def given_to_topic(self, topic: str) -> dict[str, str]:
+        """By topic setting the member of a family that gives this topic its default, as
+        `lc.filters` -> `lc.filters.orders-*`; mostly none.
+        """
+        if not self._of_topics:
+            return {}
+        found = {name: _best(patterns, topic) for name, patterns in self._of_topics.items()}
+        return {name: OF_TOPICS[name].partition("<")[0] + best for name, best in found.items() if best}
+
+    @property
+    def of_topics(self) -> Mapping[str, Mapping[str, Value]]:
+        """By topic setting what is given for topics by name or pattern. The same object until that changes."""
+        return self._of_topics
 
     # Where values come from
 
@@ -158,6 +180,23 @@ class Settings(Values):
         """Call `callback` with the names whose values changed, after each change, on that thread."""
         self._callbacks.append(callback)
 
+    def object_to(self, name: str, objection: Objection) -> None:
+        """Have a topic setting refused, where it is changed over the wire, for a reason that no table knows: a filter
+        of that name is not there. It is asked of the broker's family that gives the default too, but neither of what
+        the broker was started with nor of what is stored.
+        """
+        self._objections[name] = objection
+
+    def check_change(self, setting: Setting, text: str, value: Value) -> None:
+        """Raises BadValueError if somebody objects to a new value of a topic setting, or of the broker's for it."""
+        for name, objection in self._objections.items():
+            family = OF_TOPICS.get(name, name).partition("<")[0]
+            concerned = setting.name == name or (
+                setting.name.startswith(family) and family != name and setting.name not in self.catalog.broker
+            )
+            if concerned and (reason := objection(value)) is not None:
+                raise BadValueError(reason, text)
+
     def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
         """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidRequest.
 
@@ -185,7 +224,7 @@ class Settings(Values):
         return self._cluster if cluster else self._broker
 
     def _replace(self, layer: dict[str, Value], *, cluster: bool) -> None:
-        before, topics_before = self._values, self._topic_defaults
+        before, topics_before, of_topics_before = self._values, self._topic_defaults, self._of_topics
         if cluster:
             self._cluster = layer
         else:
@@ -196,6 +235,8 @@ class Settings(Values):
         }
         if self._topic_defaults == topics_before:
             self._topic_defaults = topics_before
+        if self._of_topics == of_topics_before:
+            self._of_topics = of_topics_before
         if changed:
             for callback in self._callbacks:
                 callback(frozenset(changed))
@@ -208,6 +249,8 @@ class Settings(Values):
         values["log.dirs"] = values["log.dirs"] or values["log.dir"]
         self._values = values
         self._topic_defaults = {name: self._topic_value(s) for name, s in self.catalog.topic.items()}
+        given = {name: self.family(family) for name, family in OF_TOPICS.items()}
+        self._of_topics = {name: patterns for name, patterns in given.items() if patterns}
 
     def _topic_value(self, setting: Setting) -> Value:
         if not setting.synonyms:
@@ -262,6 +305,14 @@ class Settings(Values):
         """The setting that a refusal names: Kafka's names the common one even where it is one listener's."""
         setting = self.catalog.broker_setting(name)
         return setting and self.catalog.broker.get(self.catalog.base_of(name), setting)
+
+
+def _best(patterns: Collection[str], topic: str) -> str:
+    """The name itself, else of the patterns that match the one with most to match; empty if there is none."""
+    if topic in patterns:
+        return topic
+    matching = [] if topic.startswith("__") else [one for one in patterns if fnmatchcase(topic, one)]
+    return max(matching, key=lambda one: (len(one.replace("*", "")), one), default="")
 
 
 def parse_given(setting: Setting, given: Given) -> Value:

@@ -56,6 +56,9 @@ class TopicConfig:
     segment_ms: int
     unclean_leader_election_enable: bool
     lc_log_sync_always: bool
+    lc_filters: tuple[str, ...]
+    lc_filters_dead_letter_topic: str | None
+    lc_validators: tuple[str, ...]
     extra: Mapping[str, Value] = field(default_factory=lambda: _NOTHING, hash=False)
 
     @property
@@ -75,36 +78,43 @@ class TopicConfig:
 
 
 def topic_config(
-    settings: Settings, overrides: Mapping[str, str] | None = None, *, kept: Mapping[str, str] | None = None
+    settings: Settings,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    topic: str = "",
+    kept: Mapping[str, str] | None = None,
 ) -> TopicConfig:
-    """The effective settings of a topic with these overrides (Kafka's names, texts).
+    """The effective settings of a topic with this name and these overrides (Kafka's names, texts).
 
     Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. What the topic has already
     (`kept`) may stay under a name that is not known any more: that of a plugin that is not there now. Topics without
     overrides share one object.
     """
     if not overrides:
-        return _default(settings.topic_defaults)
+        return stored_topic_config(settings, {}, topic)
     catalog = settings.catalog
     known = {name: text for name, text in overrides.items() if catalog.topic_setting(name) is not None}
-    for name in overrides.keys() - known:
-        if (kept or {}).get(name) != overrides[name]:
+    changed = {name for name, text in overrides.items() if (kept or {}).get(name) != text}
+    for name in overrides:
+        if name in changed and name not in known:
             raise InvalidConfig(f"Unknown topic config name: {name}")
-    values = dict(settings.topic_defaults)
+    values = dict(defaults_of(settings, topic))
     for name, text in known.items():
         values[name] = validate_override(catalog, name, text)
+        if name in changed:
+            _check_change(settings, name, text, values[name])
     _cross_check(values)
     return _build(values)
 
 
-def stored_topic_config(settings: Settings, overrides: Mapping[str, str]) -> TopicConfig:
+def stored_topic_config(settings: Settings, overrides: Mapping[str, str], topic: str = "") -> TopicConfig:
     """As `topic_config`, for overrides read back from the metadata: one that is no longer valid is left out.
 
     A start must not fail on what an earlier version accepted; DescribeConfigs shows the value in force.
     """
-    if not overrides:
+    if not overrides and not settings.given_to_topic(topic):
         return _default(settings.topic_defaults)
-    values = dict(settings.topic_defaults)
+    values = dict(defaults_of(settings, topic))
     for name, text in overrides.items():
         try:
             values[name] = validate_override(settings.catalog, name, text)
@@ -127,12 +137,21 @@ def validate_override(catalog: Catalog, name: str, text: str) -> Value:
     return value
 
 
-def validate_overrides(settings: Settings, overrides: Mapping[str, str | None]) -> None:
+def _check_change(settings: Settings, name: str, text: str, value: Value) -> None:
+    setting = settings.catalog.topic_setting(name)
+    assert setting is not None
+    try:
+        settings.check_change(setting, text, value)
+    except BadValueError as error:
+        raise InvalidConfig(setting.refusal(text, error)) from None
+
+
+def validate_overrides(settings: Settings, overrides: Mapping[str, str | None], topic: str = "") -> None:
     """Check the overrides of a new topic, where null is a mistake. Raises InvalidConfig."""
     nulls = [name for name, text in overrides.items() if text is None]
     if nulls:
         raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
-    topic_config(settings, {name: text for name, text in overrides.items() if text is not None})
+    topic_config(settings, {name: text for name, text in overrides.items() if text is not None}, topic=topic)
 
 
 def _cross_check(values: Mapping[str, Any]) -> None:
@@ -141,6 +160,14 @@ def _cross_check(values: Mapping[str, Any]) -> None:
             f"conflict topic config setting min.compaction.lag.ms ({values['min.compaction.lag.ms']}) "
             f"> max.compaction.lag.ms ({values['max.compaction.lag.ms']})"
         )
+
+
+def defaults_of(settings: Settings, topic: str) -> Mapping[str, Value]:
+    """What a topic of this name has where it overrides nothing."""
+    given = settings.given_to_topic(topic)
+    if not given:
+        return settings.topic_defaults
+    return {**settings.topic_defaults, **{name: settings.value(member) for name, member in given.items()}}
 
 
 class _Latest:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from leafcuttr.config.checks import gzip_level, throttled_replicas
+from leafcuttr.config.checks import gzip_level, throttled_replicas, topic_name
 from leafcuttr.config.setting import BOOLEAN, DOUBLE, INT, LIST, LONG, LONG_MAX, STRING, Effect, Setting
 
 NONE: Final = Effect.NONE
@@ -363,5 +363,37 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Acknowledge a produce request to this topic only when its records are on the disk itself.",
         dynamic=True,
         synonyms=(("lc.log.sync.always", 1),),
+    ),
+    Setting(
+        "lc.filters",
+        LIST,
+        (),
+        (
+            "Record filters, by name and in order, that every record goes through before it is stored; without a value "
+            "those of the broker's lc.filters.<topic or pattern>."
+        ),
+        dynamic=True,
+    ),
+    Setting(
+        "lc.filters.dead.letter.topic",
+        STRING,
+        None,
+        (
+            "Where records go that a filter takes for dead letters; without a value to the topic whose name is this "
+            "one's and .dlq."
+        ),
+        check=topic_name,
+        dynamic=True,
+        synonyms=(("lc.filters.dead.letter.topic", 1),),
+    ),
+    Setting(
+        "lc.validators",
+        LIST,
+        (),
+        (
+            "Produce validators, by name and in order, that every record has to satisfy; without a value those of the "
+            "broker's lc.validators.<topic or pattern>."
+        ),
+        dynamic=True,
     ),
 )

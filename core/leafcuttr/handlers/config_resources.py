@@ -122,7 +122,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: 
     if topic is None:
         raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
     if validate_only:
-        topic_config(broker.settings, edit(topic.overrides), kept=topic.overrides)
+        topic_config(broker.settings, edit(topic.overrides), topic=name, kept=topic.overrides)
     else:
         await broker.topics.edit_config(name, edit)
 

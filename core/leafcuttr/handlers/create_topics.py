@@ -87,7 +87,7 @@ def _refused(name: str, code: ErrorCode, message: str | None = None) -> Creatabl
 async def _create(broker: Broker, topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult:
     broker.topics.check_creatable(topic.name)
     given = {config.name: config.value for config in topic.configs}
-    validate_overrides(broker.settings, given)
+    validate_overrides(broker.settings, given, topic.name)
     overrides: Mapping[str, str] = {name: value for name, value in given.items() if value is not None}
     partitions = _checked_count(broker, topic)
     if validate_only:
@@ -100,7 +100,7 @@ async def _create(broker: Broker, topic: CreatableTopic, *, validate_only: bool)
         error_message=None,
         num_partitions=partitions,
         replication_factor=1,
-        configs=_effective(broker.settings, overrides),
+        configs=_effective(broker.settings, topic.name, overrides),
     )
 
 
@@ -154,9 +154,9 @@ def _check_assignments(node_id: int, topic: CreatableTopic) -> None:
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
 
 
-def _effective(settings: Settings, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _effective(settings: Settings, topic: str, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     """Every setting of the new topic, in order of name, with where its value comes from."""
-    described = describe_topic(settings, overrides, topic_config(settings, overrides))
+    described = describe_topic(settings, topic, overrides, topic_config(settings, overrides, topic=topic))
     return [
         CreatableTopicConfigs(
             name=setting.name,

@@ -100,7 +100,7 @@ def _settings_of(broker: Broker, resource: DescribeConfigsResource) -> list[Desc
             topic = broker.topics.find(name)
             if topic is None:
                 raise UnknownTopicOrPartition
-            return describe_topic(broker.settings, topic.overrides, topic.config)
+            return describe_topic(broker.settings, name, topic.overrides, topic.config)
         case Resource.BROKER if not name:
             return describe_cluster_default(broker.settings)
         case Resource.BROKER:

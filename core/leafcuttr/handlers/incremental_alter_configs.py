@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from leafcuttr.config.setting import Type, render
+from leafcuttr.config.topic import defaults_of
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
 from leafcuttr.handlers.config_resources import Resource, alter, change_each, check_names, check_node
@@ -75,13 +76,13 @@ async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_on
         kind,
         resource.resource_name,
         [config.name for config in configs if config.config_operation != Operation.DELETE],
-        partial(_edited, broker, configs, of_broker=kind == Resource.BROKER),
+        partial(_edited, broker, configs, None if kind == Resource.BROKER else resource.resource_name),
         validate_only=validate_only,
     )
 
 
 def _edited(
-    broker: Broker, configs: Sequence[AlterableConfig], present: Mapping[str, str], *, of_broker: bool
+    broker: Broker, configs: Sequence[AlterableConfig], topic: str | None, present: Mapping[str, str]
 ) -> Mapping[str, str]:
     """The texts of a resource after the changes. Raises InvalidConfig for a list operation on anything else."""
     texts = dict(present)
@@ -92,18 +93,19 @@ def _edited(
             case Operation.SET:
                 texts[config.name] = config.value or ""
             case _:
-                texts[config.name] = _list_changed(broker, texts, config, of_broker=of_broker)
+                texts[config.name] = _list_changed(broker, topic, texts, config)
     return texts
 
 
 def _list_changed(
-    broker: Broker, texts: Mapping[str, str], config: AlterableConfig, *, of_broker: bool
+    broker: Broker, topic: str | None, texts: Mapping[str, str], config: AlterableConfig
 ) -> str:
-    catalog = broker.settings.catalog
-    setting = catalog.broker_setting(config.name) if of_broker else catalog.topic_setting(config.name)
+    settings = broker.settings
+    catalog = settings.catalog
+    setting = catalog.broker_setting(config.name) if topic is None else catalog.topic_setting(config.name)
     append = config.config_operation == Operation.APPEND
     if setting is None or setting.type is not Type.LIST:
-        if of_broker:
+        if topic is None:
             word = "append" if append else "subtract"
             raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")
         word = "APPEND" if append else "SUBTRACT"
@@ -111,8 +113,7 @@ def _list_changed(
     if config.name in texts:
         present = texts[config.name]
     else:
-        settings = broker.settings
-        values = settings.values if of_broker else settings.topic_defaults
+        values = settings.values if topic is None else defaults_of(settings, topic)
         present = render(values.get(config.name)) or ""
     elements = [one.strip() for one in present.split(",") if one.strip()]
     given = [one.strip() for one in (config.value or "").split(",") if one.strip()]

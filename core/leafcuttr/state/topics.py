@@ -96,14 +96,17 @@ class Topics:
         self._logs = logs
         self._clock = clock
         self._colliding: dict[str, set[str]] = {}
-        self._defaults = settings.topic_defaults
+        self._defaults = settings.topic_defaults, settings.of_topics
         self._turns: dict[str, trio.Lock] = {}
 
     def load(self) -> None:
         """Open what the metadata knows, once, at start. Raises StartError."""
         records = self._metadata.topics()
         configs = _Configs(self._settings)
-        specs = [_specs(record, range(record.partitions), configs.of(record.overrides)) for record in records]
+        specs = [
+            _specs(record, range(record.partitions), configs.of(record.name, record.overrides))
+            for record in records
+        ]
         deleted = self._metadata.deleted_topics()
         self._logs.load([spec for of_topic in specs for spec in of_topic], deleted=deleted)
         self._metadata.folders_are_gone(deleted)
@@ -163,7 +166,8 @@ class Topics:
         async with self._turn(name):
             self.check_creatable(name)
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
-            specs = _specs(record, range(partitions), topic_config(self._settings, record.overrides))
+            config = topic_config(self._settings, record.overrides, topic=name)
+            specs = _specs(record, range(partitions), config)
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
             crashpoints.reach("topic-create.committed")
@@ -171,7 +175,7 @@ class Topics:
             crashpoints.reach("topic-create.adopted")
             topic = self._publish(record, specs, logs)
             # The broker's defaults may have changed while the logs were made.
-            _configure(topic, stored_topic_config(self._settings, record.overrides))
+            _configure(topic, stored_topic_config(self._settings, record.overrides, name))
             self._tell(name)
             return topic
 
@@ -237,10 +241,10 @@ class Topics:
         async with self._turn(name):
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
-            topic_config(self._settings, overrides, kept=topic.overrides)
+            topic_config(self._settings, overrides, topic=name, kept=topic.overrides)
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
-            _configure(topic, stored_topic_config(self._settings, overrides))
+            _configure(topic, stored_topic_config(self._settings, overrides, name))
             self._tell(name)
 
     # Steps of the above
@@ -317,12 +321,13 @@ class Topics:
             del self._colliding[key]
 
     def _settings_changed(self, _names: frozenset[str]) -> None:
-        if self._settings.topic_defaults is self._defaults:
+        now = self._settings.topic_defaults, self._settings.of_topics
+        if now[0] is self._defaults[0] and now[1] is self._defaults[1]:
             return
-        self._defaults = self._settings.topic_defaults
+        self._defaults = now
         configs = _Configs(self._settings)
         for topic in self.by_name.values():
-            _configure(topic, configs.of(topic.overrides))
+            _configure(topic, configs.of(topic.name, topic.overrides))
 
 
 class _Configs:
@@ -330,13 +335,13 @@ class _Configs:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._known: dict[frozenset[tuple[str, str]], TopicConfig] = {}
+        self._known: dict[tuple[frozenset[tuple[str, str]], ...], TopicConfig] = {}
 
-    def of(self, overrides: Mapping[str, str]) -> TopicConfig:
-        key = frozenset(overrides.items())
+    def of(self, topic: str, overrides: Mapping[str, str]) -> TopicConfig:
+        key = frozenset(overrides.items()), frozenset(self._settings.given_to_topic(topic).items())
         config = self._known.get(key)
         if config is None:
-            config = self._known[key] = stored_topic_config(self._settings, overrides)
+            config = self._known[key] = stored_topic_config(self._settings, overrides, topic)
         return config
 
 
