@@ -17,7 +17,7 @@ class TopicInfo(NamedTuple):
     topic_id: bytes
     partitions: Sequence[PartitionInfo]
     overrides: Mapping[str, str]
-    """Its settings as far as they were given for it, as texts."""
+    """Its settings as far as they were given for it, as texts, without secrets."""
     internal: bool
 
 

@@ -66,6 +66,12 @@ def describe_topic(
     return found
 
 
+def without_secrets(settings: Settings, overrides: Mapping[str, str]) -> dict[str, str]:
+    """The overrides of a topic that may be shown; what nobody knows now may be a secret too."""
+    of = settings.catalog.topic_setting
+    return {name: text for name, text in overrides.items() if (setting := of(name)) and not setting.sensitive}
+
+
 def describe_group(settings: Settings) -> list[Described]:
     """Every setting of a group, at the broker's value: overrides come with the newer group protocols."""
     found = []

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from leafcuttr.config.describe import describe_topic
+from leafcuttr.config.describe import describe_topic, without_secrets
 from leafcuttr.config.topic import validate_overrides
 from leafcuttr.errors import (
     InvalidTopic,
@@ -46,7 +46,7 @@ class TopicsView:
 
     def get(self, name: str) -> TopicInfo | None:
         topic = self._topics.by_name.get(name)
-        return None if topic is None else _info(topic)
+        return None if topic is None else _info(self._core, topic)
 
     def partition_count(self, name: str) -> int:
         topic = self._topics.by_name.get(name)
@@ -62,13 +62,13 @@ class TopicsView:
     ) -> TopicInfo:
         self._topics.check_creatable(name)
         overrides = dict(configs or {})
-        validate_overrides(self._core.settings, overrides)
+        validate_overrides(self._core.settings, overrides, name)
         count = self._core.settings.int("num.partitions") if partitions is None else partitions
         _check_count(count)
-        return _info(await self._topics.create(name, count, overrides, internal=internal))
+        return _info(self._core, await self._topics.create(name, count, overrides, internal=internal))
 
     async def ensure(self, name: str) -> TopicInfo:
-        return _info(await ensured(self._core, name))
+        return _info(self._core, await ensured(self._core, name))
 
     async def alter(self, name: str, configs: Mapping[str, str | None]) -> None:
         def edited(present: Mapping[str, str]) -> Mapping[str, str]:
@@ -106,7 +106,7 @@ class TopicsView:
 
     def configs(self, name: str) -> Mapping[str, str | None]:
         topic = self._existing(name)
-        described = describe_topic(self._core.settings, topic.overrides, topic.config)
+        described = describe_topic(self._core.settings, name, topic.overrides, topic.config)
         return {each.name: each.value for each in described if not each.sensitive}
 
     def on_change(self, call: Callable[[str], None]) -> Callable[[], None]:
@@ -145,7 +145,7 @@ def _check_count(count: int) -> None:
         raise PolicyViolation("Excessively large number of partitions per request.")
 
 
-def _info(topic: Topic) -> TopicInfo:
+def _info(core: Broker, topic: Topic) -> TopicInfo:
     return TopicInfo(
         topic.name,
         topic.id,
@@ -153,6 +153,6 @@ def _info(topic: Topic) -> TopicInfo:
             PartitionInfo(each.index, each.log.log_start_offset, each.log.high_watermark, each.log.offline)
             for each in topic.partitions
         ],
-        dict(topic.overrides),
+        without_secrets(core.settings, topic.overrides),
         topic.internal,
     )
