@@ -75,9 +75,10 @@ def _why_no_record(record: Record) -> str | None:
 
 
 def _why_no_headers(headers: object) -> str | None:
+    kind = _kind(headers)
     if not _is_tuple(headers):
         mend = ": tuple(headers.items())" if isinstance(headers, dict) else ""
-        return f"returned a Record whose headers are {_kind(headers)}, not a tuple of pairs{mend}"
+        return f"returned a Record whose headers are {kind}, not a tuple of pairs{mend}"
     for header in headers:
         if not _is_tuple(header) or len(header) != 2:
             return f"returned a Record with the header {header!r}: a header is a pair of name and value"
