@@ -14,7 +14,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError
-from leafcuttr.server import sockets
+from leafcuttr.net import binding
 from leafcuttr.state.broker import Broker
 from support.peer import Peer, connect, fetch_request, metadata_request, serves
 
@@ -69,12 +69,12 @@ async def test_a_name_with_two_addresses_listens_on_both_with_one_port(
 
 def test_an_address_of_a_name_that_this_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     _both_addresses(monkeypatch, "127.0.0.1", "2001:db8::1")
-    found, socks = sockets.bind(Listener("P", "both.test", 0, "h", 0), 5)
+    found, socks = binding.bind(Listener("P", "both.test", 0, "h", 0), 5)
     assert [sock.getsockname()[:2] for sock in socks] == [("127.0.0.1", found.port)]
     socks[0].close()
     _both_addresses(monkeypatch, "192.0.2.1", "2001:db8::1")
     with pytest.raises(StartError, match="no such address"):
-        sockets.bind(Listener("P", "both.test", 0, "h", 0), 5)
+        binding.bind(Listener("P", "both.test", 0, "h", 0), 5)
 
 
 def _both_addresses(monkeypatch: pytest.MonkeyPatch, four: str, six: str) -> None:
@@ -89,7 +89,7 @@ def _both_addresses(monkeypatch: pytest.MonkeyPatch, four: str, six: str) -> Non
             (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (six, 0, 0, 0)),
         ]
 
-    monkeypatch.setattr(sockets.socket, "getaddrinfo", lookup)
+    monkeypatch.setattr(binding.socket, "getaddrinfo", lookup)
 
 
 async def test_a_listener_gives_its_port_back_at_once(serve: Serve) -> None:
@@ -99,7 +99,7 @@ async def test_a_listener_gives_its_port_back_at_once(serve: Serve) -> None:
         assert await serves(peer)
         stop.set()
         assert await peer.closed() == b""
-    _, socks = sockets.bind(Listener("P", "127.0.0.1", broker.listeners[0].port, "h", 0), 5)
+    _, socks = binding.bind(Listener("P", "127.0.0.1", broker.listeners[0].port, "h", 0), 5)
     socks[0].close()
 
 
@@ -107,7 +107,7 @@ async def test_buffer_sizes_and_backlog_reach_the_kernel(serve: Serve) -> None:
     await serve({"socket.receive.buffer.bytes": "20000", "socket.send.buffer.bytes": "30000"})
     listener = Listener("P", "127.0.0.1", 0, "h", 0)
     sizes = [(socket.SO_RCVBUF, 20_000), (socket.SO_SNDBUF, 30_000)]
-    found, socks = sockets.bind(listener, 1, sizes)
+    found, socks = binding.bind(listener, 1, sizes)
     with socks[0] as sock, socket.create_connection(("127.0.0.1", found.port)):
         await trio.lowlevel.wait_readable(sock)
         accepted, _ = sock.accept()

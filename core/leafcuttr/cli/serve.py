@@ -12,12 +12,15 @@ import signal
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 if TYPE_CHECKING:
     from leafcuttr.config.settings import Settings
+    from leafcuttr.plugins.table import Plugins
+
+_NOT_CLEAN: Final = "stopped, but the data directory could not be closed; the next start recovers it"
 
 
 @click.command()
@@ -68,33 +71,54 @@ def command(
     """
     from leafcuttr.config.load import load_settings
     from leafcuttr.errors import ConfigError, StartError
+    from leafcuttr.plugins.catalogue import Finder
+    from leafcuttr.server.limits import raise_descriptor_limit
     from leafcuttr.server.logs import set_up_logging
 
     set_up_logging("json" if log_format == "json" else "text", log_level)
     log = logging.getLogger("leafcuttr")
+    find = Finder()
     try:
-        settings, warnings = load_settings(config, os.environ, list(overrides))
+        settings, warnings = load_settings(config, os.environ, list(overrides), find)
+        for warning in warnings:
+            log.warning("%s", warning)
+        find.plugins.start(settings)
     except ConfigError as error:
         _end(2, str(error), log_format)
-    for warning in warnings:
-        log.warning("%s", warning)
+    except StartError as error:
+        _end(1, str(error), log_format)
     import trio
 
+    raise_descriptor_limit()
     try:
-        clean = trio.run(_serve, settings, ready_file)
+        clean = trio.run(_serve, settings, find.plugins, ready_file, log_format)
     except* StartError as group:
         _end(1, str(_first(group)), log_format)
     if not clean:
-        _end(3, "stopped, but the data directory could not be closed; the next start recovers it", log_format)
+        _end(3, _NOT_CLEAN, log_format)
 
 
 def _end(status: int, message: str, log_format: str) -> NoReturn:
     """End the process with one line, in the form that whoever reads standard error expects."""
+    _say(message, log_format)
+    sys.exit(status)
+
+
+def _say(message: str, log_format: str) -> None:
     if log_format == "json":
         logging.getLogger("leafcuttr").critical("%s", message)
     else:
         click.echo(f"leafcuttr: {message}", err=True)
-    sys.exit(status)
+
+
+def _leave(clean: bool, log_format: str) -> NoReturn:
+    """End the process although a service of a plugin has not ended, which trio would wait for. The data is closed."""
+    if not clean:
+        _say(_NOT_CLEAN, log_format)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0 if clean else 3)
 
 
 def _remove(ready_file: Path) -> None:
@@ -109,7 +133,9 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _serve(settings: "Settings", ready_file: Path | None) -> bool:
+async def _serve(
+    settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str
+) -> bool:
     """Whether the stop was clean."""
     import trio
 
@@ -125,7 +151,9 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> bool:
 
     async def serve(task_status: trio.TaskStatus[Broker]) -> None:
         nonlocal clean
-        clean = await run_broker(settings, parse_listeners(settings), stop=stop, task_status=task_status)
+        clean = await run_broker(
+            settings, parse_listeners(settings), plugins=plugins, stop=stop, task_status=task_status
+        )
         nursery.cancel_scope.cancel()
 
     async def stop_on_signal() -> None:
@@ -152,4 +180,6 @@ async def _serve(settings: "Settings", ready_file: Path | None) -> bool:
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)
             nursery.start_soon(stop_on_signal)
+    if any(service.left for service in broker.plugged.services):
+        _leave(clean, log_format)
     return clean

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from leafcuttr.metrics import broker_metrics, group_metrics, request_metrics, topic_metrics
+from leafcuttr.metrics import broker_metrics, group_metrics, plugin_metrics, request_metrics, topic_metrics
 from leafcuttr_sdk.metrics import Metric
 
 OTHER: Final = "(other)"
@@ -13,6 +13,7 @@ THEMES: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("Topics and partitions", topic_metrics.METRICS),
     ("Requests and connections", request_metrics.METRICS),
     ("Groups and transactions", group_metrics.METRICS),
+    ("Services of plugins", plugin_metrics.METRICS),
     ("The broker", broker_metrics.METRICS),
     ("The process", broker_metrics.PROCESS),
 )

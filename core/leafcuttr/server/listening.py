@@ -2,7 +2,7 @@
 
 A listener that is new is opened, one that is gone is closed, with its connections after the request at hand; one that
 stays the same is left alone. If an address cannot be had, the old one is opened again and the log says why. Binding and
-accepting themselves are elsewhere (`sockets`, `listener`).
+accepting themselves are elsewhere (`net.binding`, `listener`).
 """
 
 import logging
@@ -15,7 +15,7 @@ import trio
 from leafcuttr.config.listeners import SETTINGS, Listener, parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, StartError
-from leafcuttr.server import sockets
+from leafcuttr.net import binding
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.state.broker import Broker
 
@@ -32,8 +32,8 @@ class Bound(NamedTuple):
 
 def bind(settings: Settings, listener: Listener) -> Bound:
     """Open every address of a listener. Raises StartError. Blocks: names are looked up."""
-    found, socks = sockets.bind(
-        listener, sockets.asked_backlog(settings), sockets.asked_buffer_sizes(settings)
+    found, socks = binding.bind(
+        listener, binding.asked_backlog(settings), binding.asked_buffer_sizes(settings)
     )
     return Bound(listener, found, socks)
 

@@ -14,7 +14,8 @@ def ready_line(broker: Broker, directory: str) -> str:
     `LeafCuttr 0.6.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
     """
     where = ", ".join(
-        f"{listener.name}://{_address(listener.host, listener.port)}" for listener in broker.listeners
+        f"{listener.name}://{_address(listener.host, listener.port)}"
+        for listener in (*broker.listeners, *broker.plugged.listeners.values())
     )
     return f"LeafCuttr {__version__} is ready on {where}, data in {directory}"
 
@@ -25,6 +26,9 @@ def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
         "version": __version__,
         "pid": os.getpid(),
         "listeners": {listener.name: _address(listener.host, listener.port) for listener in broker.listeners},
+        "plugin_listeners": {
+            name: _address(each.host, each.port) for name, each in broker.plugged.listeners.items()
+        },
         "metrics": _address(broker.admin.host, broker.admin.port) if broker.admin else None,
         "data": str(Path(directory).resolve()),
     }

@@ -1,9 +1,10 @@
 """The broker's life: open, serve, stop. The nursery tree is on this screen, and leaving it in order is the shutdown.
 
-storage          the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
-  services       background loops, the coordinators of groups and of transactions, the admin endpoint
-    connections  one task each; asked to end after the request at hand
-      listeners  one task for each bound address; cancelled first
+storage            the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
+  background       loops, the coordinators of groups and of transactions, the admin endpoint
+    services       those of plugins, under supervision; stopped in reverse of their start
+      connections  one task each; asked to end after the request at hand
+        listeners  one task for each bound address; cancelled first
 """
 
 import socket
@@ -16,9 +17,10 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
-from leafcuttr.server import background
+from leafcuttr.plugins.activation import activate
+from leafcuttr.plugins.services.supervisor import Supervisor
+from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
-from leafcuttr.server.limits import raise_descriptor_limit
 from leafcuttr.server.listener import Connections
 from leafcuttr.server.listening import Bound, Listening, bind
 from leafcuttr.state.broker import Broker, open_broker
@@ -26,6 +28,7 @@ from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
+    from leafcuttr.plugins.table import Plugins
     from leafcuttr.server.admin.endpoint import AdminEndpoint
 
 # How long requests that are being handled may take once the broker stops; then their connections are cut.
@@ -37,18 +40,20 @@ async def run_broker(
     settings: Settings,
     listeners: Sequence[Listener],
     *,
+    plugins: "Plugins | None" = None,
     clock: Clock | None = None,
     stop: trio.Event | None = None,
     task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
 ) -> bool:
-    """Serve until `stop` is set (or forever); `task_status` gets the broker once every listener is open.
+    """Serve until `stop` is set (or forever); `task_status` gets the broker once every service of the enabled `plugins`
+    has been started and every listener is open.
 
     Returns whether the data directory was closed as it should be; if not, the log says why, and the next start recovers
-    what it does not know. Raises StartError when the directory or an address cannot be had. Cancellation is a stop
-    without the grace for running requests; the data directory is closed properly all the same.
+    what it does not know. Raises StartError when the directory or an address cannot be had, or a service knows why it
+    cannot start. Cancellation is a stop without the grace for running requests; services are stopped and the data
+    directory is closed properly all the same.
     """
     stop = trio.Event() if stop is None else stop
-    raise_descriptor_limit()
     with ExitStack() as opened:
         bound = [_bind(settings, listener, opened) for listener in listeners]
         admin_bound = admin.bind(settings)
@@ -57,7 +62,8 @@ async def run_broker(
         broker = open_broker(settings, clock or SystemClock())
         broker.admin = admin_bound[0] if admin_bound else None
         try:
-            await _serve(broker, bound, admin_bound[1] if admin_bound else (), stop, task_status)
+            supervisor = activate(broker, plugins)
+            await _serve(broker, supervisor, bound, admin_bound[1] if admin_bound else (), stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -67,6 +73,7 @@ async def run_broker(
 
 async def _serve(
     broker: Broker,
+    supervisor: Supervisor,
     bound: Sequence[Bound],
     admin_sockets: Sequence[socket.socket],
     stop: trio.Event,
@@ -74,22 +81,23 @@ async def _serve(
 ) -> None:
     connections = Connections(broker)
     doors = Listening(broker, connections, bound)
-    async with trio.open_nursery() as services:
-        background.start(broker, connections, services)
-        await services.start(broker.groups.run)
-        await services.start(broker.transactions.run)
+    async with trio.open_nursery() as background:
+        loops.start(broker, connections, background)
+        await background.start(broker.groups.run)
+        await background.start(broker.transactions.run)
         if admin_sockets:
-            services.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
-        async with trio.open_nursery() as serving:
+            background.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
+        async with supervisor.running(), trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
                 await listening.start(doors.run, serving)
+                broker.serving = True
                 task_status.started(broker)
                 await stop.wait()
                 listening.cancel_scope.cancel()
             await _finish(broker, connections)
             serving.cancel_scope.cancel()
-        services.cancel_scope.cancel()
+        background.cancel_scope.cancel()
 
 
 async def _finish(broker: Broker, connections: Connections) -> None:

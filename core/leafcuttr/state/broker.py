@@ -19,6 +19,7 @@ from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
+from leafcuttr.state.plugged import Plugged
 from leafcuttr.state.producer_ids import ProducerIds
 from leafcuttr.state.topics import Topics
 from leafcuttr.state.transactions.coordinator import TransactionCoordinator
@@ -37,7 +38,8 @@ class Broker:
 
     `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they
     are. `rounds` takes the appends of the broker's own tasks. `long_polls` are the fetches that wait for records now;
-    a stopping server asks them to answer at once.
+    a stopping server asks them to answer at once. `serving` is whether all that has to be ready is; `plugged` is what
+    plugins have added.
     """
 
     settings: Settings
@@ -58,6 +60,8 @@ class Broker:
     admin: Listener | None = None
     long_polls: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
+    serving: bool = False
+    plugged: Plugged = field(default_factory=Plugged)
     began: float = field(default_factory=time.monotonic)
 
 

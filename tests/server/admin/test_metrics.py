@@ -373,17 +373,6 @@ async def test_others_have_their_turn_during_a_scrape(serve: Serve, monkeypatch:
     assert rounds > 6 * 1000 / 100
 
 
-async def test_what_a_plugin_would_add(serve: Serve) -> None:
-    scraper = Scraper(await serve())
-    mine = gauge("mine_things", "Things.", "kind")
-    scraper.admin.add_metric(mine, lambda _: [(("a",), 1), (("b",), 2)])
-    for taken in (mine, METRICS["kafka_log_log_size"], counter("leafcuttr_writes_refused_total", "Taken.")):
-        with pytest.raises(ValueError, match="already"):
-            scraper.admin.add_metric(taken, lambda _: [])
-    values = await scraper.values()
-    assert values["mine_things", "b"] == 2
-
-
 def test_names_that_say_something_else() -> None:
     for make, name in ((gauge, "things_total"), (counter, "things"), (info, "things"), (gauge, "Things")):
         with pytest.raises(ValueError, match="is no name for a"):

@@ -21,7 +21,7 @@ def can_be_opened(site: Site) -> Iterator[Finding]:
     if site.running is not None:
         yield fine(f"process {site.running} is this broker and holds its ports")
         return
-    from leafcuttr.server.sockets import bind
+    from leafcuttr.net.binding import bind
 
     good = []
     for listener in site.listeners:

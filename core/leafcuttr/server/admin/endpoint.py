@@ -1,6 +1,6 @@
 """The admin endpoint of one broker, put together: its paths, checks and metrics. `listening` serves it.
 
-Whoever adds to it (plugins, later) makes it at the start, and hands it to `listening.serve`.
+What plugins have added to the broker is part of it from the start; metrics also when they come later.
 """
 
 import os
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from leafcuttr import __version__
+from leafcuttr.server.admin import plugged
 from leafcuttr.server.admin.health import broker_checks
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
 from leafcuttr.server.listener import Connections
@@ -18,18 +19,15 @@ from leafcuttr_sdk.admin import Finding
 
 if TYPE_CHECKING:
     from leafcuttr.server.admin.exposition import Scrapes
-    from leafcuttr.server.admin.scene import Reading
-    from leafcuttr_sdk.metrics import Metric
 
 
 class AdminEndpoint:
-    """`router` and `health` may be added to; metrics by `add_metric`."""
+    """`router` and `health` may be added to."""
 
     def __init__(self, broker: Broker, connections: Connections) -> None:
         self._broker = broker
         self._connections = connections
         self._began = broker.began
-        self._added: list[tuple[Metric, Reading]] = []
         self._scrapes: Scrapes | None = None
         self.health = broker_checks(broker, connections)
         self.router = Router()
@@ -38,16 +36,9 @@ class AdminEndpoint:
         self.router.add("/health", self._health, "every health check")
         self.router.add("/health/live", self._live, "200 while the broker's event loop runs")
         self.router.add("/health/ready", self._ready, "200 while the broker serves, else 503")
-
-    def add_metric(self, metric: "Metric", reading: "Reading") -> None:
-        """Show one more metric. Raises ValueError if there is one of that name."""
-        from leafcuttr.metrics.catalog import METRICS
-
-        if metric.family in {
-            known.family for known in (*METRICS.values(), *(each for each, _ in self._added))
-        }:
-            raise ValueError(f"there is a metric {metric.name} already")
-        self._added.append((metric, reading))
+        for check in plugged.health_checks(broker.plugged):
+            self.health.add(check)
+        plugged.add_routes(broker.plugged, self.router)
 
     async def _index(self, _: Request) -> Response:
         return as_json({"leafcuttr": __version__, "paths": self.router.paths()})
@@ -64,9 +55,7 @@ class AdminEndpoint:
         from leafcuttr.server.admin.readings import broker_families
         from leafcuttr.server.admin.scene import Surveyor
 
-        families = broker_families()
-        for metric, reading in self._added:
-            families.add(metric, reading)
+        families = broker_families(lambda: plugged.readings(self._broker.plugged))
         return Scrapes(families, Surveyor(self._broker, self._connections, self.health))
 
     async def _live(self, _: Request) -> Response:
@@ -91,6 +80,10 @@ class AdminEndpoint:
                 "pid": os.getpid(),
                 "uptime_seconds": round(time.monotonic() - self._began, 3),
                 "listeners": {listener.name: listener.advertised for listener in self._broker.listeners},
+                "plugin_listeners": {
+                    name: f"{listener.protocol}://{listener.advertised}"
+                    for name, listener in self._broker.plugged.listeners.items()
+                },
                 "checks": {
                     check.name: _shown(check.required, check.summary, one) for check, one in found.items()
                 },

@@ -36,7 +36,10 @@ class HealthTable:
 
 def _look(check: HealthCheck) -> Finding:
     try:
-        return check.look()
+        found = check.look()
+        return (
+            found if isinstance(found, Finding) else Finding(False, f"the check gave {found!r}, no Finding")
+        )
     except Exception as error:
         return Finding(False, f"the check failed: {error}")
 
@@ -46,7 +49,9 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
     table, logs = HealthTable(), broker.logs
 
     def serving() -> Finding:
-        return Finding(False, "the broker is stopping") if connections.stopping else FINE
+        if connections.stopping:
+            return Finding(False, "the broker is stopping")
+        return FINE if broker.serving else Finding(False, "the broker is starting")
 
     def groups() -> Finding:
         return Finding(False, "committed offsets are being read") if broker.groups.loading else FINE
@@ -78,7 +83,9 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         return Finding(False, _listed(given_up, "left aside until the next start")) if given_up else FINE
 
     for check in (
-        HealthCheck("serving", "listeners are open", serving, required=True),
+        HealthCheck(
+            "serving", "services of plugins have been started and listeners are open", serving, required=True
+        ),
         HealthCheck("groups", "committed offsets have been read", groups, required=True),
         HealthCheck("transactions", "transactional ids have been read", transactions, required=True),
         HealthCheck("disk", "the disk has room for what clients produce", disk),

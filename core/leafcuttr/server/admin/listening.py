@@ -20,7 +20,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.complaints import Complaints
-from leafcuttr.server import sockets
+from leafcuttr.net import binding
 
 if TYPE_CHECKING:
     from leafcuttr.server.admin.endpoint import AdminEndpoint
@@ -42,7 +42,7 @@ def bind(settings: Settings) -> Bound | None:
         return None
     host, port = settings.str("lc.metrics.host"), settings.int("lc.metrics.port")
     try:
-        return sockets.bind(Listener("metrics", host, port, host, port), _BACKLOG)
+        return binding.bind(Listener("metrics", host, port, host, port), _BACKLOG)
     except StartError as error:
         reason = str(error).partition(" (choose another port")[0]
         logger.warning("no metrics: %s (lc.metrics.host=%s, lc.metrics.port=%d)", reason, host, port)

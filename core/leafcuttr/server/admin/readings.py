@@ -5,18 +5,20 @@ A reading is a generator over what `scene` has gathered, so that an exposition m
 
 import gc
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
 from leafcuttr.metrics import broker_metrics as broker
 from leafcuttr.metrics import group_metrics as groups
+from leafcuttr.metrics import plugin_metrics as plugins
 from leafcuttr.metrics import request_metrics as requests
 from leafcuttr.metrics import topic_metrics as topics
 from leafcuttr.metrics.catalog import METRICS, OTHER
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
+from leafcuttr.state.plugged import ServiceState
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import Metric
 
@@ -26,9 +28,9 @@ _CODES = frozenset(ErrorCode)
 _readings: dict[Metric, Reading] = {}
 
 
-def broker_families() -> Families:
-    """Every metric of the catalog, in its order."""
-    families = Families()
+def broker_families(more: Callable[[], Iterable[tuple[Metric, Reading]]] = tuple) -> Families:
+    """Every metric of the catalog, in its order, and behind them those that `more` has at each scrape."""
+    families = Families(more)
     for metric in METRICS.values():
         families.add(metric, _readings[metric])
     return families
@@ -183,6 +185,20 @@ _number(groups.TRANSACTIONS_TIMED_OUT, lambda scene: scene.broker.transactions.t
 def _transactions_ended(scene: Scene) -> Iterator[Sample]:
     yield ("commit",), scene.broker.transactions.committed
     yield ("abort",), scene.broker.transactions.aborted
+
+
+# Services of plugins
+
+
+def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
+    _reads(metric)(
+        lambda scene: (((each.plugin, each.name), value(each)) for each in scene.broker.plugged.services)
+    )
+
+
+_service(plugins.UP, lambda service: service.up)
+_service(plugins.RESTARTS, lambda service: service.restarts)
+_service(plugins.BLOCKS, lambda service: service.blocks)
 
 
 # The broker and its process

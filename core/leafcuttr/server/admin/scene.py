@@ -124,9 +124,10 @@ def _machine(directory: Path) -> tuple[tuple[int, int] | None, dict[str, float]]
 
 
 class Families:
-    """Every metric that a scrape shows, and how it is read. Plugins may add theirs at the start."""
+    """Every metric that a scrape shows, and how it is read: the broker's, and those that `more` has by then."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: "Callable[[], Iterable[tuple[Metric, Reading]]]" = tuple) -> None:
+        self._more = more
         self._readings: dict[Metric, Reading] = {}
         self._names: set[str] = set()
 
@@ -142,6 +143,6 @@ class Families:
         wanted = set(names)
         return [
             (metric, reading)
-            for metric, reading in self._readings.items()
+            for metric, reading in (*self._readings.items(), *self._more())
             if not wanted or any(name == metric.name or name.startswith(f"{metric.name}_") for name in wanted)
         ]

@@ -48,13 +48,14 @@ def asked_buffer_sizes(settings: Settings) -> BufferSizes:
 
 
 def bind(
-    listener: Listener, backlog: int, buffer_sizes: BufferSizes = ()
+    listener: Listener, backlog: int, buffer_sizes: BufferSizes = (), *, setting: str = "listeners"
 ) -> tuple[Listener, list[socket.socket]]:
     """Open every address of a listener, all on one port.
 
     Returns the listener with its real ports (port 0 takes a free one; an advertised port 0 follows it) and its
-    non-blocking sockets; connections inherit the buffer sizes. Raises StartError in one line when an address cannot
-    be had. Of a host with several addresses those that this machine does not have are left out, if one is left.
+    non-blocking sockets; connections inherit the buffer sizes. Raises StartError in one line, with the `setting` of the
+    port, when an address cannot be had. Of a host with several addresses those that this machine does not have are left
+    out, if one is left.
     """
     addresses = _addresses(listener)
     for attempt in range(_TRIES):
@@ -63,7 +64,7 @@ def bind(
         except OSError as error:
             if listener.port == 0 and error.errno == errno.EADDRINUSE and attempt < _TRIES - 1:
                 continue
-            raise StartError(_explain(listener, error)) from None
+            raise StartError(_explain(listener, error, setting)) from None
         return listener.bound(sockets[0].getsockname()[1]), sockets
     raise AssertionError("the last attempt returns or raises")
 
@@ -128,11 +129,11 @@ def _open(family: int, address: tuple[object, ...], backlog: int, sizes: BufferS
     return sock
 
 
-def _explain(listener: Listener, error: OSError) -> str:
+def _explain(listener: Listener, error: OSError, setting: str) -> str:
     where = f"listener {listener.name} cannot open {error.filename}"
     match error.errno:
         case errno.EADDRINUSE:
-            return f"{where}: another program listens there (choose another port with -o listeners=...)"
+            return f"{where}: another program listens there (choose another port with -o {setting}=...)"
         case errno.EACCES:
             return f"{where}: this user may not open ports below 1024"
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:

@@ -1,0 +1,83 @@
+"""The enabled plugins meet a broker whose data is open: each gets its view of it, and what its hooks bring is put where
+the broker finds it (`state.plugged`). Their services are planned here, and run by whoever runs the broker."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from leafcuttr.errors import PluginError
+from leafcuttr.plugins.services.order import Planned
+from leafcuttr.plugins.services.supervisor import Supervisor
+from leafcuttr.state.broker import Broker as Core
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr.plugins.table import Plugins
+    from leafcuttr_sdk.broker import Broker
+
+
+def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
+    """Call the hooks that get the broker, and plan the services.
+
+    A plugin whose hook raises, or brings what cannot be taken, is left out with one line. Raises StartError:
+    `lc.plugins.strict` is set and there is such a one; services that need each other in a circle, or what is not there.
+    """
+    planned: list[Planned] = []
+    for loaded in plugins.enabled if plugins is not None else ():
+        assert plugins is not None
+        view = view_for(core, loaded)
+        try:
+            _add(core, loaded, view)
+        except PluginError as error:
+            _take_back(core, loaded.name)
+            plugins.fail(loaded, str(error))
+        else:
+            planned += [Planned(loaded.name, spec, view) for spec in loaded.services]
+    supervisor = Supervisor(planned)
+    core.plugged.services = supervisor.services
+    return supervisor
+
+
+def view_for(core: Core, loaded: "Loaded") -> "Broker":
+    """The broker as this plugin sees it."""
+    from leafcuttr.plugins.facade.view import make_broker_view
+    from leafcuttr.plugins.listening import listen
+
+    assert loaded.plugin is not None
+    settings = None
+    return make_broker_view(
+        core,
+        loaded.plugin,
+        settings=settings,
+        metrics=core.plugged.metrics.of(loaded.name),
+        listen=partial(listen, core, loaded.name, settings) if settings else None,
+    )
+
+
+def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
+    from leafcuttr.plugins import registration
+
+    assert loaded.hooks is not None
+    call, plugged = partial(loaded.hooks.call, broker=view), core.plugged
+    for check in call(registration.HEALTH_CHECKS):
+        if any(other == (loaded.name, check.name) for other in ((p, c.name) for p, c in plugged.checks)):
+            raise PluginError(f"it has two health checks named {check.name}")
+        plugged.checks.append((loaded.name, check))
+    for route in call(registration.ADMIN_ROUTES):
+        if not route.path.startswith("/") or "?" in route.path:
+            raise PluginError(f"{route.path!r} is no path: it has to begin with a slash")
+        if any(path == (loaded.name, route.path) for path in ((p, r.path) for p, r in plugged.routes)):
+            raise PluginError(f"it answers {route.path} twice")
+        plugged.routes.append((loaded.name, route))
+    for reading in call(registration.METRICS):
+        try:
+            plugged.metrics.add(loaded.name, reading)
+        except ValueError as error:
+            raise PluginError(str(error)) from None
+
+
+def _take_back(core: Core, plugin: str) -> None:
+    """What it has added before it failed."""
+    plugged = core.plugged
+    plugged.checks[:] = [each for each in plugged.checks if each[0] != plugin]
+    plugged.routes[:] = [each for each in plugged.routes if each[0] != plugin]
+    plugged.metrics.remove(plugin)

@@ -1,0 +1,110 @@
+"""`Broker.listen`: the address and the TLS of a plugin's listener, from the settings that `listener_settings` declares.
+
+Sockets are bound by the same code as the broker's own. While one is open it stands in `plugged.listeners`, for the
+ready file and for `/health`.
+"""
+
+import ipaddress
+import logging
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.errors import PluginError, StartError
+from leafcuttr.net.binding import bind
+from leafcuttr.net.tls import TlsError, TlsFiles, server_context
+from leafcuttr.state.broker import Broker as Core
+from leafcuttr_sdk.settings import Settings
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1024
+
+
+class Open(NamedTuple):
+    """`Listening` of the SDK."""
+
+    sockets: Sequence[socket.socket]
+    host: str
+    port: int
+    ssl_context: "ssl.SSLContext | None"
+
+
+@asynccontextmanager
+async def listen(
+    core: Core, plugin: str, settings: Settings, prefix: str, *, authenticates: bool = False
+) -> AsyncIterator[Open]:
+    """See `leafcuttr_sdk.Broker.listen`. Raises PluginError."""
+    host = settings.optional_text(f"{prefix}.host")
+    if host is None:
+        host = core.listeners[0].host
+    port = settings.int(f"{prefix}.port")
+    asked = Listener(prefix, host, port, host, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT")
+    context, (listener, sockets) = await trio.to_thread.run_sync(
+        _prepare, asked, _files(settings, prefix), abandon_on_cancel=False
+    )
+    try:
+        if prefix in core.plugged.listeners:
+            raise PluginError(f"{prefix} is open already")
+        if not authenticates and settings.text(f"{prefix}.ssl.client.auth") != "required":
+            _warn_if_open_to_the_world(core, plugin, listener, sockets)
+        core.plugged.listeners[prefix] = listener
+        try:
+            yield Open(sockets, listener.host, listener.port, context)
+        finally:
+            del core.plugged.listeners[prefix]
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def _keystore(settings: Settings, prefix: str) -> str | None:
+    return settings.optional_text(f"{prefix}.ssl.keystore.location") or None
+
+
+def _files(settings: Settings, prefix: str) -> TlsFiles:
+    return TlsFiles(
+        prefix,
+        _keystore(settings, prefix),
+        settings.optional_text(f"{prefix}.ssl.key.password"),
+        settings.optional_text(f"{prefix}.ssl.truststore.location") or None,
+        settings.text(f"{prefix}.ssl.client.auth"),
+    )
+
+
+def _prepare(
+    asked: Listener, files: TlsFiles
+) -> "tuple[ssl.SSLContext | None, tuple[Listener, list[socket.socket]]]":
+    """In a worker thread: files are read and names looked up."""
+    try:
+        return server_context(files), bind(asked, _BACKLOG, setting=f"{asked.name}.port")
+    except (TlsError, StartError) as error:
+        raise PluginError(str(error)) from None
+
+
+def _warn_if_open_to_the_world(
+    core: Core, plugin: str, listener: Listener, sockets: Sequence[socket.socket]
+) -> None:
+    """Once for each listener, however often its service is started again."""
+    addresses = [sock.getsockname()[0] for sock in sockets]
+    if listener.name in core.plugged.warned or all(_is_loopback(one) for one in addresses):
+        return
+    core.plugged.warned.add(listener.name)
+    logger.warning(
+        "every host that reaches %s may use %s of plugin %s without authentication (%s.host)",
+        f"{listener.host or 'this machine'} port {listener.port}",
+        listener.name,
+        plugin,
+        listener.name,
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -1,0 +1,87 @@
+"""All services of all plugins: started in the order of what they need, watched, and stopped in reverse.
+
+Each starts as soon as those that it needs serve, so those that need nothing of each other start side by side. The
+broker waits for every first start, well or not; a PluginError of a first start stops the broker's, as a listener whose
+port is taken does. What fails later, or in any other way, is tried again, and harms no other.
+"""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from leafcuttr.errors import StartError
+from leafcuttr.plugins.services.backoff import Backoff
+from leafcuttr.plugins.services.order import Planned, in_order
+from leafcuttr.plugins.services.service import READY_S, SupervisedService
+from leafcuttr.plugins.services.watchdog import Watchdog
+
+# Beside what the service itself may take: one that cannot be cancelled must not keep the broker from starting.
+_PATIENCE_S: Final = 1.0
+
+
+class Supervisor:
+    """`services` are in the order in which they are started."""
+
+    def __init__(self, planned: Sequence[Planned], *, chance: random.Random | None = None) -> None:
+        """Raises StartError: see `in_order`."""
+        chance = random.Random() if chance is None else chance
+        made: dict[str, SupervisedService] = {}
+        for one in in_order(planned):
+            needs = [made[need] for need in dict.fromkeys(one.spec.needs)]
+            made[one.spec.name] = SupervisedService(one, needs, Backoff(chance))
+        self.services: Final = list(made.values())
+
+    @property
+    def left(self) -> list[SupervisedService]:
+        """Those that did not end in time. Until the process ends they may go on."""
+        return [service for service in self.services if service.left]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start all, and stop them at the end, also when that is a cancellation. Raises StartError where a service
+        knows why it cannot start."""
+        if not self.services:
+            yield
+            return
+        watchdog = Watchdog(self.services)
+        try:
+            for service in self.services:
+                service.start()
+            await self._first_starts()
+            watchdog.start()
+            yield
+        finally:
+            watchdog.stop()
+            with trio.CancelScope(shield=True):
+                await self._stop()
+
+    async def _first_starts(self) -> None:
+        depth: dict[SupervisedService, int] = {}
+        async with trio.open_nursery() as nursery:
+            for service in self.services:
+                depth[service] = 1 + max((depth[need] for need in service.needs), default=0)
+                nursery.start_soon(_first_start, service, depth[service], nursery.cancel_scope)
+        for service in self.services:
+            if service.refused is not None:
+                raise StartError(f"{service}: {service.refused}")
+
+    async def _stop(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for service in self.services:
+                nursery.start_soon(self._stop_after_dependents, service)
+
+    async def _stop_after_dependents(self, service: SupervisedService) -> None:
+        for other in self.services:
+            if service in other.needs:
+                await other.ended.wait()
+        await service.stop()
+
+
+async def _first_start(service: SupervisedService, depth: int, others: trio.CancelScope) -> None:
+    with trio.move_on_after(depth * (READY_S + _PATIENCE_S)):
+        await service.attempted.wait()
+    if service.refused is not None:
+        others.cancel()

@@ -1,0 +1,53 @@
+"""What plugins have added to a running broker, for those parts of it that show or use it. Who fills it is
+`leafcuttr.plugins`; nothing is called from here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from leafcuttr.config.listeners import Listener
+from leafcuttr.metrics.added import AddedMetrics
+from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+
+
+class ServiceState(Protocol):
+    """How a service fares."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def plugin(self) -> str: ...
+    @property
+    def up(self) -> bool:
+        """It serves."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not, in one line; empty while it is up or on its way."""
+        ...
+
+    @property
+    def restarts(self) -> int: ...
+    @property
+    def left(self) -> bool:
+        """It did not end when the broker stopped, and may go on until the process ends."""
+        ...
+
+    @property
+    def blocks(self) -> int:
+        """How often it has held the loop for too long."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Plugged:
+    """`listeners` are those that plugins have bound, by the prefix of their settings, and `warned` the prefixes of
+    those that a warning was given of; `checks` and `routes` have the name of their plugin beside them."""
+
+    services: Sequence[ServiceState] = ()
+    listeners: dict[str, Listener] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+    checks: list[tuple[str, HealthCheck]] = field(default_factory=list)
+    routes: list[tuple[str, AdminRoute]] = field(default_factory=list)
+    metrics: AddedMetrics = field(default_factory=AddedMetrics)
