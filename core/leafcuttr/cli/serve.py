@@ -133,9 +133,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _serve(
-    settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str
-) -> bool:
+async def _serve(settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str) -> bool:
     """Whether the stop was clean."""
     import trio
 
@@ -163,6 +161,7 @@ async def _serve(
 
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals, ExitStack() as at_end:
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop_on_signal)
             broker = await nursery.start(serve)
             if ready_file:
                 try:
@@ -179,7 +178,6 @@ async def _serve(
             gc.set_threshold(5000, 10, 100)
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)
-            nursery.start_soon(stop_on_signal)
     if any(service.left for service in broker.plugged.services):
         _leave(clean, log_format)
     return clean

@@ -87,7 +87,7 @@ async def _serve(
         await background.start(broker.transactions.run)
         if admin_sockets:
             background.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
-        async with supervisor.running(), trio.open_nursery() as serving:
+        async with supervisor.running(stop), trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
                 await listening.start(doors.run, serving)

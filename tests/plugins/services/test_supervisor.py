@@ -292,6 +292,19 @@ async def test_one_that_cannot_be_cancelled_while_it_starts_does_not_hold_the_br
     let_go.set()
 
 
+async def test_a_stop_does_not_wait_for_a_slow_start(autojump_clock: trio.testing.MockClock) -> None:
+    async def slow(status: Status) -> None:
+        await trio.sleep(20)
+        await serve(status)
+
+    stop = trio.Event()
+    stop.set()
+    began = trio.current_time()
+    async with Supervisor([planned("slow", [], slow)]).running(stop):
+        pass
+    assert trio.current_time() == began
+
+
 async def test_cancellation_stops_services_properly(autojump_clock: trio.testing.MockClock) -> None:
     events: list[str] = []
 

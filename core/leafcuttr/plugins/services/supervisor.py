@@ -40,9 +40,9 @@ class Supervisor:
         return [service for service in self.services if service.left]
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Start all, and stop them at the end, also when that is a cancellation. Raises StartError where a service
-        knows why it cannot start."""
+    async def running(self, stop: trio.Event | None = None) -> AsyncIterator[None]:
+        """Start all, and stop them at the end, also when that is a cancellation. Once `stop` is set no start is waited
+        for any longer. Raises StartError where a service knows why it cannot start."""
         if not self.services:
             yield
             return
@@ -50,7 +50,7 @@ class Supervisor:
         try:
             for service in self.services:
                 service.start()
-            await self._first_starts()
+            await self._first_starts(trio.Event() if stop is None else stop)
             watchdog.start()
             yield
         finally:
@@ -58,12 +58,15 @@ class Supervisor:
             with trio.CancelScope(shield=True):
                 await self._stop()
 
-    async def _first_starts(self) -> None:
+    async def _first_starts(self, stop: trio.Event) -> None:
         depth: dict[SupervisedService, int] = {}
-        async with trio.open_nursery() as nursery:
-            for service in self.services:
-                depth[service] = 1 + max((depth[need] for need in service.needs), default=0)
-                nursery.start_soon(_first_start, service, depth[service], nursery.cancel_scope)
+        async with trio.open_nursery() as watching:
+            watching.start_soon(_cancel_once, stop, watching.cancel_scope)
+            async with trio.open_nursery() as starts:
+                for service in self.services:
+                    depth[service] = 1 + max((depth[need] for need in service.needs), default=0)
+                    starts.start_soon(_first_start, service, depth[service], starts.cancel_scope)
+            watching.cancel_scope.cancel()
         for service in self.services:
             if service.refused is not None:
                 raise StartError(f"{service}: {service.refused}")
@@ -85,3 +88,8 @@ async def _first_start(service: SupervisedService, depth: int, others: trio.Canc
         await service.attempted.wait()
     if service.refused is not None:
         others.cancel()
+
+
+async def _cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
