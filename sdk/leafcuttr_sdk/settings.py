@@ -31,7 +31,8 @@ class Setting(NamedTuple):
     """One setting, of the broker or of a topic.
 
     A name that ends with a word in angle brackets, as `mqtt.topic.mapping.<filter>`, is that of a family: any text may
-    stand in that place. A family has no default.
+    stand in that place. A family has no default. A topic setting that has the name and the type of one of the broker's
+    has the broker's value where the topic has none.
     """
 
     name: str
@@ -51,7 +52,8 @@ class Setting(NamedTuple):
 
 
 class Settings(Protocol):
-    """The values of one plugin's settings, or of one topic's. A name that was not declared is a KeyError."""
+    """The values of one plugin's settings, or of one topic's. A name that was not declared is a KeyError, an accessor
+    of another type than the setting's a TypeError."""
 
     def bool(self, name: str) -> bool: ...
     def int(self, name: str) -> int: ...
@@ -67,8 +69,10 @@ class Settings(Protocol):
         """The values of a family such as `mqtt.topic.mapping.<filter>`, by what stands in the brackets' place."""
         ...
 
-    def on_change(self, call: Callable[[frozenset[str]], None]) -> None:
-        """Have it called, on the loop's thread, with the names of those whose value has changed."""
+    def on_change(self, call: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+        """Have it called, on the loop's thread, with the names of those whose value has changed; returns what ends
+        that, for a service to call when it ends. Those of a topic never change: what works for a topic is made again.
+        """
         ...
 
 

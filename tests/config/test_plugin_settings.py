@@ -97,9 +97,14 @@ def test_a_name_belongs_to_one() -> None:
         catalog(ROUTES).with_plugin(second)
 
 
-def test_a_broker_and_a_topic_setting_may_have_one_name() -> None:
-    both = catalog(COLOUR, topic=(COLOUR,))
-    assert both.broker[COLOUR.name].default == both.topic[COLOUR.name].default == "red"
+def test_a_topic_has_the_value_of_the_brokers_setting_of_that_name() -> None:
+    settings = Settings({COLOUR.name: "blue"}, catalog(COLOUR, topic=(COLOUR,)))
+    assert topic_config(settings).extra == {COLOUR.name: "blue"}
+    assert topic_config(settings, {COLOUR.name: "red"}).extra == {COLOUR.name: "red"}
+    number = Setting(COLOUR.name, Type.INT, 1, "A number.")
+    assert refusal(COLOUR, topic=(number,)) == (
+        "its setting lc.plugin.acme.colour is of type string for the broker, but of type int for topics"
+    )
 
 
 # Values

@@ -3,7 +3,8 @@ their tests. Who finds plugins and asks them is not here.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from leafcuttr.config.catalog import Section
@@ -38,6 +39,7 @@ def section(
     """
     of_broker = tuple(_rows(plugin, broker, bundled=bundled, of_topic=False))
     of_topic = tuple(_rows(plugin, topic, bundled=bundled, of_topic=True))
+    of_topic = tuple(_with_default(row, of_broker) for row in of_topic)
     switch = plugin.enabled_by
     if switch is not None and not any(s.name == switch and s.type is Type.BOOLEAN for s in of_broker):
         raise ConfigError(f"enabled_by is {switch}, which is no boolean setting of its own")
@@ -59,6 +61,19 @@ def _rows(
             yield _row(declared, of_topic=of_topic)
         except ValueError as error:
             raise ConfigError(f"its setting {declared.name}: {error}") from None
+
+
+def _with_default(row: Setting, of_broker: Sequence[Setting]) -> Setting:
+    """A topic setting gets its value from the broker's of the same name, where there is one."""
+    for other in of_broker:
+        if other.name == row.name and not row.is_family:
+            if other.type is not row.type:
+                raise ConfigError(
+                    f"its setting {row.name} is of type {other.type.name.lower()} for the broker, but of type "
+                    f"{row.type.name.lower()} for topics"
+                )
+            return replace(row, synonyms=((row.name, 1),))
+    return row
 
 
 def _check_name(plugin: str, name: str, *, bundled: bool) -> None:

@@ -176,9 +176,16 @@ class Settings(Values):
 
     # Changing
 
-    def on_change(self, callback: Changed) -> None:
-        """Call `callback` with the names whose values changed, after each change, on that thread."""
-        self._callbacks.append(callback)
+    def on_change(self, callback: Changed) -> Callable[[], None]:
+        """Call `callback` with the names whose values changed, after each change, on that thread; returns what ends
+        that.
+        """
+        self._callbacks = [*self._callbacks, callback]
+
+        def end() -> None:
+            self._callbacks = [one for one in self._callbacks if one is not callback]
+
+        return end
 
     def object_to(self, name: str, objection: Objection) -> None:
         """Have a topic setting refused, where it is changed over the wire, for a reason that no table knows: a filter

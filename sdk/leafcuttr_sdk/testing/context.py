@@ -109,8 +109,13 @@ class FixedSettings:
             raise UndeclaredSettingError(name, self._families)
         return self._families[name]
 
-    def on_change(self, call: Callable[[frozenset[str]], None]) -> None:
+    def on_change(self, call: Callable[[frozenset[str]], None]) -> Callable[[], None]:
         self._calls.append(call)
+
+        def end() -> None:
+            self._calls = [one for one in self._calls if one is not call]
+
+        return end
 
 
 def _check(setting: Setting, value: Value) -> None:

@@ -1,0 +1,159 @@
+"""What a plugin sees of settings: `leafcuttr_sdk.Settings` over its own ones, of the broker and of one topic.
+
+A name that the plugin has not declared is a KeyError here, whoever else may have it. Where values come from, and what
+they are checked with, is `leafcuttr.config`'s business.
+"""
+
+import builtins
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from leafcuttr.config.catalog import Section
+from leafcuttr.config.setting import Setting, Value
+from leafcuttr.config.settings import Settings as Core
+from leafcuttr.config.topic import TopicConfig
+
+if TYPE_CHECKING:
+    import leafcuttr_sdk
+
+_log: Final = logging.getLogger("leafcuttr.plugins")
+_NOT_HERE: Final = Section("")
+
+Changed = Callable[[frozenset[str]], None]
+
+
+def plugin_settings(core: Core, plugin: str) -> "leafcuttr_sdk.Settings":
+    """The settings of the broker that this plugin has declared, as they are at any time."""
+    return PluginSettings(core, _section(core, plugin))
+
+
+def topic_settings(core: Core, plugin: str, config: TopicConfig) -> "leafcuttr_sdk.Settings":
+    """The settings of a topic that this plugin has declared, as they are in `config`, which never changes."""
+    return TopicSettings(config, _section(core, plugin))
+
+
+def _section(core: Core, plugin: str) -> Section:
+    return next((one for one in core.catalog.sections if one.plugin == plugin), _NOT_HERE)
+
+
+class _Values:
+    """The accessors, named after the types they return, over what a subclass knows of values."""
+
+    def __init__(self, plugin: builtins.str, declared: Mapping[builtins.str, Setting]) -> None:
+        self._plugin = plugin
+        self._declared = declared
+
+    def _given(self) -> Mapping[builtins.str, Value]:
+        raise NotImplementedError
+
+    def _value(self, name: builtins.str) -> Value:
+        setting = self._declared.get(name)
+        if setting is None or setting.is_family:
+            raise KeyError(f"{name} is no setting that the plugin {self._plugin} has declared here")
+        return self._given()[name]
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        value = self._value(name)
+        if type(value) is not builtins.bool:
+            raise TypeError(f"{name} is not of type boolean")
+        return value
+
+    def int(self, name: builtins.str) -> builtins.int:
+        value = self._value(name)
+        if type(value) is not builtins.int:
+            raise TypeError(f"{name} is of type neither int nor long")
+        return value
+
+    def float(self, name: builtins.str) -> builtins.float:
+        value = self._value(name)
+        if type(value) is not builtins.float:
+            raise TypeError(f"{name} is not of type double")
+        return value
+
+    def text(self, name: builtins.str) -> str:
+        value = self.optional_text(name)
+        if value is None:
+            raise ValueError(f"{name} is not set and has no default")
+        return value
+
+    def optional_text(self, name: builtins.str) -> str | None:
+        value = self._value(name)
+        if value is not None and type(value) is not builtins.str:
+            raise TypeError(f"{name} is of type neither string nor password")
+        return value
+
+    def list(self, name: builtins.str) -> tuple[builtins.str, ...]:
+        value = self._value(name)
+        if type(value) is not tuple:
+            raise TypeError(f"{name} is not of type list")
+        return value
+
+    def family(self, name: builtins.str) -> Mapping[builtins.str, Value]:
+        setting = self._declared.get(name)
+        if setting is None or not setting.is_family:
+            raise KeyError(f"{name} is no family that the plugin {self._plugin} has declared here")
+        return self._members(setting)
+
+    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+        raise NotImplementedError
+
+
+class PluginSettings(_Values):
+    """A plugin's settings of the broker."""
+
+    def __init__(self, core: Core, section: Section) -> None:
+        super().__init__(section.plugin, {setting.name: setting for setting in section.broker})
+        self._core = core
+
+    def _given(self) -> Mapping[builtins.str, Value]:
+        return self._core.values
+
+    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+        return self._core.family(family.name)
+
+    def on_change(self, call: Changed) -> Callable[[], None]:
+        """See `leafcuttr_sdk.Settings`. One that raises is logged; neither the change nor others are harmed."""
+        catalog, own = self._core.catalog, self._declared
+
+        def told(names: frozenset[builtins.str]) -> None:
+            concerned = frozenset(n for n in names if n in own or catalog.owner_of(n) == self._plugin)
+            if not concerned:
+                return
+            try:
+                call(concerned)
+            except Exception as error:
+                line = "plugin %s: what it does when settings change failed with %s: %s"
+                _log.error(line, self._plugin, type(error).__name__, error)
+                _log.debug("what it does when settings change", exc_info=error)
+
+        return self._core.on_change(told)
+
+
+class TopicSettings(_Values):
+    """A plugin's settings of one topic at one time."""
+
+    def __init__(self, config: TopicConfig, section: Section) -> None:
+        super().__init__(section.plugin, {setting.name: setting for setting in section.topic})
+        self._config = config
+
+    def _given(self) -> Mapping[builtins.str, Value]:
+        return self._config.extra
+
+    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+        prefix, others = family.prefix, [s.prefix for s in self._declared.values() if s.is_family]
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self._config.extra.items()
+            if name.startswith(prefix)
+            and name not in self._declared
+            and max((p for p in others if name.startswith(p)), key=len) == prefix
+        }
+
+    def on_change(self, call: Changed) -> Callable[[], None]:
+        """Nothing here changes: who works for a topic is made again when its settings change."""
+        return _nothing
+
+
+def _nothing() -> None:
+    pass
