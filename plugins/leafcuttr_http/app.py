@@ -24,10 +24,17 @@ def build(proxy: Proxy) -> App:
     app.register_error_handler(ApiError, _api_error)
     app.register_error_handler(BrokerError, _broker_error)
     app.register_error_handler(HTTPException, _http_error)
+    for path in ("/topics/<topic>", "/topics/<topic>/partitions/<partition>"):
+        app.add_url_rule(path, f"produce {path}", _produce, methods=["POST"])
     for part in PARTS:
         part.attach(app, proxy)
     documentation.attach(app, proxy, PARTS)
     return Front(proxy, app)  # type: ignore[arg-type]
+
+
+async def _produce(**_: str) -> Response:
+    """Known here so that `Allow` names POST: the front serves it."""
+    raise ApiError(50001, "The front has let a request through that is its own.")
 
 
 async def _api_error(error: ApiError) -> Response:

@@ -21,16 +21,43 @@ class Gone(Exception):
     """The client has left: there is nobody to answer."""
 
 
+class Room:
+    """The memory for the bodies of all requests that are under way."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.taken = 0
+
+    def take(self, size: int) -> None:
+        """Raises ApiError 503 where there is none left: to wait for it, holding some, could be to wait for ever."""
+        if self.taken + size > self._size:
+            raise ApiError(
+                503,
+                "The bodies of the requests under way are larger than lc.http.proxy.max.buffered.bytes allows.",
+                (("retry-after", "1"),),
+            )
+        self.taken += size
+
+
 class Body:
     """The body of one request. `length` is what Content-Length says, None for one in chunks."""
 
     def __init__(
-        self, receive: Receive, *, length: int | None, encoding: str, limit: int, timeout_s: float
+        self,
+        receive: Receive,
+        *,
+        length: int | None,
+        encoding: str,
+        limit: int,
+        timeout_s: float,
+        room: Room | None,
     ) -> None:
         self._receive = receive
         self._length = length
         self._limit = limit
         self._timeout_s = timeout_s
+        self._room = room
+        self._taken = 0
         self._gunzip = _gunzip_for(encoding)
         self.complete = False
         """Whether its end has arrived."""
@@ -46,8 +73,17 @@ class Body:
                 size += len(piece)
                 if size > self._limit:
                     raise self._too_large()
+                if self._room is not None:
+                    self._room.take(len(piece))
+                    self._taken += len(piece)
                 parts.append(piece)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def release(self) -> None:
+        """The request is answered: its body is no longer needed."""
+        if self._room is not None:
+            self._room.taken -= self._taken
+            self._taken = 0
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Piece by piece, each within the time limit, however long it is in all. Raises ApiError, Gone."""

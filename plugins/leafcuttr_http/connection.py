@@ -108,9 +108,13 @@ class Connection:
         if isinstance(event, RawData):
             if not event.data:
                 return
-            async with self._send_lock:
-                with trio.move_on_after(self._send_s) as sending:
-                    await self._stream.send_all(event.data)
+            try:
+                async with self._send_lock:
+                    with trio.move_on_after(self._send_s) as sending:
+                        await self._stream.send_all(event.data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._protocol.handle(Closed())
+                return
             if sending.cancelled_caught:
                 # Who does not take an answer for so long gets no more of it.
                 self._scope.cancel()

@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 from leafcuttr_http.asgi import Message, RawHeaders, Receive, Scope, Send
-from leafcuttr_http.bodies import Body
+from leafcuttr_http.bodies import Body, Room
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.negotiation import AS_JSON, JSON, METADATA, choose
 
@@ -36,16 +36,17 @@ class Exchange:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    def open_body(self, limit: int, timeout_s: float) -> Body:
+    def open_body(self, limit: int, timeout_s: float, room: Room | None = None) -> Body:
         """The body, to be read. Raises ApiError."""
         length = self.header(b"content-length")
         encoding = self.header(b"content-encoding") or ""
         self.body = Body(
             self.receive,
-            length=int(length) if length and length.isdigit() else None,
+            length=int(length) if length and length.isascii() and length.isdigit() else None,
             encoding=encoding,
             limit=limit,
             timeout_s=timeout_s,
+            room=room,
         )
         return self.body
 
@@ -75,7 +76,7 @@ class Exchange:
         fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in error.headers]
         content = json.dumps(error.body, separators=(",", ":")).encode()
         content_type = self.error_type()
-        if self._read_to_the_end() or await self._read_the_rest():
+        if self.all_read or await self._read_the_rest():
             await self.answer(error.status, content, content_type, fields)
             return
         if self.scope["http_version"].startswith("1"):
@@ -102,7 +103,9 @@ class Exchange:
         except ApiError:
             return JSON
 
-    def _read_to_the_end(self) -> bool:
+    @property
+    def all_read(self) -> bool:
+        """Whether nothing of the body is to come."""
         if self.body is not None:
             return self.body.complete
         return self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
@@ -112,7 +115,7 @@ class Exchange:
         length = self.headers.get(b"content-length", b"")
         if self.body is not None or not length.isdigit() or int(length) > _READ_ANYWAY:
             return False
-        body = Body(self.receive, length=None, encoding="", limit=0, timeout_s=0.0)
+        body = Body(self.receive, length=None, encoding="", limit=0, timeout_s=0.0, room=None)
         await body.discard()
         return body.complete
 

@@ -2,7 +2,8 @@
 errors, counting. Producing, the one path that has to be fast, is served from here; everything else is Quart's.
 """
 
-import json
+import hashlib
+from time import perf_counter
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -83,6 +84,8 @@ class Front:
                 raise
             await exchange.refuse(ApiError(50001, "The proxy failed; the broker's log says how."))
         finally:
+            if exchange.body is not None:
+                exchange.body.release()
             self._count(exchange, endpoint)
 
     def _cors_answered(self, exchange: Exchange) -> bool:
@@ -109,7 +112,7 @@ class Front:
         answer_type = choose(exchange.header(b"accept"), offers)
         key = self._idempotency_key(exchange)
         limits = self._proxy.limits
-        body = await exchange.open_body(limits.request_bytes, limits.request_s).read()
+        body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.room).read()
 
         async def make() -> Answer:
             answer, stored = await produce(self._proxy, topic, partition, body, format)
@@ -121,8 +124,6 @@ class Front:
             if key is None:
                 answer = await make()
             else:
-                import hashlib
-
                 what = f"{partition} {content_type} ".encode() + body
                 answer, replayed = await self._answers.once(
                     (topic, key), hashlib.sha256(what).digest(), make, self._proxy.nursery
@@ -152,9 +153,9 @@ class Front:
         """Hands the request to Quart, with its body already read where it has one."""
         receive = exchange.receive
         scope = exchange.scope
-        if not exchange._read_to_the_end():
+        if not exchange.all_read:
             limits = self._proxy.limits
-            body = await exchange.open_body(limits.request_bytes, limits.request_s).read()
+            body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.room).read()
             receive = _once(body, receive)
             # What was gunzipped is as long as it is now.
             kept = [
@@ -168,8 +169,6 @@ class Front:
     def _count(self, exchange: Exchange, endpoint: str) -> None:
         if not exchange.status:
             return
-        from time import perf_counter
-
         took = perf_counter() - exchange.began
         self._requests.add(1, endpoint, exchange.method, str(exchange.status))
         self._seconds.add(took, endpoint)
@@ -182,24 +181,26 @@ def _produce_target(exchange: Exchange) -> tuple[str, int | None] | None:
     """Topic and partition, if this is a request to produce. Raises ApiError for a name that no topic can have."""
     if exchange.method != "POST":
         return None
-    path: bytes = exchange.scope["raw_path"]
-    parts = path.split(b"/")
-    if len(parts) == 3 and parts[1] == b"topics" and parts[2]:
-        return topic_name(parts[2]), None
-    if len(parts) == 5 and parts[1] == b"topics" and parts[3] == b"partitions" and parts[2] and parts[4]:
-        topic = topic_name(parts[2])
-        if not parts[4].isdigit() or int(parts[4]) >= 2**31:
-            raise ApiError(40402, f"Topic {topic!r} has no such partition: {parts[4].decode('latin-1')!r}.")
-        return topic, int(parts[4])
-    return None
-
-
-def topic_name(part: bytes) -> str:
-    """From its place in a path. Raises ApiError."""
+    parts = exchange.scope["raw_path"].split(b"/")
+    if len(parts) not in (3, 5):
+        return None
+    parts = [unquote_to_bytes(part) for part in parts]
+    if (
+        parts[1] != b"topics"
+        or not parts[2]
+        or (len(parts) == 5 and (parts[3] != b"partitions" or not parts[4]))
+    ):
+        return None
     try:
-        return unquote_to_bytes(part).decode()
+        topic = parts[2].decode()
     except UnicodeDecodeError:
         raise ApiError(40401, "There is no such topic: its name is not UTF-8.") from None
+    if len(parts) == 3:
+        return topic, None
+    number = parts[4]
+    if not number.isdigit() or len(number) > 10 or int(number) >= 2**31:
+        raise ApiError(40402, f"Topic {topic!r} has no such partition: {number.decode('latin-1')!r}.")
+    return topic, int(number)
 
 
 def _content_type(exchange: Exchange) -> str:
@@ -244,7 +245,3 @@ def _once(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
-
-
-def dumps(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -63,7 +63,7 @@ def _topic(proxy: Proxy, name: str) -> TopicInfo:
 
 def _found(proxy: Proxy, topic: str, partition: str) -> PartitionInfo:
     found = _topic(proxy, topic)
-    if partition.isascii() and partition.isdigit():
+    if partition.isascii() and partition.isdigit() and len(partition) <= 10:
         for info in found.partitions:
             if info.partition == int(partition):
                 return info

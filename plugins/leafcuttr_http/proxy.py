@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_http.bodies import Room
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.settings import Limits
 
@@ -24,6 +25,7 @@ class Proxy:
         self.limits: Final = limits
         self.nursery: Final = nursery
         self.closing: Final = closing
+        self.room: Final = Room(limits.buffered_bytes)
         self.streams = 0
 
     def open_stream(self) -> "_Stream":

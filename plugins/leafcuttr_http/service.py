@@ -67,8 +67,14 @@ class HttpProxy:
         self._connections.add(connection)
         try:
             await connection.serve()
-        except* Exception:
-            self._broker.logger.exception("a connection of the HTTP proxy failed")
+        except* Exception as failed:
+            # Hypercorn's protocols raise for some of what clients send: no reason for more than a line.
+            log = self._broker.logger
+            log.warning(
+                "a connection of the HTTP proxy failed: %r",
+                failed.exceptions[0],
+                exc_info=log.isEnabledFor(logging.DEBUG),
+            )
         finally:
             self._connections.discard(connection)
 

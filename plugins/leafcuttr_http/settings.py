@@ -32,6 +32,15 @@ _OWN: Final = (
         maximum=1024 * 1024 * 1024,
     ),
     Setting(
+        f"{PREFIX}.max.buffered.bytes",
+        Type.LONG,
+        64 * 1024 * 1024,
+        "The memory for the bodies of all requests under way; what comes beyond it is answered with 503.",
+        unit="bytes",
+        minimum=1024,
+        maximum=2**40,
+    ),
+    Setting(
         f"{PREFIX}.max.record.bytes",
         Type.INT,
         2 * 1024 * 1024,
@@ -98,6 +107,7 @@ class Limits(NamedTuple):
 
     connections: int
     request_bytes: int
+    buffered_bytes: int
     record_bytes: int
     request_s: float
     idle_s: float
@@ -110,6 +120,7 @@ def read_limits(values: "Settings") -> Limits:
     return Limits(
         connections=values.int(f"{PREFIX}.max.connections"),
         request_bytes=values.int(f"{PREFIX}.max.request.bytes"),
+        buffered_bytes=values.int(f"{PREFIX}.max.buffered.bytes"),
         record_bytes=values.int(f"{PREFIX}.max.record.bytes"),
         request_s=values.int(f"{PREFIX}.request.timeout.ms") / 1000,
         idle_s=values.int(f"{PREFIX}.idle.timeout.ms") / 1000,

@@ -1,0 +1,17 @@
+"""What tests of the HTTP proxy share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from support.http_proxy import Running, running
+
+
+@pytest.fixture
+async def proxy(tmp_path: Path) -> AsyncIterator[Running]:
+    """The proxy with its defaults."""
+    async with running(tmp_path / "data") as found:
+        yield found
