@@ -40,7 +40,12 @@ def load_settings(
     Raises ConfigError, one line: a file that cannot be read, a bad value, settings that contradict each
     other; and what `find` raises.
     """
-    last, catalog = _found(read_given(file, environ, overrides), find)
+    return settings_of(read_given(file, environ, overrides), find)
+
+
+def settings_of(given: Sequence[tuple[str, Given]], find: Find = core_only) -> tuple[Settings, list[str]]:
+    """As `load_settings`, from values that are at hand."""
+    last, catalog = _found(given, find)
     settings = Settings(last, catalog)
     for finding in findings.contradictions(settings):
         raise ConfigError(finding.line)

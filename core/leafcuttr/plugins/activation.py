@@ -2,7 +2,7 @@
 the broker finds it (`state.plugged`). Their services are planned here, and run by whoever runs the broker."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from leafcuttr.errors import PluginError
 from leafcuttr.plugins.services.order import Planned
@@ -10,9 +10,10 @@ from leafcuttr.plugins.services.supervisor import Supervisor
 from leafcuttr.state.broker import Broker as Core
 
 if TYPE_CHECKING:
+    from leafcuttr.plugins.facade.view import Consume, Listen
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
-    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk import Broker, Groups, Metrics, Settings
 
 
 def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
@@ -40,17 +41,33 @@ def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
 def view_for(core: Core, loaded: "Loaded") -> "Broker":
     """The broker as this plugin sees it."""
     from leafcuttr.plugins.facade.view import make_broker_view
-    from leafcuttr.plugins.listening import listen
 
     assert loaded.plugin is not None
+    return make_broker_view(core, loaded.plugin, **parts_for(core, loaded.name))
+
+
+class Parts(TypedDict):
+    """What the facade does not make itself."""
+
+    settings: "Settings | None"
+    metrics: "Metrics | None"
+    groups: "Groups | None"
+    consumer: "Consume | None"
+    listen: "Listen | None"
+
+
+def parts_for(core: Core, plugin: str) -> Parts:
+    """The parts of the view of this plugin, or of the program that has the broker in it."""
+    from leafcuttr.plugins.listening import listen
+
     settings = None
-    return make_broker_view(
-        core,
-        loaded.plugin,
-        settings=settings,
-        metrics=core.plugged.metrics.of(loaded.name),
-        listen=partial(listen, core, loaded.name, settings) if settings else None,
-    )
+    return {
+        "settings": settings,
+        "metrics": core.plugged.metrics.of(plugin),
+        "groups": None,
+        "consumer": None,
+        "listen": partial(listen, core, plugin, settings) if settings is not None else None,
+    }
 
 
 def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
