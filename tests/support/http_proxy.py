@@ -68,7 +68,8 @@ class _Settings:
     def family(self, name: str) -> dict[str, Value]:
         raise KeyError(name)
 
-    def on_change(self, call: object) -> None: ...
+    def on_change(self, call: object) -> Callable[[], None]:
+        return lambda: None
 
 
 class _Metrics:
