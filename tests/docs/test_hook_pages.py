@@ -1,0 +1,206 @@
+"""The reference of the hooks equals the code, and the plugins on its pages do in a real broker what the pages say."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.plugins import registration
+from leafcuttr_sdk import hooks
+from support import librdkafka
+from support.broker_process import BrokerProcess, clean_environ, running_broker
+from support.commands import Ran
+from support.waiting import until
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = DOCS / "reference" / "hooks"
+
+
+def page_of(hook: str) -> Path:
+    return PAGES / f"{hook.removeprefix('leafcuttr_register_').replace('_', '-')}.md"
+
+
+def signature(hook: str) -> str:
+    return f"def {hook}{str(inspect.signature(getattr(hooks, hook))).replace(chr(39), '')}"
+
+
+def example(page: Path) -> str:
+    (block,) = re.findall(r"## Example\n\n```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert isinstance(block, str)
+    return block
+
+
+@pytest.mark.parametrize("hook", registration.RETURNS)
+def test_a_page_has_the_hooks_signature_and_its_docstring(hook: str) -> None:
+    text = page_of(hook).read_text(encoding="utf-8")
+    first = text.split("```python\n")[1].split("\n```")[0]
+    assert first == signature(hook)
+    summary = inspect.getdoc(getattr(hooks, hook)) or ""
+    assert f"\n\n{summary.partition('. ')[0].rstrip('.')}" in text.replace("`\n", "` ")
+    for part in ("**Called** ", "**Returns** ", "**Then** "):
+        assert f"\n{part}" in text
+    assert f"def {hook}(" in example(page_of(hook))
+
+
+def test_the_pages_are_those_of_the_hooks_and_all_are_listed() -> None:
+    pages = {page_of(hook).name for hook in registration.RETURNS}
+    assert {file.name for file in PAGES.glob("*.md")} == {*pages, "index.md"}
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \[`(\w+)`\]\(([\w-]+\.md)\)", index, re.MULTILINE) == [
+        (hook, page_of(hook).name) for hook in registration.RETURNS
+    ]
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page for page in ("index.md", *sorted(pages)) if f"reference/hooks/{page}" not in nav] == []
+
+
+# The examples at work
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples of all pages as they stand, as files for `lc.plugins.path`."""
+    folder = tmp_path_factory.mktemp("examples")
+    for page in sorted(PAGES.glob("*.md")):
+        if page.name != "index.md":
+            source = example(page)
+            found = re.search(r'PLUGIN = Plugin\(\s*name="([a-z-]+)"', source)
+            assert found is not None, page
+            (folder / f"{found[1].replace('-', '_')}.py").write_text(source, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broker(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    settings = {
+        "lc.plugins.path": str(folder),
+        "lc.plugins.strict": "true",
+        "lc.plugin.greeting.enable": "true",
+        "lc.plugin.greeting.times": "2",
+    }
+    with running_broker(tmp_path_factory.mktemp("broker"), settings) as broker:
+        yield broker
+
+
+def ask(broker: BrokerProcess, path: str) -> str:
+    address = json.loads((broker.folder / "ready.json").read_text())["metrics"]
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as response:
+        text: bytes = response.read()
+        return text.decode()
+
+
+def leafcuttr(folder: Path, *words: str, text: str = "") -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "leafcuttr", *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=clean_environ({"KAFKA_LC_PLUGINS_PATH": str(folder)}),
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def checks(broker: BrokerProcess) -> dict[str, dict[str, object]]:
+    return {check["name"]: check for check in json.loads(ask(broker, "/health"))["checks"]}
+
+
+def test_all_are_on(folder: Path) -> None:
+    rows = leafcuttr(folder, "plugins", "list", "--json", "-o", "lc.plugin.greeting.enable=true").json
+    states = {row["name"]: (row["state"], row["why"]) for row in rows if row["distribution"] is None}
+    assert states == dict.fromkeys(
+        (file.stem.replace("_", "-") for file in folder.glob("*.py")), ("enabled", None)
+    )
+    assert len(states) == len(registration.RETURNS)
+
+
+def test_settings(broker: BrokerProcess, folder: Path) -> None:
+    assert checks(broker)["greeting:greeting"]["detail"] == "good morning, world good morning, world"
+    librdkafka.alter(broker.address, "broker", "", {"lc.plugin.greeting.name": "Ada"})
+    assert "good morning, Ada" in str(checks(broker)["greeting:greeting"]["detail"])
+    ran = leafcuttr(
+        folder, "config", "describe", "lc.plugin.greeting.times", "-o", "lc.plugin.greeting.times=3"
+    )
+    assert "3 (-o)" in ran.out and "from 1 to 10" in ran.out
+
+
+def test_topic_settings(broker: BrokerProcess) -> None:
+    librdkafka.create(broker.address, "small", lc_validators="sizes", lc_plugin_sizes_max_value_bytes="3")
+    now = int(time.time() * 1000)
+    assert librdkafka.send(broker.address, "small", [b"abc"], timestamp=now) == [0]
+    assert librdkafka.send(broker.address, "small", [b"abcd"], timestamp=now) != [1]
+    librdkafka.alter(broker.address, "topic", "small", {"lc.plugin.sizes.max.value.bytes": "4"})
+    assert librdkafka.send(broker.address, "small", [b"abcd"], timestamp=now) == [1]
+
+
+def test_services(broker: BrokerProcess, folder: Path) -> None:
+    assert checks(broker)["service:heartbeat"]["status"] == "ok"
+
+    def has_a_record() -> bool:
+        ran = leafcuttr(folder, "consume", "heartbeats", "--keys", "-b", broker.address)
+        return ran.out.startswith("leafcuttr\talive\n")
+
+    until(has_a_record, "a record of the service")
+
+
+def test_record_filters(broker: BrokerProcess, folder: Path) -> None:
+    librdkafka.create(broker.address, "paid", lc_filters="cards")
+    now, number = int(time.time() * 1000), b"1234567812345678"
+    librdkafka.send(broker.address, "paid", [b"paid with " + number, b"", b"in cash"], timestamp=now)
+    librdkafka.send(broker.address, "paid", [b"as key"], key=number, timestamp=now)
+    ran = leafcuttr(folder, "consume", "paid", "-b", broker.address)
+    assert ran.out == "paid with ************5678\nin cash\n"
+    assert leafcuttr(folder, "consume", "paid.dlq", "-b", broker.address).out == "as key\n"
+
+
+def test_produce_validators(broker: BrokerProcess, folder: Path) -> None:
+    librdkafka.create(broker.address, "objects", lc_validators="json-objects")
+    now = int(time.time() * 1000)
+    assert librdkafka.send(broker.address, "objects", [b'{"a": 1}'], timestamp=now) == [0]
+    refused = leafcuttr(folder, "produce", "objects", "-b", broker.address, text="[1]\n")
+    assert refused.status == 1
+
+
+def test_record_formats(broker: BrokerProcess, folder: Path) -> None:
+    librdkafka.create(broker.address, "longs")
+    sent = leafcuttr(folder, "produce", "longs", "--format", "long", "-b", broker.address, text="-5\n77\n")
+    assert sent.status == 0, sent.err
+    assert leafcuttr(folder, "consume", "longs", "--format", "long", "-b", broker.address).out == "-5\n77\n"
+    assert leafcuttr(folder, "consume", "longs", "--format", "hex", "-b", broker.address).out.startswith(
+        "f" * 15
+    )
+    wrong = leafcuttr(folder, "produce", "longs", "--format", "long", "-b", broker.address, text="five\n")
+    assert wrong.status == 2 and "'five' is no whole number of 64 bits" in wrong.err
+
+
+def test_cli_commands(broker: BrokerProcess, folder: Path) -> None:
+    librdkafka.create(broker.address, "heavy")
+    librdkafka.send(broker.address, "heavy", [b"x" * 100_000], timestamp=int(time.time() * 1000))
+    ran = leafcuttr(folder, "largest", str(broker.data), "--count", "1")
+    assert (ran.status, ran.out.split()[1]) == (0, "heavy-0")
+    nowhere = leafcuttr(folder, "largest", "/nowhere")
+    assert nowhere == Ran(1, "", "leafcuttr: /nowhere is no directory\n")
+
+
+def test_health_checks(broker: BrokerProcess) -> None:
+    found = checks(broker)["crowd:crowd"]
+    assert found["status"] == "ok" and "at most 5000" in str(found["detail"])
+
+
+def test_metrics(broker: BrokerProcess) -> None:
+    librdkafka.create(broker.address, "counted", 3)
+    assert 'leafcuttr_census_partitions{topic="counted"} 3' in ask(broker, "/metrics")
+
+
+def test_admin_routes(broker: BrokerProcess) -> None:
+    librdkafka.create(broker.address, "shown")
+    assert json.loads(ask(broker, "/plugins/directory/topics?start=sh")) == ["shown"]
+    assert "/plugins/directory/topics" in ask(broker, "/")
