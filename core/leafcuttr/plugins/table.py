@@ -51,10 +51,10 @@ class Plugins:
             if one.state is State.UNAVAILABLE and switch is not None and settings.bool(switch):
                 raise StartError(f"{switch}=true ({settings.where(switch)}): plugin {one.name}: {one.why}")
         for one in self.all:
-            if one.state is State.FAILED or (one.state is State.UNAVAILABLE and not one.origin.bundled):
-                if self.strict:
-                    raise StartError(f"{one.line} (lc.plugins.strict=true)")
-                _log.error("%s", one.line)
+            # One that nobody has switched on lacks nothing.
+            on = one.plugin is not None and one.plugin.enabled_by is None
+            if one.state is State.FAILED or (one.state is State.UNAVAILABLE and on):
+                self.fail(one, one.why)
 
     def settle(self, settings: "Settings") -> None:
         """As `start`, but nothing is said and nothing stops: for who wants to look at the table."""
@@ -82,7 +82,9 @@ class Plugins:
 
     def fail(self, one: Loaded, why: str) -> None:
         """Leave it out from here on. Raises StartError if `lc.plugins.strict` is set; else logs one line."""
-        one.state, one.why = State.FAILED, why
+        if one.state is not State.UNAVAILABLE:
+            one.state = State.FAILED
+        one.why = why
         if self.strict:
             raise StartError(f"{one.line} (lc.plugins.strict=true)")
         _log.error("%s", one.line)

@@ -1,0 +1,137 @@
+"""`leafcuttr serve` with plugins that are sound, off, disabled, unavailable, broken: what it says, whether it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from support.broker_process import clean_environ, running_broker
+from support.commands import Ran
+from support.plugin_folders import SOUND, install
+
+SWITCHED = """
+from leafcuttr_sdk import Plugin, Setting, Type
+
+PLUGIN = Plugin(
+    name={name!r}, api_version=1, summary="Can be switched on.", enabled_by={switch!r}, extra="fast",
+    modules=("not_there_at_all", "json"),
+)
+
+
+def leafcuttr_register_settings():
+    yield Setting({switch!r}, Type.BOOLEAN, False, "Whether it is on.")
+"""
+
+
+def environ(site: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def refused(site: Path, settings: Mapping[str, str]) -> Ran:
+    """A start that ends by itself."""
+    words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    done = subprocess.run(
+        [sys.executable, "-m", "leafcuttr", "serve", "-o", "listeners=PLAINTEXT://127.0.0.1:0", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=site,
+        env=clean_environ(environ(site)),
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def log_of_a_start(site: Path, tmp_path: Path, settings: Mapping[str, str] | None = None) -> list[str]:
+    """What a broker that starts and stops says, but for the line that it is ready."""
+    with running_broker(tmp_path / "broker", settings, environ=environ(site)) as broker:
+        pass
+    return [line for line in broker.log.splitlines() if "is ready on" not in line]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+def test_broken_ones_are_left_out_each_with_a_line(site: Path, tmp_path: Path) -> None:
+    install(site, "acme", "1 / 0")
+    install(site, "misspelt", SOUND.format(name="misspelt") + "def leafcuttr_register_service(): pass\n")
+    install(site, "newer", SOUND.format(name="newer").replace("=1", "=7"))
+    install(site, "late", SOUND.format(name="late") + "def leafcuttr_register_services(): return [1]\n")
+    install(site, "sound")
+    lines = log_of_a_start(site, tmp_path)
+    found = {line.partition("plugin ")[2].partition(" ")[0]: line for line in lines}
+    assert len(lines) == len(found) == 4
+    assert "division by zero" in found["acme"]
+    assert "did you mean leafcuttr_register_services?" in found["misspelt"]
+    assert "install a newer leafcuttr, or an older leafcuttr-newer" in found["newer"]
+    assert "leafcuttr_register_services: it returned an int among others" in found["late"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise OSError('no')",
+        SOUND.format(name="acme") + "def leafcuttr_register_services(): return [1]\n",
+        SOUND.format(name="acme").replace("=1", "=7"),
+    ],
+)
+def test_strict_stops_the_start(site: Path, source: str) -> None:
+    install(site, "acme", source)
+    ran = refused(site, {"lc.plugins.strict": "true"})
+    assert (ran.status, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("leafcuttr: plugin acme (leafcuttr-acme 1.2): ")
+    assert line.endswith(" (lc.plugins.strict=true)")
+
+
+def test_disabled_is_as_if_it_were_not_there(site: Path, tmp_path: Path) -> None:
+    install(site, "acme", "raise SystemExit('imported')")
+    settings = {"lc.plugins.disabled": "acme", "lc.plugins.strict": "true"}
+    assert log_of_a_start(site, tmp_path, settings) == []
+
+
+def test_a_folder_that_is_not_there(site: Path) -> None:
+    site.mkdir()
+    ran = refused(site, {"lc.plugins.path": "nowhere"})
+    assert ran == Ran(1, "", "leafcuttr: lc.plugins.path=nowhere (-o): No such file or directory\n")
+
+
+@pytest.mark.parametrize("distribution", ["leafcuttr-acme", "leafcuttr"])
+def test_without_its_packages_one_is_unavailable_until_it_is_switched_on(
+    site: Path, tmp_path: Path, distribution: str
+) -> None:
+    switch = "lc.plugin.acme.enable"
+    install(site, "acme", SWITCHED.format(name="acme", switch=switch), distribution=distribution, version="9")
+    strict = {"lc.plugins.strict": "true"}
+    assert log_of_a_start(site, tmp_path, strict) == []
+    ran = refused(site, {switch: "true"})
+    assert ran == Ran(
+        1,
+        "",
+        f"leafcuttr: {switch}=true (-o): plugin acme: it needs not_there_at_all, not installed; "
+        f"mend it with: pip install '{distribution}[fast]'\n",
+    )
+
+
+def test_one_that_is_always_on_without_its_packages_is_left_out(site: Path, tmp_path: Path) -> None:
+    source = SOUND.format(name="acme").replace("summary", "modules=('not_there_at_all',), summary")
+    install(site, "acme", source)
+    (line,) = log_of_a_start(site, tmp_path)
+    assert line.endswith(
+        "plugin acme (leafcuttr-acme 1.2): it needs not_there_at_all, not installed; "
+        "mend it with: pip install not_there_at_all"
+    )
+    assert refused(site, {"lc.plugins.strict": "true"}).status == 1
+
+
+def test_a_value_that_its_setting_refuses_names_the_setting(site: Path) -> None:
+    install(site, "acme", SWITCHED.format(name="acme", switch="lc.plugin.acme.enable"))
+    ran = refused(site, {"lc.plugin.acme.enable": "perhaps"})
+    assert ran == Ran(2, "", "leafcuttr: lc.plugin.acme.enable=perhaps (-o): allowed is true or false\n")
