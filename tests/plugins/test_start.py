@@ -1,4 +1,4 @@
-"""`leafcuttr serve` with plugins that are sound, off, disabled, unavailable, broken: what it says, whether it starts."""
+"""`leafcuttr serve` and plugins that are sound, off, disabled, unavailable, broken: what it says, whether it starts."""
 
 from __future__ import annotations
 
