@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.catalog import BROKER
+from leafcuttr.config.catalog import BROKER, CORE
 from leafcuttr.config.environment import setting_name, settings_in_environment
 from leafcuttr.config.findings import _FORMER
 from leafcuttr.config.listeners import parse_listeners
@@ -70,6 +70,23 @@ def test_later_sources_win(tmp_path: Path) -> None:
 )
 def test_names_of_variables(variable: str, name: str) -> None:
     assert setting_name(variable) == name
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_LC_FILTERS_ORDERS", "lc.filters.orders"),
+        ("KAFKA_LC_FILTERS_Orders__1___a", "lc.filters.Orders_1-a"),
+        ("KAFKA_lc_filters_orders-*", "lc.filters.orders-*"),
+        ("KAFKA_LC_VALIDATORS_*", "lc.validators.*"),
+        ("KAFKA_LC_FILTERS_DEAD_LETTER_TOPIC", "lc.filters.dead.letter.topic"),
+        ("KAFKA_LC_FILTERS_", "lc.filters."),
+    ],
+)
+def test_names_of_families_in_variables(variable: str, name: str) -> None:
+    assert setting_name(variable, CORE.families) == name
+    settings, _ = load_settings(None, {variable: "x"})
+    assert name in settings.given_names or name in settings.extra
 
 
 def test_variables_of_kafkas_scripts_are_none_of_ours() -> None:

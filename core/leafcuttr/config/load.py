@@ -9,9 +9,9 @@ whose names begin with `lc.plugins.` and returns the catalogue with those of the
 everything is parsed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from leafcuttr.config import findings
 from leafcuttr.config.catalog import ALIASES, CORE, Catalog
@@ -40,13 +40,17 @@ def load_settings(
     Raises ConfigError, one line: a file that cannot be read, a bad value, settings that contradict each
     other; and what `find` raises.
     """
-    return settings_of(read_given(file, environ, overrides), find)
+    return _load(_Sources.of(file, environ, overrides), find)
 
 
 def settings_of(given: Sequence[tuple[str, Given]], find: Find = core_only) -> tuple[Settings, list[str]]:
     """As `load_settings`, from values that are at hand."""
-    last, catalog = _found(given, find)
-    settings = Settings(last, catalog)
+    return _load(_Sources(given, {}, ()), find)
+
+
+def _load(sources: "_Sources", find: Find) -> tuple[Settings, list[str]]:
+    given, catalog = _found(sources, find)
+    settings = Settings(dict(given), catalog)
     for finding in findings.contradictions(settings):
         raise ConfigError(finding.line)
     return settings, [finding.line for finding in findings.warnings(settings)]
@@ -59,11 +63,8 @@ def examine(
 
     Raises ConfigError for a file that cannot be read and for an override that is not `key=value`.
     """
-    given = read_given(file, environ, overrides)
-    early = [
-        finding for key, value in dict(given).items() if (finding := findings.bad_value(CORE, key, value))
-    ]
-    last, catalog = _found(given, find, without={finding.key for finding in early})
+    given, catalog = _found(_Sources.of(file, environ, overrides), find, tolerant=True)
+    last = dict(given)
     bad = [finding for key, value in last.items() if (finding := findings.bad_value(catalog, key, value))]
     wrong = {finding.key for finding in bad}
     settings = Settings({key: value for key, value in last.items() if key not in wrong}, catalog)
@@ -85,27 +86,52 @@ def read_given(
     file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
 ) -> list[tuple[str, Given]]:
     """Every value that is given, by Kafka's name, in the order in which later ones win. Raises ConfigError."""
-    given: list[tuple[str, Given]] = []
-    if file is not None:
-        for key, text, line in parse_properties(_read(file)):
-            given.append((key, Given(text, f"{file.name}:{line}")))
-    for key, text, variable in settings_in_environment(environ):
-        given.append((key, Given(text, variable)))
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(f"-o {override}: allowed is key=value")
-        given.append((key.strip(), Given(text, "-o")))
-    return [(ALIASES.get(key, key), value) for key, value in given]
+    return _Sources.of(file, environ, overrides).given(CORE)
+
+
+class _Sources(NamedTuple):
+    """What the file and the command line give, and the environment: how its names are read, families say."""
+
+    of_file: Sequence[tuple[str, Given]]
+    environ: Mapping[str, str]
+    of_command: Sequence[tuple[str, Given]]
+
+    @classmethod
+    def of(cls, file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> "_Sources":
+        """Raises ConfigError."""
+        of_file = [] if file is None else parse_properties(_read(file))
+        name = "" if file is None else file.name
+        return cls(
+            [(key, Given(text, f"{name}:{line}")) for key, text, line in of_file],
+            environ,
+            [_override(one) for one in overrides],
+        )
+
+    def given(self, catalog: Catalog) -> list[tuple[str, Given]]:
+        variables = settings_in_environment(self.environ, catalog.families)
+        of_environ = [(key, Given(text, variable)) for key, text, variable in variables]
+        given = [*self.of_file, *of_environ, *self.of_command]
+        return [(ALIASES.get(key, key), value) for key, value in given]
+
+
+def _override(text: str) -> tuple[str, Given]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"-o {text}: allowed is key=value")
+    return key.strip(), Given(value, "-o")
 
 
 def _found(
-    given: Sequence[tuple[str, Given]], find: Find, *, without: Collection[str] = ()
-) -> tuple[dict[str, Given], Catalog]:
-    """What is given last for each name, and the catalogue by which it is to be read."""
-    last = dict(given)
-    about = {k: v for k, v in last.items() if k.startswith(_ABOUT_PLUGINS) and k not in without}
-    return last, find(Settings(about))
+    sources: _Sources, find: Find, *, tolerant: bool = False
+) -> tuple[list[tuple[str, Given]], Catalog]:
+    """What is given, and the catalogue by which it is to be read. If `tolerant`, a bad value about plugins is as if it
+    had not been given.
+    """
+    about = {k: v for k, v in dict(sources.given(CORE)).items() if k.startswith(_ABOUT_PLUGINS)}
+    if tolerant:
+        about = {k: v for k, v in about.items() if findings.bad_value(CORE, k, v) is None}
+    catalog = find(Settings(about))
+    return sources.given(catalog), catalog
 
 
 def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[Finding]:
