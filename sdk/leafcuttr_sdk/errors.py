@@ -313,6 +313,30 @@ class UnknownMemberId(BrokerError):
     code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
+class InvalidSessionTimeout(BrokerError):
+    code = ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+class InconsistentGroupProtocol(BrokerError):
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class FencedInstanceId(BrokerError):
+    code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class OffsetMetadataTooLarge(BrokerError):
+    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+class InvalidCommitOffsetSize(BrokerError):
+    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+
+
+class NotCoordinator(BrokerError):
+    code = ErrorCode.NOT_COORDINATOR
+
+
 class CoordinatorNotAvailable(BrokerError):
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 

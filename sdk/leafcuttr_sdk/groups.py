@@ -17,6 +17,9 @@ class GroupMember(NamedTuple):
     client_id: str
     host: str
     partitions: Sequence[TopicPartition]
+    """What it has been assigned, in a stable group."""
+    instance_id: str | None = None
+    """That of a static member (KIP-345)."""
 
 
 class GroupInfo(NamedTuple):

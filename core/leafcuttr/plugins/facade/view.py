@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from leafcuttr.plugins.facade.cluster import ClusterView
+from leafcuttr.plugins.facade.groups import GroupsView
 from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.plugins.facade.reading import Reading
 from leafcuttr.plugins.facade.topics import TopicsView
@@ -29,8 +30,6 @@ T = TypeVar("T")
 
 Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
 """Of the parameters of `leafcuttr_sdk.Broker.listen`."""
-Consume = Callable[..., "AbstractAsyncContextManager[Consumer]"]
-"""Of those of `leafcuttr_sdk.Broker.consumer`."""
 
 
 def make_broker_view(
@@ -39,12 +38,10 @@ def make_broker_view(
     *,
     settings: "Settings | None" = None,
     metrics: "Metrics | None" = None,
-    groups: "Groups | None" = None,
-    consumer: Consume | None = None,
     listen: Listen | None = None,
 ) -> "Broker":
     """What this plugin is given. A part that is not given is not there: to ask for it is a RuntimeError."""
-    return BrokerView(core, plugin.name, settings, metrics, groups, consumer, listen)
+    return BrokerView(core, plugin.name, settings, metrics, listen)
 
 
 class BrokerView:
@@ -56,16 +53,14 @@ class BrokerView:
         name: str,
         settings: "Settings | None",
         metrics: "Metrics | None",
-        groups: "Groups | None",
-        consumer: Consume | None,
         listen: Listen | None,
     ) -> None:
         self._core = core
         self._settings = settings
         self._metrics = metrics
-        self._groups = groups
         self.logger = logging.getLogger(f"leafcuttr.plugin.{name}")
         self.topics: Topics = TopicsView(core)
+        self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
         producing, reading = Producing(core), Reading(core)
         self.produce = producing.produce
@@ -75,7 +70,6 @@ class BrokerView:
         self.fetch = reading.fetch
         self.wait_for_records = reading.wait_for_records
         self.offsets = reading.offsets
-        self._consumer = consumer
         self._listen = listen
 
     @property
@@ -90,10 +84,6 @@ class BrokerView:
     def metrics(self) -> "Metrics":
         return _given(self._metrics, "metrics")
 
-    @property
-    def groups(self) -> "Groups":
-        return _given(self._groups, "groups")
-
     def consumer(
         self,
         group: str,
@@ -107,7 +97,12 @@ class BrokerView:
         instance_id: str | None = None,
         committed: bool = False,
     ) -> "AbstractAsyncContextManager[Consumer]":
-        return _given(self._consumer, "consumers")(
+        from leafcuttr.plugins.facade.consumer.consumer import open_consumer
+
+        return open_consumer(
+            self._core,
+            self.fetch,
+            self.logger,
             group,
             topics,
             pattern=pattern,
