@@ -10,10 +10,10 @@ from leafcuttr.plugins.services.supervisor import Supervisor
 from leafcuttr.state.broker import Broker as Core
 
 if TYPE_CHECKING:
-    from leafcuttr.plugins.facade.view import Consume, Listen
+    from leafcuttr.plugins.facade.view import Listen
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
-    from leafcuttr_sdk import Broker, Groups, Metrics, Settings
+    from leafcuttr_sdk import Broker, Metrics, Settings
 
 
 def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
@@ -51,8 +51,6 @@ class Parts(TypedDict):
 
     settings: "Settings | None"
     metrics: "Metrics | None"
-    groups: "Groups | None"
-    consumer: "Consume | None"
     listen: "Listen | None"
 
 
@@ -64,8 +62,6 @@ def parts_for(core: Core, plugin: str) -> Parts:
     return {
         "settings": settings,
         "metrics": core.plugged.metrics.of(plugin),
-        "groups": None,
-        "consumer": None,
         "listen": partial(listen, core, plugin, settings) if settings is not None else None,
     }
 
