@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-from leafcuttr.config.catalog import ALIASES
+from leafcuttr.config.catalog import ALIASES, Section
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.load import settings_of
 from leafcuttr.config.settings import Given
 from leafcuttr.plugins.activation import parts_for
 from leafcuttr.plugins.catalogue import Finder
 from leafcuttr.plugins.facade.view import BrokerView
+from leafcuttr.plugins.settings_views import PluginSettings
 from leafcuttr.server.run import run_broker as run_until_stopped
 from leafcuttr.state.broker import Broker as Core
 
@@ -41,11 +42,13 @@ _END_S: Final = 2.0
 
 
 class EmbeddedBroker(BrokerView):
-    """What plugins are given (`leafcuttr_sdk.Broker`, but for `settings`), and where the broker is. It belongs to the
-    loop's thread."""
+    """What plugins are given (`leafcuttr_sdk.Broker`), with all settings of the broker, and where the broker is. It
+    belongs to the loop's thread."""
 
     def __init__(self, core: Core) -> None:
-        super().__init__(core, NAME, **parts_for(core, NAME))
+        catalog = core.settings.catalog
+        every = Section(NAME, (*catalog.broker.values(), *catalog.families.values()))
+        super().__init__(core, NAME, **parts_for(core, NAME, PluginSettings(core.settings, every)))
 
     @property
     def bootstrap_servers(self) -> str:

@@ -41,28 +41,29 @@ def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
 def view_for(core: Core, loaded: "Loaded") -> "Broker":
     """The broker as this plugin sees it."""
     from leafcuttr.plugins.facade.view import make_broker_view
+    from leafcuttr.plugins.settings_views import plugin_settings
 
     assert loaded.plugin is not None
-    return make_broker_view(core, loaded.plugin, **parts_for(core, loaded.name))
+    settings = plugin_settings(core.settings, loaded.name)
+    return make_broker_view(core, loaded.plugin, **parts_for(core, loaded.name, settings))
 
 
 class Parts(TypedDict):
     """What the facade does not make itself."""
 
-    settings: "Settings | None"
-    metrics: "Metrics | None"
-    listen: "Listen | None"
+    settings: "Settings"
+    metrics: "Metrics"
+    listen: "Listen"
 
 
-def parts_for(core: Core, plugin: str) -> Parts:
+def parts_for(core: Core, plugin: str, settings: "Settings") -> Parts:
     """The parts of the view of this plugin, or of the program that has the broker in it."""
     from leafcuttr.plugins.listening import listen
 
-    settings = None
     return {
         "settings": settings,
         "metrics": core.plugged.metrics.of(plugin),
-        "listen": partial(listen, core, plugin, settings) if settings is not None else None,
+        "listen": partial(listen, core, plugin, settings),
     }
 
 
