@@ -19,7 +19,7 @@ _ENDPOINT: Final = re.compile(
 )
 SETTINGS: Final = frozenset({"listeners", "listener.security.protocol.map"})
 """What may be changed while the broker runs."""
-_WILDCARDS: Final = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
+WILDCARDS: Final = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -81,7 +81,7 @@ def parse_listeners(settings: Settings) -> tuple[Listener, ...]:
                 f"{endpoint.name} is {protocol}, and TLS and SASL do not exist yet; allowed is PLAINTEXT",
             )
         shown = advertised.get(endpoint.name, endpoint)
-        host = host_name() if shown.host in _WILDCARDS else shown.host
+        host = host_name() if shown.host in WILDCARDS else shown.host
         listeners.append(Listener(endpoint.name, endpoint.host, endpoint.port, host, shown.port, protocol))
     if not listeners:
         raise _refused(settings, "listeners", "at least one has to be for clients, not for the controller")
@@ -95,7 +95,7 @@ def advertised_by_host_name(settings: Settings) -> list[str]:
     return [
         e.name
         for e in _endpoints(settings, "listeners")
-        if e.host in _WILDCARDS and e.name not in told and e.name not in controllers
+        if e.host in WILDCARDS and e.name not in told and e.name not in controllers
     ]
 
 
@@ -165,7 +165,7 @@ def _check_advertised(
             continue
         if endpoint.name not in names:
             raise _refused(settings, key, f"{endpoint.name} is not in listeners ({', '.join(sorted(names))})")
-        if endpoint.host in _WILDCARDS and endpoint.host:
+        if endpoint.host in WILDCARDS and endpoint.host:
             raise _refused(
                 settings, key, f"nobody can connect to {endpoint.host}; a routable address is needed"
             )

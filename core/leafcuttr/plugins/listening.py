@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from leafcuttr.config.listeners import Listener
+from leafcuttr.config.listeners import WILDCARDS, Listener, host_name
 from leafcuttr.errors import PluginError, StartError
 from leafcuttr.net.binding import bind
 from leafcuttr.net.tls import TlsError, TlsFiles, server_context
@@ -46,7 +46,8 @@ async def listen(
     if host is None:
         host = core.listeners[0].host
     port = settings.int(f"{prefix}.port")
-    asked = Listener(prefix, host, port, host, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT")
+    shown = host_name() if host in WILDCARDS else host
+    asked = Listener(prefix, host, port, shown, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT")
     context, (listener, sockets) = await trio.to_thread.run_sync(
         _prepare, asked, _files(settings, prefix), abandon_on_cancel=False
     )

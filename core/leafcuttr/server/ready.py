@@ -14,7 +14,7 @@ def ready_line(broker: Broker, directory: str) -> str:
     `LeafCuttr 0.6.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
     """
     where = ", ".join(
-        f"{listener.name}://{_address(listener.host, listener.port)}"
+        f"{listener.name}://{address(listener.host, listener.port)}"
         for listener in (*broker.listeners, *broker.plugged.listeners.values())
     )
     return f"LeafCuttr {__version__} is ready on {where}, data in {directory}"
@@ -25,11 +25,11 @@ def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
     about = {
         "version": __version__,
         "pid": os.getpid(),
-        "listeners": {listener.name: _address(listener.host, listener.port) for listener in broker.listeners},
+        "listeners": {listener.name: address(listener.host, listener.port) for listener in broker.listeners},
         "plugin_listeners": {
-            name: _address(each.host, each.port) for name, each in broker.plugged.listeners.items()
+            name: address(each.host, each.port) for name, each in broker.plugged.listeners.items()
         },
-        "metrics": _address(broker.admin.host, broker.admin.port) if broker.admin else None,
+        "metrics": address(broker.admin.host, broker.admin.port) if broker.admin else None,
         "data": str(Path(directory).resolve()),
     }
     beside = path.with_name(f"{path.name}.{os.getpid()}")
@@ -37,6 +37,7 @@ def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
     beside.replace(path)
 
 
-def _address(host: str, port: int) -> str:
+def address(host: str, port: int) -> str:
+    """`host:port` of what is bound."""
     host = host or "0.0.0.0"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -14,6 +14,7 @@ from leafcuttr.server.admin import plugged
 from leafcuttr.server.admin.health import broker_checks
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
 from leafcuttr.server.listener import Connections
+from leafcuttr.server.ready import address
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.admin import Finding
 
@@ -81,7 +82,7 @@ class AdminEndpoint:
                 "uptime_seconds": round(time.monotonic() - self._began, 3),
                 "listeners": {listener.name: listener.advertised for listener in self._broker.listeners},
                 "plugin_listeners": {
-                    name: f"{listener.protocol}://{listener.advertised}"
+                    name: f"{listener.protocol}://{address(listener.host, listener.port)}"
                     for name, listener in self._broker.plugged.listeners.items()
                 },
                 "checks": {
