@@ -24,7 +24,7 @@ class Type(Enum):
     LIST = "list"
     """tuple of str, separated by commas"""
     PASSWORD = "password"
-    """str that is never logged nor returned by any API"""
+    """str, without a default, that is never logged nor returned by any API"""
 
 
 class Setting(NamedTuple):

@@ -67,7 +67,7 @@ def named(name: str) -> Setting:
         (WEIGHT._replace(default=None), "the default of type int cannot be None"),
         (WEIGHT._replace(default=0), "its default is not allowed: Value must be at least 1"),
         (COLOUR._replace(default="green"), "its default is not allowed: String must be one of: red, blue"),
-        (SECRET._replace(default=7), "the default [hidden] is not of type password"),
+        (SECRET._replace(default="x"), "a password has no default: it would be known to everybody"),
         (ROUTES._replace(default="x"), "a family has no default"),
     ],
 )

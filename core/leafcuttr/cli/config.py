@@ -15,8 +15,11 @@ from leafcuttr.cli.client import property_option
 from leafcuttr.cli.output import count, json_option, print_json, print_table
 
 if TYPE_CHECKING:
+    from leafcuttr.cli.config_rows import Row
+    from leafcuttr.config.catalog import Catalog
     from leafcuttr.config.findings import Finding
     from leafcuttr.config.settings import Settings
+    from leafcuttr.plugins.table import Plugins
 
 _FILE = click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 _OVERRIDES = click.option(
@@ -74,18 +77,13 @@ def describe(
       leafcuttr config describe --topic retention.ms
       leafcuttr config describe --dynamic --json
     """
-    from leafcuttr.cli.config_rows import details, select, settings_table
+    from leafcuttr.cli.config_rows import select
 
-    settings, findings = _examine(file, overrides)
+    settings, findings, plugins = _examine(file, overrides)
     rows = select(settings, names, of or "broker", dynamic=dynamic, honoured=honoured)
     if not rows:
-        _nothing(names)
-    if as_json:
-        print_json([row.json for row in rows])
-    elif names and not any(set(name) & set("*?[") for name in names):
-        click.echo("\n\n".join(details(row) for row in rows))
-    else:
-        print_table(*settings_table(rows))
+        _nothing(names, settings.catalog)
+    _print_rows(rows, plugins, as_json=as_json, one_by_one=_are_exact(names))
     wrong = [finding for finding in findings if finding.level.value == "error"]
     for finding in wrong:
         click.echo(f"leafcuttr: {finding.line}", err=True)
@@ -111,7 +109,7 @@ def check(file: Path | None, overrides: tuple[str, ...], strict: bool, as_json: 
       leafcuttr config check server.properties -o log.retention.hours=24 --strict
       KAFKA_LOG_DIRS=/data leafcuttr config check --json
     """
-    settings, findings = _examine(file, overrides)
+    settings, findings, _ = _examine(file, overrides)
     numbers = {
         level: sum(finding.level.value == level for finding in findings)
         for level in ("error", "warning", "note")
@@ -171,7 +169,8 @@ def diff(
     if address is None:
         if broker is not None or topic is not None:
             raise click.UsageError("--broker and --topic need --bootstrap-server")
-        settings, findings = _examine(file, overrides)
+        settings, findings, _ = _examine(file, overrides)
+        catalog = settings.catalog
         for finding in findings:
             if finding.level.value == "error":
                 click.echo(f"leafcuttr: {finding.line}", err=True)
@@ -181,7 +180,8 @@ def diff(
         if file is not None or overrides:
             raise click.UsageError("a file and -o are of no use with --bootstrap-server")
         values, wrong = of_broker(address, properties, broker, topic), False
-    rows = list(differences(values, of_topic=topic is not None))
+        catalog = _examine(None, ())[0].catalog
+    rows = list(differences(catalog, values, of_topic=topic is not None))
     if as_json:
         print_json([row._asdict() for row in rows])
     elif rows:
@@ -197,14 +197,39 @@ def _shown(cell: str | None) -> str:
     return "(none)" if cell is None else cell or '""'
 
 
-def _examine(file: Path | None, overrides: tuple[str, ...]) -> "tuple[Settings, list[Finding]]":
-    from leafcuttr.config.load import examine
-    from leafcuttr.errors import ConfigError
+def _examine(file: Path | None, overrides: tuple[str, ...]) -> "tuple[Settings, list[Finding], Plugins]":
+    """What `serve` would have: the settings, what there is to say of them and of plugins, and these."""
+    from leafcuttr.errors import ConfigError, StartError
+    from leafcuttr.plugins.catalogue import examine_all
 
     try:
-        return examine(file, os.environ, overrides)
-    except ConfigError as error:
+        return examine_all(file, os.environ, overrides)
+    except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _are_exact(names: tuple[str, ...]) -> bool:
+    return bool(names) and not any(set(name) & set("*?[") for name in names)
+
+
+def _print_rows(rows: "list[Row]", plugins: "Plugins", *, as_json: bool, one_by_one: bool) -> None:
+    """Settings of ours, then those of each plugin under a line that says how it is."""
+    from itertools import groupby
+
+    from leafcuttr.cli.config_rows import details, settings_table
+
+    states = {one.name: one.state.value + (f": {one.why}" if one.why else "") for one in plugins.all}
+    if as_json:
+        state_of = {one.name: one.state.value for one in plugins.all}
+        print_json([{**row.json, "plugin_state": state_of.get(row.plugin or "")} for row in rows])
+    elif one_by_one:
+        said = [(row, f"{row.plugin} ({states[row.plugin]})" if row.plugin else "") for row in rows]
+        click.echo("\n\n".join(details(row, plugin) for row, plugin in said))
+    else:
+        for number, (plugin, own) in enumerate(groupby(rows, lambda row: row.plugin)):
+            if plugin is not None:
+                click.echo("\n" * (number > 0) + f"plugin {plugin} ({states[plugin]})")
+            print_table(*settings_table(list(own)))
 
 
 def _plain(findings: "list[Finding]") -> list[dict[str, str | None]]:
@@ -220,9 +245,9 @@ def _plain(findings: "list[Finding]") -> list[dict[str, str | None]]:
     ]
 
 
-def _nothing(names: tuple[str, ...]) -> NoReturn:
+def _nothing(names: tuple[str, ...], catalog: "Catalog") -> NoReturn:
     from leafcuttr.config.findings import nearest
 
-    meant = nearest(names[0]) if len(names) == 1 else None
+    meant = nearest(names[0], catalog) if len(names) == 1 else None
     hint = f"; did you mean {meant}?" if meant else ""
     raise click.UsageError(f"no setting is called {' or '.join(names)}{hint}" if names else "no such setting")

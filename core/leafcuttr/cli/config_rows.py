@@ -4,15 +4,29 @@ A value comes from a file or from a broker (by DescribeConfigs); both are compar
 printed where, and the exit status, are `cli.config`'s.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, BROKER, BROKER_SYNONYMS, GROUP, KAFKA_DEFAULTS, TOPIC
+from leafcuttr.config.catalog import (
+    ALIASES,
+    BROKER,
+    BROKER_SYNONYMS,
+    GROUP,
+    KAFKA_DEFAULTS,
+    THEMES,
+    TOPIC,
+    Catalog,
+)
 from leafcuttr.config.setting import BadValueError, Effect, Setting, render
 from leafcuttr.config.settings import Settings, Source
 
-_TABLES: Final = {"broker": BROKER, "topic": TOPIC, "group": GROUP}
+_CORE: Final = {
+    "broker": [setting for _, table in THEMES for setting in table],
+    "topic": list(TOPIC.values()),
+    "group": list(GROUP.values()),
+}
 _HIDDEN: Final = "(hidden)"
 # A longer value is cut in a table; one setting alone and --json show all of it.
 _WIDEST: Final = 36
@@ -27,17 +41,21 @@ _WORDS: Final = {
 
 
 class Row(NamedTuple):
-    """A setting with its value; `source` is a place in a file, a variable, -o, or `default`."""
+    """A setting with its value; `source` is a place in a file, a variable, -o, or `default`. `plugin` is the one whose
+    setting it is, None for ours.
+    """
 
     setting: Setting
     value: str | None
     source: str
+    plugin: str | None = None
 
     @property
     def json(self) -> dict[str, object]:
         setting = self.setting
         return {
             "setting": setting.name,
+            "plugin": self.plugin,
             "type": setting.type.name.lower(),
             "unit": setting.unit or None,
             "default": render(setting.default),
@@ -74,11 +92,15 @@ class Found(NamedTuple):
 
 def kafka_default(setting: Setting) -> str | None:
     """Kafka's own default, as text; None where it has none, and for what Kafka does not know."""
-    if setting.name.startswith("lc."):
+    if not _is_kafkas(setting.name):
         return None
     if setting.name in KAFKA_DEFAULTS and BROKER.get(setting.name) is setting:
         return KAFKA_DEFAULTS[setting.name]
     return render(setting.default)
+
+
+def _is_kafkas(name: str) -> bool:
+    return (name in BROKER or name in TOPIC or name in GROUP) and not name.startswith("lc.")
 
 
 def synonyms(setting: Setting) -> Sequence[tuple[str, int]]:
@@ -87,18 +109,36 @@ def synonyms(setting: Setting) -> Sequence[tuple[str, int]]:
 
 
 def select(settings: Settings, names: Sequence[str], of: str, *, dynamic: bool, honoured: bool) -> list[Row]:
-    """The settings whose names match, in the order of the reference; all if there are no names."""
+    """The settings whose names match, in the order of the reference, the plugins' after ours; all if there are no
+    names. After a family come its members that are given.
+    """
     wanted = [ALIASES.get(name, name) for name in names]
     return [
-        _row(settings, setting, of)
-        for setting in _TABLES[of].values()
+        _row(settings, setting, of)._replace(plugin=plugin)
+        for plugin, setting in _every(settings, of)
         if (not wanted or any(fnmatchcase(setting.name, pattern) for pattern in wanted))
         and (setting.dynamic or not dynamic)
         and (setting.effect is Effect.HONOURED or not honoured)
     ]
 
 
+def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, Setting]]:
+    tables: list[tuple[str | None, Iterable[Setting]]] = [(None, _CORE[of])]
+    if of != "group":
+        tables += [
+            (one.plugin, one.broker if of == "broker" else one.topic) for one in settings.catalog.sections
+        ]
+    for plugin, table in tables:
+        for setting in table:
+            yield plugin, setting
+            if setting.is_family and of == "broker":
+                members = sorted(settings.catalog.members(setting.name, settings.given_names))
+                yield from ((plugin, replace(setting, name=name)) for name in members)
+
+
 def _row(settings: Settings, setting: Setting, of: str) -> Row:
+    if setting.is_family:
+        return Row(setting, None, "default")
     if of == "broker":
         return _broker_row(settings, setting)
     if of == "topic":
@@ -142,8 +182,8 @@ def settings_table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[st
 _EFFECTS: Final = {Effect.HONOURED: "honoured", Effect.NONE: "none", Effect.REFUSED: "refused"}
 
 
-def details(row: Row) -> str:
-    """One setting with all that is known of it, over several lines."""
+def details(row: Row, plugin: str = "") -> str:
+    """One setting with all that is known of it, over several lines; `plugin` is the one it is of and how that is."""
     setting = row.setting
     effect = setting.effect.value + (f": {setting.reason}" if setting.reason else "")
     value = _HIDDEN if setting.sensitive and row.source != "default" else _text(row.value)
@@ -155,9 +195,10 @@ def details(row: Row) -> str:
         ("allowed", setting.allowed()),
         ("changes while running", _changes(setting)),
         ("else taken from", ", ".join(name for name, _ in synonyms(setting))),
+        ("plugin", plugin),
         ("effect", effect),
     ]
-    if kafka_default(setting) == render(setting.default) or setting.name.startswith("lc."):
+    if kafka_default(setting) == render(setting.default) or not _is_kafkas(setting.name):
         del lines[2]
     body = "\n".join(f"  {name + ':':<23}{text}" for name, text in lines if text)
     return f"{setting.name}\n  {setting.help}\n{body}"
@@ -189,7 +230,8 @@ def of_settings(settings: Settings) -> Mapping[str, Found]:
     """Every broker setting of a file, environment and command line."""
     return {
         name: Found(render(settings.value(name)), settings.where(name), setting.sensitive)
-        for name, setting in BROKER.items()
+        for name in settings.values
+        if (setting := settings.catalog.broker_setting(name))
         # What is not given itself repeats another one: log.dirs is log.dir, broker.id is node.id.
         if name not in ("log.dirs", "broker.id") or settings.given(name)
     }
@@ -221,10 +263,10 @@ def of_broker(
     }
 
 
-def differences(values: Mapping[str, Found], *, of_topic: bool) -> Iterator[Difference]:
+def differences(catalog: Catalog, values: Mapping[str, Found], *, of_topic: bool) -> Iterator[Difference]:
     """What is not LeafCuttr's default or not Kafka's, in the order of the reference; names that the tables do not
     know come last, if they were given at all."""
-    table = TOPIC if of_topic else BROKER
+    table = catalog.topic if of_topic else catalog.broker
     for name, setting in table.items():
         found = values.get(name)
         if found is None:
@@ -234,7 +276,7 @@ def differences(values: Mapping[str, Found], *, of_topic: bool) -> Iterator[Diff
             if found.source != "default":
                 yield Difference(name, _HIDDEN, found.source, ours, kafkas)
             continue
-        as_kafka = name.startswith("lc.") or _same(setting, found.value, kafkas)
+        as_kafka = not _is_kafkas(name) or _same(setting, found.value, kafkas)
         if not (as_kafka and _same(setting, found.value, ours)):
             yield Difference(name, found.value, found.source, ours, kafkas)
     for name, found in values.items():

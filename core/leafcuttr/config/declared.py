@@ -22,7 +22,6 @@ _PYTHON: Final[dict[Type, type | tuple[type, ...]]] = {
     Type.LONG: int,
     Type.DOUBLE: float,
     Type.LIST: tuple,
-    Type.PASSWORD: str,
 }
 _MAY_BE_NONE: Final = (Type.STRING, Type.PASSWORD)
 
@@ -104,6 +103,8 @@ def _row(declared: Declared, *, of_topic: bool) -> Setting:
         if declared.default is not None:
             raise ValueError("a family has no default")
         return row
+    if kind is Type.PASSWORD and declared.default is not None:
+        raise ValueError("a password has no default: it would be known to everybody")
     if declared.default is None:
         if kind not in _MAY_BE_NONE:
             raise ValueError(f"the default of type {declared.type.value} cannot be None")
@@ -111,8 +112,7 @@ def _row(declared: Declared, *, of_topic: bool) -> Setting:
     if not isinstance(declared.default, _PYTHON[kind]) or (
         isinstance(declared.default, bool) and kind is not Type.BOOLEAN
     ):
-        shown = "[hidden]" if row.sensitive else repr(declared.default)
-        raise ValueError(f"the default {shown} is not of type {declared.type.value}")
+        raise ValueError(f"the default {declared.default!r} is not of type {declared.type.value}")
     try:
         row.parse(render(declared.default) or "")
     except BadValueError as error:

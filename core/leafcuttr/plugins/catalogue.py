@@ -3,11 +3,16 @@
 A plugin whose settings cannot be had (a name that is taken, a default that is not allowed) has failed, with its line.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
 from leafcuttr.config.catalog import CORE, Catalog
 from leafcuttr.config.declared import section
+from leafcuttr.config.findings import Finding, Level
+from leafcuttr.config.load import examine
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError
-from leafcuttr.plugins.finding import Choice, find_plugins
+from leafcuttr.plugins.finding import STRICT, Choice, find_plugins
 from leafcuttr.plugins.loaded import State
 from leafcuttr.plugins.table import Plugins
 
@@ -38,3 +43,30 @@ def catalog_of(plugins: Plugins) -> Catalog:
         verb = "is left out" if one.state is State.DISABLED else "failed"
         catalog = catalog.without_plugin(one.name, f"it {verb}: {one.why}")
     return catalog
+
+
+def examine_all(
+    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
+) -> tuple[Settings, list[Finding], Plugins]:
+    """As `config.load.examine`, with what there is to say of plugins, errors first; and the plugins, each in the state
+    that it would have in a broker with these settings. Raises ConfigError as that, and StartError as `Finder`.
+    """
+    finder = Finder()
+    settings, findings = examine(file, environ, overrides, finder)
+    finder.plugins.settle(settings)
+    findings += _about_plugins(finder.plugins, settings)
+    return settings, sorted(findings, key=lambda one: list(Level).index(one.level)), finder.plugins
+
+
+def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
+    """What `Plugins.start` would stop at or say."""
+    for one in plugins.all:
+        switch = one.plugin.enabled_by if one.plugin else None
+        if one.state is State.UNAVAILABLE and switch is not None and settings.bool(switch):
+            where = settings.where(switch)
+            line = f"{switch}=true ({where}): plugin {one.name}: {one.why}"
+            yield Finding(Level.ERROR, switch, "true", where, line)
+        elif one.state is State.FAILED or (one.state is State.UNAVAILABLE and not one.origin.bundled):
+            level = Level.ERROR if plugins.strict else Level.WARNING
+            line = f"{one.line} (lc.plugins.strict=true)" if plugins.strict else one.line
+            yield Finding(level, STRICT, None, str(one.origin), line)

@@ -97,10 +97,14 @@ def alter(
 
 
 def _say_what_is_unknown(changes: list[Change]) -> None:
+    from leafcuttr.cli.installed import installed
     from leafcuttr.config.findings import unknown_to_brokers
+    from leafcuttr.plugins.catalogue import catalog_of
 
     for change in changes:
-        warning = unknown_to_brokers(change.name) if change.operation == Operation.SET else None
+        if change.operation != Operation.SET or unknown_to_brokers(change.name) is None:
+            continue
+        warning = unknown_to_brokers(change.name, catalog_of(installed()))
         if warning is not None:
             click.echo(f"leafcuttr: {printable(warning)}", err=True)
 

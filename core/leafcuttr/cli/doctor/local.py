@@ -12,12 +12,13 @@ def settings_are_good(site: Site) -> Iterator[Finding]:
     """The file can be read, its values are allowed, and its names are known."""
     from leafcuttr.config.findings import Level
     from leafcuttr.config.listeners import parse_listeners
-    from leafcuttr.config.load import data_directory, examine
-    from leafcuttr.errors import ConfigError
+    from leafcuttr.config.load import data_directory
+    from leafcuttr.errors import ConfigError, StartError
+    from leafcuttr.plugins.catalogue import examine_all
 
     try:
-        site.settings, findings = examine(site.file, site.environ, site.overrides)
-    except ConfigError as error:
+        site.settings, findings, _ = examine_all(site.file, site.environ, site.overrides)
+    except (ConfigError, StartError) as error:
         yield _stops(str(error))
         return
     errors = [one for one in findings if one.level is Level.ERROR]

@@ -1,0 +1,171 @@
+"""`leafcuttr config` shows and checks the settings of plugins, and says how these are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leafcuttr.cli.config import command
+from leafcuttr.cli.doctor.local import settings_are_good
+from leafcuttr.cli.doctor.site import Site
+from support.plugin_folders import install
+
+ACME = """
+from leafcuttr_sdk.plugin import Plugin
+from leafcuttr_sdk.settings import Setting, Type, listener_settings
+
+PLUGIN = Plugin("acme", 1, "Anvils", enabled_by="lc.plugin.acme.enable", extra="heavy", modules={modules})
+
+
+def leafcuttr_register_settings():
+    yield Setting("lc.plugin.acme.enable", Type.BOOLEAN, False, "Switches it on.")
+    yield Setting("lc.plugin.acme.secret", Type.PASSWORD, None, "Whispered.")
+    yield Setting("lc.plugin.acme.route.<town>", Type.INT, None, "Where to.", minimum=1, dynamic=True)
+    yield from listener_settings("lc.plugin.acme", 7000)
+
+
+def leafcuttr_register_topic_settings():
+    yield Setting("lc.plugin.acme.colour", Type.STRING, "red", "Its colour.", choices=("red", "blue"))
+"""
+SECRET = "hunter2"
+
+
+def config(*words: str) -> Result:
+    result = CliRunner().invoke(command, words, prog_name="config")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert SECRET not in result.output
+    return result
+
+
+@pytest.fixture(autouse=True)
+def acme(site: Path) -> Path:
+    return install(site, "acme", ACME.format(modules="()"))
+
+
+def test_settings_of_a_plugin_stand_under_its_name() -> None:
+    text = config("describe", "-o", "lc.plugin.acme.route.Bath=3").stdout
+    heading = "plugin acme (off: lc.plugin.acme.enable=true switches it on)\n"
+    ours, own = text.split(heading)
+    assert "acme" not in ours
+    names = [line.split()[0] for line in own.partition("\n\nplugin ")[0].splitlines()[1:]]
+    assert names[:4] == [
+        "lc.plugin.acme.enable",
+        "lc.plugin.acme.secret",
+        "lc.plugin.acme.route.<town>",
+        "lc.plugin.acme.route.Bath",
+    ]
+    assert "lc.plugin.acme.ssl.client.auth" in names
+    on = config("describe", "lc.plugin.acme.*", "-o", "lc.plugin.acme.enable=true").stdout
+    assert on.startswith("plugin acme (enabled)\n")
+
+
+def test_one_setting_of_a_plugin_in_full() -> None:
+    text = config("describe", "lc.plugin.acme.ssl.client.auth").stdout
+    assert "one of required, requested, none" in text
+    assert "plugin:                acme (off: lc.plugin.acme.enable=true switches it on)" in text
+    assert "Kafka's default" not in text
+    text = config("describe", "lc.plugin.acme.secret", "-o", "lc.plugin.acme.secret=hunter2").stdout
+    assert "(hidden) (-o)" in text
+    assert "leafcuttr: " not in config("describe", "--topic", "lc.plugin.acme.colour").output
+
+
+def test_for_programs() -> None:
+    (row,) = json.loads(config("describe", "lc.plugin.acme.route.<town>", "--json").stdout)
+    assert (row["plugin"], row["plugin_state"], row["dynamic"], row["value"]) == ("acme", "off", True, None)
+    (row,) = json.loads(config("describe", "lc.plugin.acme.secret", "--json").stdout)
+    assert (row["default"], row["value"]) == (None, None)
+    (row,) = json.loads(config("describe", "num.partitions", "--json").stdout)
+    assert (row["plugin"], row["plugin_state"]) == (None, None)
+    (row,) = json.loads(config("describe", "--topic", "lc.plugin.acme.colour", "--json").stdout)
+    assert (row["value"], row["source"], row["kafka_default"]) == ("red", "default", None)
+
+
+def test_a_file_is_checked_with_them(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "lc.plugin.acme.ssl.client.auth=perhaps\nlc.plugin.acme.prot=1\nlc.plugin.acme.route.x=0\n"
+        "lc.plugin.ghost.secret=hunter2\nlc.plugin.acme.colour=blue\n"
+    )
+    result = config("check", str(file))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:-1] == [
+        "error:   lc.plugin.acme.ssl.client.auth=perhaps (server.properties:1): allowed is one of required, requested, "
+        "none",
+        "error:   lc.plugin.acme.route.x=0 (server.properties:3): allowed is a whole number, at least 1",
+        "warning: lc.plugin.acme.prot (server.properties:2) is not a known setting and has no effect; did you mean "
+        "lc.plugin.acme.port?",
+        "warning: lc.plugin.ghost.secret (server.properties:4) has no effect: no plugin ghost is installed",
+        "warning: lc.plugin.acme.colour (server.properties:5) is a setting of topics and has no effect here",
+    ]
+    json.loads(config("check", str(file), "--json").stdout)
+
+
+def test_differences_from_the_default() -> None:
+    given = ("-o", "lc.plugin.acme.port=7001", "-o", f"lc.plugin.acme.secret={SECRET}")
+    rows = json.loads(config("diff", *given, "--json").stdout)
+    found = {row["setting"]: row for row in rows}
+    assert found["lc.plugin.acme.port"]["leafcuttr_default"] == "7000"
+    assert found["lc.plugin.acme.port"]["kafka_default"] is None
+    assert found["lc.plugin.acme.secret"]["value"] == "(hidden)"
+    assert "lc.plugin.acme.host" not in found
+
+
+def test_a_plugin_that_is_left_out_is_said(site: Path) -> None:
+    install(site, "broken", "raise ValueError('at once')")
+    result = config("check")
+    assert result.exit_code == 0
+    assert (
+        "warning: plugin broken (leafcuttr-broken 1.2): cannot be imported: ValueError: at once"
+        in result.stdout
+    )
+    result = config("check", "-o", "lc.plugins.strict=true")
+    assert result.exit_code == 1
+    assert "(lc.plugins.strict=true)" in result.stdout
+    given = ("-o", "lc.plugins.disabled=acme", "-o", "lc.plugin.acme.port=7")
+    assert "lc.plugin.acme.port (-o) has no effect: it is a setting of the plugin acme; it is left out" in (
+        config("check", *given).stdout
+    )
+    assert config("check", "-o", "lc.plugins.path=/nowhere").exit_code == 2
+
+
+def test_a_plugin_without_its_packages_is_unavailable(site: Path) -> None:
+    install(site, "acme", ACME.format(modules="('nothing_of_this_name',)"))
+    assert "plugin acme (unavailable: it needs nothing_of_this_name" in config("describe").stdout
+    result = config("check", "-o", "lc.plugin.acme.enable=true")
+    assert result.exit_code == 1
+    assert (
+        "error:   lc.plugin.acme.enable=true (-o): plugin acme: it needs nothing_of_this_name"
+        in result.stdout
+    )
+    assert "pip install 'leafcuttr-acme[heavy]'" in result.stdout
+
+
+def test_a_conflict_of_two_plugins_is_one_line(site: Path) -> None:
+    path = site.parent / "single"
+    path.mkdir()
+    (path / "thief.py").write_text(
+        "from leafcuttr_sdk import Plugin, Setting, Type\n"
+        "PLUGIN = Plugin('thief', 1, '')\n"
+        "def leafcuttr_register_settings():\n"
+        "    return [Setting('lc.plugin.acme.port', Type.INT, 1, 'Mine.')]\n"
+    )
+    said = [
+        line
+        for line in config("check", "-o", f"lc.plugins.path={path}").stdout.splitlines()
+        if "thief" in line
+    ]
+    assert said == [
+        f"warning: plugin thief ({path}/thief.py): its setting lc.plugin.acme.port: its name has to begin with "
+        "lc.plugin.thief."
+    ]
+
+
+def test_the_doctor_looks_at_them_too() -> None:
+    given = ["lc.plugin.acme.port=x", "lc.plugin.acme.secre=hunter2"]
+    said = "\n".join(str(finding) for finding in settings_are_good(Site(None, {}, tuple(given))))
+    assert "lc.plugin.acme.port=x (-o): allowed is a whole number from 0 to 65535" in said
+    assert "did you mean lc.plugin.acme.secret?" in said
+    assert "hunter2" not in said
