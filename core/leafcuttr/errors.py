@@ -61,6 +61,7 @@ __all__ = [
     "FencedLeaderEpoch",
     "FetchSessionIdNotFound",
     "FetchSessionTopicIdError",
+    "GateError",
     "GroupIdNotFound",
     "GroupMaxSizeReached",
     "IllegalGeneration",
@@ -99,6 +100,11 @@ __all__ = [
     "UnsupportedCompressionType",
     "UnsupportedVersion",
 ]
+
+
+class GateError(UnknownServerError):
+    """A record filter or produce validator has failed, or cannot be had: the message, which names it, goes to the
+    client."""
 
 
 class ConfigError(Exception):

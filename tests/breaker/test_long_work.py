@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from leafcuttr.errors import ErrorCode, InvalidRecord
-from leafcuttr.log.append import LongWork
 from leafcuttr.log.log import Log
+from leafcuttr.log.rework import LongWork
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.compression import Codec, compress

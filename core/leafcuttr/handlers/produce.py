@@ -42,10 +42,11 @@ from leafcuttr.handlers.produce_answers import (
     succeeded,
 )
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
-from leafcuttr.log.append import LongWork, Prepared, one_batch
+from leafcuttr.log.append import one_batch
 from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
+from leafcuttr.log.rework import LongWork, Prepared
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition

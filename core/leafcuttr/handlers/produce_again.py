@@ -16,7 +16,8 @@ What has to hold:
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
 - Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
-  transactional or of control records, a frame above SMALL_FRAME, a second frame behind it.
+  transactional or of control records, a frame above SMALL_FRAME, a second frame behind it, one for a topic with
+  record filters or produce validators.
 - A step that the general way comes to take for every request must be taken here too, or keep it from being learned.
 """
 
@@ -127,6 +128,8 @@ class Repeat:
         ):
             return False
         log = partition.log
+        if log.gate is not None:  # what it refuses must not be shown to it again by the general way
+            return False
         try:
             self._staged = log.stage_at_once(frame[at:end], now_ms=now_ms)
         except Exception:  # the general way finds it too, and answers it

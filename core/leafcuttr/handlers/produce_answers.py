@@ -4,7 +4,7 @@ here."""
 from collections.abc import Sequence
 from typing import Final
 
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecordSet
+from leafcuttr.errors import BrokerError, ErrorCode, GateError, InvalidRecordSet
 from leafcuttr.handlers.produce_checks import ADDS_PARTITIONS
 from leafcuttr.log.log import Staged
 from leafcuttr.wire.messages.produce import (
@@ -55,7 +55,7 @@ def failure(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """A message goes out only where Kafka's does: of records."""
+    """A message goes out only where Kafka's does, of records; and of what looks at them here."""
     refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
     return PartitionProduceResponse(
         index=index,
@@ -68,7 +68,7 @@ def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> Pa
             )
             for record in error.record_errors
         ],
-        error_message=error.message if error.record_errors else None,
+        error_message=error.message if error.record_errors or isinstance(error, GateError) else None,
     )
 
 

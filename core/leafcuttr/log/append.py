@@ -9,9 +9,8 @@ done here: `stage` raises LongWork, whoever asked lets a worker thread do it, an
 of it. Nothing of the batch is staged until then, and every check is made again.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from crc32c import crc32c
 
@@ -23,13 +22,13 @@ from leafcuttr.errors import (
     RecordListTooLarge,
     StorageError,
 )
+from leafcuttr.log.rework import LongWork, Prepared, convert_at_once, pass_at_once
 from leafcuttr.log.rules import AppendRules
 from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
     CONTROL,
-    COUNT_AT,
     CRC_AT,
     HEADER_SIZE,
     HIGHEST_CODEC,
@@ -48,14 +47,10 @@ from leafcuttr.wire.batch import (
 )
 
 if TYPE_CHECKING:
+    from leafcuttr.log.dead_letters import Letters
+    from leafcuttr.log.gate import Gate
     from leafcuttr.log.log import Log
     from leafcuttr.log.producer_state import ProducerEntry
-
-# What a batch to be converted may hold, as it comes and decompressed, for it to be done on the loop: about a
-# millisecond's work (0.7 us a record; gzip makes 15 MB/s).
-_CONVERTED_AT_ONCE: Final = 16 * 1024
-_INSPECTED_AT_ONCE: Final = 64 * 1024
-_RECORDS_AT_ONCE: Final = 500
 
 
 class Staged(NamedTuple):
@@ -66,22 +61,6 @@ class Staged(NamedTuple):
     last_offset: int
     log_append_time: int = -1
     duplicate: bool = False
-
-
-class Prepared(NamedTuple):
-    """What a worker has made of a batch for this log: its CRC is right, and it is converted if that was due."""
-
-    log: "Log"
-    converted: memoryview | bytearray | None
-
-
-class LongWork(Exception):
-    """Not an error: staging the batch takes long. `do` does that part, in any thread, and raises as `stage` does.
-    Until it is done the batch stays as it is."""
-
-    def __init__(self, do: Callable[[], Prepared]) -> None:
-        super().__init__("a batch needs a worker")
-        self.do = do
 
 
 class Tail:
@@ -111,10 +90,11 @@ class Group:
     """Staged batches that go to one segment in one write.
 
     `entries` are the states of their producers, in the order of the batches. `aborts` are those of them, by number,
-    that a marker made which aborts, with its offset: None nearly always.
+    that a marker made which aborts, with its offset: None nearly always; so are `letters`, which filters have taken out
+    of the batches.
     """
 
-    __slots__ = ("aborts", "base_offset", "batches", "entries", "rolls", "size", "views")
+    __slots__ = ("aborts", "base_offset", "batches", "entries", "letters", "rolls", "size", "views")
 
     def __init__(self, base_offset: int, rolls: bool) -> None:
         self.base_offset = base_offset
@@ -123,6 +103,7 @@ class Group:
         self.batches: list[Appended] = []
         self.entries: list[ProducerEntry] = []
         self.aborts: dict[int, int] | None = None
+        self.letters: list[Letters] | None = None
         self.size = 0
 
 
@@ -133,8 +114,11 @@ def stage(
     now_ms: int,
     by_coordinator: bool = False,
     prepared: Prepared | None = None,
+    gate: "Gate | None" = None,
+    any_size: bool = False,
 ) -> Staged:
-    """See `Log.stage` and `Log.stage_at_once`."""
+    """See `Log.stage`, `Log.stage_at_once` and `Log.stage_letters`. With a `gate` the rules say that every batch has to
+    be converted."""
     if log.offline is not None:
         raise StorageError(log.offline)
     rules = log.rules
@@ -149,7 +133,7 @@ def stage(
     (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         fields
     )
-    if size > rules.checked_at_once_bytes:
+    if size > rules.checked_at_once_bytes and not any_size:
         _check_large(log, batch, rules, prepared)
     elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
@@ -172,20 +156,25 @@ def stage(
         if known is not None:
             return Staged(known.base_offset, known.last_offset, known.timestamp, True)
     log_append_time = -1
+    looked = None
     if (
         rules.always_convert
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
-        if prepared is not None and prepared.converted is not None:
-            batch = prepared.converted
+        if prepared is not None and prepared.converted is not None and prepared.gate is gate:
+            batch, looked = prepared.converted, prepared.looked
+        elif gate is None:
+            batch = convert_at_once(log, batch, rules, now_ms)
         else:
-            batch = _convert_at_once(log, batch, rules, now_ms)
+            if header is not None:
+                log.producers.check(header)  # nobody looks at what is refused anyway
+            batch, looked = pass_at_once(log, gate, batch, rules, now_ms)
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
         length, max_timestamp = converted.length, converted.max_timestamp
         if log.config.log_append_time:
-            log_append_time = max_timestamp
+            log_append_time = max_timestamp if converted.count else now_ms
     if size > rules.segment_bytes:
         raise RecordListTooLarge(
             f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
@@ -204,11 +193,14 @@ def stage(
     group.batches.append((size, last_offset, max_timestamp))
     group.size += size
     if producer_id >= 0:
-        entry = log.producers.stage(
-            producer_id, epoch, sequence, delta, max_timestamp, base_offset, transactional
-        )
+        seen = now_ms if looked is not None and max_timestamp < 0 else max_timestamp
+        entry = log.producers.stage(producer_id, epoch, sequence, delta, seen, base_offset, transactional)
         group.entries.append(entry)
     log.next_offset = last_offset + 1
+    if looked is not None:
+        letters = looked.staged(log.topic_partition, base_offset)
+        if letters is not None:
+            group.letters = [letters] if group.letters is None else [*group.letters, letters]
     return Staged(base_offset, last_offset, log_append_time)
 
 
@@ -327,42 +319,3 @@ def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
     if header.is_transactional and header.producer_id < 0:
         raise InvalidRecord(f"A transactional batch for {log.topic_partition} has no producer id")
     raise InvalidRecord(f"A batch of {header.size} bytes cannot hold {header.count} records")
-
-
-def _convert_at_once(
-    log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
-) -> memoryview | bytearray:
-    """The batch as the topic's settings want it. Raises LongWork if that takes more than a moment."""
-    from leafcuttr.log.convert import convert
-    from leafcuttr.wire.compression import DecompressionLimitError
-
-    limit = _CONVERTED_AT_ONCE if rules.recompresses else _INSPECTED_AT_ONCE
-    if rules.sets_header_only and not batch[ATTRIBUTES_AT + 1] & LOG_APPEND_TIME:
-        return convert(memoryview(batch), log.config, now_ms, log.topic_partition)
-    count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
-    if count <= _RECORDS_AT_ONCE and len(batch) <= limit:
-        try:
-            converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition, limit=limit)
-        except DecompressionLimitError:
-            pass
-        else:
-            return _fitting(log, batch, converted, rules)
-    raise LongWork(partial(_converted, log, batch, rules, now_ms))
-
-
-def _converted(log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int) -> Prepared:
-    from leafcuttr.log.convert import convert
-
-    converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition)
-    return Prepared(log, _fitting(log, batch, converted, rules))
-
-
-def _fitting(
-    log: "Log", batch: memoryview | bytearray, converted: memoryview | bytearray, rules: AppendRules
-) -> memoryview | bytearray:
-    if len(converted) > rules.max_message_bytes and len(converted) > len(batch):
-        raise MessageTooLarge(
-            f"The record batch for {log.topic_partition} is {len(converted)} bytes once compressed as the topic asks, "
-            f"which exceeds the maximum configured value of {rules.max_message_bytes} bytes"
-        )
-    return converted

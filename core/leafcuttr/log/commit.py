@@ -186,6 +186,9 @@ def publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> No
         for entry in group.entries:
             log.producers.publish(entry)
     reach("append.published")
+    if group.letters is not None:
+        for letters in group.letters:
+            letters.post()
     log.notify()
 
 

@@ -97,7 +97,7 @@ def convert(
         source = Codec(header.codec)
     except ValueError:
         raise InvalidRecord(f"Unknown compression type id: {header.codec}") from None
-    target = _CODECS.get(config.compression_type, source)
+    target = target_codec(config, source)
     new_attributes, new_max = attributes & ~CODEC_MASK | target, max_timestamp
     payload = batch[HEADER_SIZE:]
     if config.log_append_time:
@@ -107,13 +107,13 @@ def convert(
         new_attributes &= ~LOG_APPEND_TIME
     checked = _must_look(config, attributes, max_timestamp, now_ms)
     if checked or target is not source:
-        payload = _read(source, payload, limit)
+        payload = decompressed(source, payload, limit)
     if checked:
         highest = _check(payload, header, config, now_ms, topic_partition)
         if not config.log_append_time:
             new_max = highest
     if target is not source:
-        body = compress(target, payload, _level(target, config))
+        body = compress(target, payload, level_of(target, config))
         out = bytearray(batch[:HEADER_SIZE]) + body
         _LENGTH.pack_into(out, LENGTH_AT, len(out) - LOG_OVERHEAD)
         _seal(out, new_attributes, new_max)
@@ -131,7 +131,9 @@ def _must_look(config: TopicConfig, attributes: int, max_timestamp: int, now_ms:
     return not config.log_append_time and max_timestamp - now_ms > config.message_timestamp_after_max_ms
 
 
-def _read(codec: Codec, payload: memoryview, limit: int) -> memoryview:
+def decompressed(codec: Codec, payload: memoryview, limit: int) -> memoryview:
+    """The records behind a header. Raises InvalidRecord, MessageTooLarge; with a limit of less than DECOMPRESSED_LIMIT
+    bytes DecompressionLimitError."""
     try:
         return decompress(codec, payload, limit=limit)
     except DecompressionLimitError as error:
@@ -214,15 +216,25 @@ def _check(
 def _rejection(errors: list[RecordError], failed: int, bad_timestamp: bool) -> BrokerError:
     if bad_timestamp:
         return InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
+    return InvalidRecord(rejection(errors, failed), errors)
+
+
+def rejection(errors: list[RecordError], failed: int) -> str:
+    """Kafka's sentence about a batch that is refused because of `failed` of its records."""
     shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
-    return InvalidRecord(
+    return (
         f"One or more records have been rejected due to {failed} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]",
-        errors,
+        f"and only showing the first three errors at most: [{shown}]"
     )
 
 
-def _level(codec: Codec, config: TopicConfig) -> int | None:
+def target_codec(config: TopicConfig, source: Codec) -> Codec:
+    """How a batch that its producer has compressed like `source` is stored."""
+    return _CODECS.get(config.compression_type, source)
+
+
+def level_of(codec: Codec, config: TopicConfig) -> int | None:
+    """The level that the topic's settings want; None: the codec's own."""
     match codec:
         case Codec.GZIP:
             return config.compression_gzip_level

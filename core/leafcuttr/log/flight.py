@@ -3,7 +3,8 @@
 A flight takes what is staged when it takes off; what is staged meanwhile waits for the next one, which takes off when
 it has landed (group commit). All of it happens on the loop, in callbacks, but for the writing itself: no task has to
 run between the staging and the write, nor between the write and its publication. State is changed, as in
-`leafcuttr.log.commit`, only after the worker has returned.
+`leafcuttr.log.commit`, only after the worker has returned. Who waits for a flight waits also for the dead letters of
+its batches, which are posted when those are published; the next flight does not.
 """
 
 import logging
@@ -146,7 +147,17 @@ class Flight:
         ticket, log.ticket = log.ticket, None
         if ticket is not None:  # before anybody hears of this one: who does may stage more
             Flight(log, ticket).take_off()
-        self.ticket.finish()
+        self._tell(None)
+
+    def _tell(self, failure: WriteError | None) -> None:
+        """Finish the ticket once the dead letters of what has been published are written, or lost."""
+        posted = [letters for group in self._groups[: self._at] for letters in group.letters or ()]
+        if not posted:
+            self.ticket.finish(failure)
+            return
+        from leafcuttr.log.dead_letters import when_all_finished
+
+        when_all_finished(posted, lambda: self.ticket.finish(failure))
 
     def _fail(self, error: BaseException) -> None:
         """Nothing that is not published is written any more, what waits for the next flight neither."""
@@ -157,6 +168,6 @@ class Flight:
         log.flight, log.sealing = None, False
         waiting, log.ticket = log.ticket, None
         failure = WriteError(fail(log, error), log.log_end_offset)
-        for ticket in (self.ticket, waiting):
-            if ticket is not None:
-                ticket.finish(failure)
+        self._tell(failure)
+        if waiting is not None:
+            waiting.finish(failure)

@@ -23,14 +23,14 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
 from leafcuttr.log.aborted import Aborts, aborted_transactions
-from leafcuttr.log.append import Group, LongWork, Prepared, Staged, Tail, stage, stage_marker
+from leafcuttr.log.append import Group, Staged, Tail, stage, stage_marker
 from leafcuttr.log.commit import WriteError, commit
 from leafcuttr.log.doubt import SyncFailedError
 from leafcuttr.log.files import FilePool, FileRegion, NotCached
@@ -46,12 +46,16 @@ from leafcuttr.log.retention import (
     delete_records_before,
     delete_scheduled_files,
 )
+from leafcuttr.log.rework import LongWork, Prepared
 from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
 from leafcuttr.log.rules import LARGE, LONG_MAX, append_rules
 from leafcuttr.log.scan import DamagedSegmentError
 from leafcuttr.log.segment import Segment, segment_name
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
+
+if TYPE_CHECKING:
+    from leafcuttr.log.gate import Gate
 
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
 
@@ -82,6 +86,7 @@ class Log:
         "directory_name",
         "doomed",
         "flight",
+        "gate",
         "groups",
         "leader_epoch",
         "log_end_offset",
@@ -138,6 +143,7 @@ class Log:
         self._waiters: set[Waiter] | None = None
         self._aborts: Aborts | None = None
         self._config = config
+        self.gate: Gate | None = None
         self.rules = append_rules(config)
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self.groups: list[Group] = []
@@ -205,7 +211,14 @@ class Log:
         ):
             self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self._config = config
-        self.rules = append_rules(config)
+        self.use_gate(self.gate)
+
+    def use_gate(self, gate: "Gate | None") -> None:
+        """From the next append on this gate looks at every batch that is not the broker's own; None: nobody does."""
+        self.gate = gate
+        rules = append_rules(self._config)
+        # A topic without one has no step more to go: it is one of those that convert what they get.
+        self.rules = rules if gate is None else rules._replace(always_convert=True, sets_header_only=False)
 
     @property
     def high_watermark(self) -> int:
@@ -285,7 +298,7 @@ class Log:
         Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
         a base offset, more or less than one batch, no key where one is due), InvalidTimestamp, MessageTooLarge,
         RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
-        transaction is open), StorageError.
+        transaction is open), GateError (a filter of the topic has failed), StorageError.
         """
         prepared = None
         while True:
@@ -301,11 +314,32 @@ class Log:
             raise StorageError(self.pool.refuses)
         return self._stage(batch, now_ms, False, prepared)
 
+    def stage_letters(self, batch: bytearray, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
+        """`stage_at_once` for dead letters: no gate looks at them, and they may be larger than the topic allows, by
+        what the broker adds to a record that was not."""
+        if self.pool.refuses is not None:
+            raise StorageError(self.pool.refuses)
+        return self._stage(memoryview(batch), now_ms, False, prepared, letters=True)
+
     def _stage(
-        self, batch: memoryview, now_ms: int, by_coordinator: bool, prepared: Prepared | None
+        self,
+        batch: memoryview,
+        now_ms: int,
+        by_coordinator: bool,
+        prepared: Prepared | None,
+        letters: bool = False,
     ) -> Staged:
+        gate = None if letters else self.gate
         try:
-            return stage(self, batch, now_ms=now_ms, by_coordinator=by_coordinator, prepared=prepared)
+            return stage(
+                self,
+                batch,
+                now_ms=now_ms,
+                by_coordinator=by_coordinator,
+                prepared=prepared,
+                gate=gate,
+                any_size=letters,
+            )
         except OSError as error:
             raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
         except DamagedSegmentError as error:
@@ -364,7 +398,7 @@ class Log:
     @property
     def must_wait(self) -> bool:
         """Whether what is staged has to go through `commit_off_loop`: a write is in flight, or one on the loop would
-        likely wait for the disk."""
+        likely wait for the disk, or who waits for it also waits for dead letters."""
         if self.flight is not None:
             return True
         groups = self.groups
@@ -373,8 +407,9 @@ class Log:
         rules = self.rules
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
-        size = groups[-1].size
-        return size > LARGE or PRESSURE.stalls(size)
+        last = groups[-1]
+        size = last.size
+        return size > LARGE or last.letters is not None or PRESSURE.stalls(size)
 
     def write_off_loop(self) -> Ticket | None:
         """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile

@@ -312,13 +312,16 @@ def _check_sequence(entry: ProducerEntry, epoch: int, sequence: int) -> None:
 
 
 def _after(known: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
+    timestamp = header.max_timestamp
+    if timestamp < 0 and not header.count and known is not None:
+        timestamp = known.last_timestamp  # a filter has taken all its records, and the time with them
     return entry_after(
         known,
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
         header.last_offset_delta,
-        header.max_timestamp,
+        timestamp,
         header.base_offset,
         header.is_transactional,
     )

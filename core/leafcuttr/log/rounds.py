@@ -17,10 +17,11 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import BrokerError, UnknownServerError
-from leafcuttr.log.append import LongWork, Prepared, Staged
+from leafcuttr.log.append import Staged
 from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
+from leafcuttr.log.rework import LongWork, Prepared
 from leafcuttr.log.workers import decode_limiter
 from leafcuttr_sdk import Clock
 

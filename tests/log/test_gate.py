@@ -1,0 +1,581 @@
+"""What filters and validators do to a batch on its way into a log."""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leafcuttr.errors import (
+    BrokerError,
+    ErrorCode,
+    GateError,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    OutOfOrderSequence,
+)
+from leafcuttr.log.log import Log
+from leafcuttr.log.rework import LongWork
+from leafcuttr.wire import loose_records
+from leafcuttr.wire.batch import ATTRIBUTES_AT, BatchHeader, parse
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.records import Record as Stored
+from leafcuttr.wire.records import decode_records, encode_batch
+from leafcuttr_sdk.filters import DROP, DeadLetter
+from leafcuttr_sdk.records import Record
+from support.gates import TestGate, keep
+from support.logs import NOW, batch, make_log, patched, read_all
+
+HOUR = 3_600_000
+
+
+def stored(log: Log) -> list[tuple[BatchHeader, list[Stored]]]:
+    """Every batch of a log, its CRC checked, with its records."""
+    data, at, found = read_all(log), 0, []
+    while at < len(data):
+        header = parse(data, at)
+        whole = data[at : at + header.size]
+        assert crc32c(whole[ATTRIBUTES_AT:]) == header.crc
+        records = list(decode_records(whole))
+        assert len(records) == header.count
+        found.append((header, records))
+        at += header.size
+    return found
+
+
+def gated(tmp_path: Path, gate: TestGate, **config: Any) -> Log:
+    log = make_log(tmp_path / "t-0", **config)
+    log.use_gate(gate.gate)
+    return log
+
+
+def numbered(count: int, *, codec: Codec = Codec.NONE, timestamp: int = NOW, **fields: Any) -> bytearray:
+    records = [Stored(n, timestamp + n, b"k%d" % n, b"%d" % n, (("h", b"x"),)) for n in range(count)]
+    return encode_batch(records, codec=codec, **fields)
+
+
+def by_value(**verdicts: Any) -> Any:
+    """A filter that has a verdict for some values: `by_value(_3=DROP)`."""
+
+    def judge(record: Record) -> Any:
+        assert record.value is not None
+        verdict = verdicts.get("_" + record.value.decode(), record)
+        return verdict(record) if callable(verdict) else verdict
+
+    return judge
+
+
+def test_a_topic_without_a_gate_has_no_record_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decoded(*_: object) -> None:
+        raise AssertionError("a record was decoded")
+
+    monkeypatch.setattr(loose_records, "take_apart", decoded)
+    monkeypatch.setattr("leafcuttr.log.gate.take_apart", decoded)
+    monkeypatch.setattr("leafcuttr.log.convert.summarize_records", decoded)
+    monkeypatch.setattr("leafcuttr.log.convert.record_shapes", decoded)
+    monkeypatch.setattr("leafcuttr.wire.records.decode_records", decoded)
+    log = make_log(tmp_path / "t-0")
+    for codec in Codec:
+        log.append(numbered(10, codec=codec), NOW)
+    assert log.log_end_offset == 50
+    log.use_gate(TestGate(keep).gate)
+    with pytest.raises(AssertionError, match="a record was decoded"):
+        log.append(numbered(10), NOW)
+
+
+def test_a_batch_that_nobody_touches_is_stored_as_it_came(tmp_path: Path) -> None:
+    gate = TestGate(keep, keep, validators=(lambda _: None,))
+    log = gated(tmp_path, gate)
+    came = numbered(10, codec=Codec.GZIP)
+    log.append(came, NOW)
+    assert read_all(log)[16:] == came[16:]
+    assert gate.seen == 30
+    assert [step.tally.taken for step in (*gate.validators, *gate.filters)] == [10, 10, 10]
+
+
+def test_a_filter_sees_what_the_producer_sent(tmp_path: Path) -> None:
+    seen: list[Record] = []
+    gate = TestGate(lambda record: seen.append(record) or record)
+    records = [
+        Stored(0, NOW, None, b"v", ()),
+        Stored(1, NOW - 5, b"", None, (("a", None), ("a", b""), ("é", b"x" * 200))),
+        Stored(2, -1, b"k" * 9000, b"v" * 70_000, ()),
+    ]
+    gated(tmp_path, gate).append(encode_batch(records), NOW)
+    assert seen == [Record(r.value, r.key, r.headers, r.timestamp) for r in records]
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_gaps_are_left_as_compaction_leaves_them(tmp_path: Path, codec: Codec) -> None:
+    gate = TestGate(by_value(_0=DROP, _3=DROP, _9=DROP))
+    log = gated(tmp_path, gate)
+    log.append(numbered(10, codec=codec, producer_id=7, producer_epoch=2, base_sequence=0), NOW)
+    ((header, records),) = stored(log)
+    assert [record.offset for record in records] == [1, 2, 4, 5, 6, 7, 8]
+    assert [record.value for record in records] == [b"%d" % n for n in (1, 2, 4, 5, 6, 7, 8)]
+    assert (header.base_offset, header.last_offset, header.count) == (0, 9, 7)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 0)
+    assert (header.codec, header.max_timestamp) == (codec, NOW + 8)
+    assert log.log_end_offset == 10
+    log.append(numbered(1, producer_id=7, producer_epoch=2, base_sequence=10), NOW)
+    assert gate.filters[0].tally.dropped == 4
+
+
+def test_of_a_batch_without_records_the_header_stays(tmp_path: Path) -> None:
+    gate = TestGate(lambda _: DROP)
+    log = gated(tmp_path, gate)
+    fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    log.append(numbered(3, codec=Codec.ZSTD, base_sequence=0, **fields), NOW)
+    ((header, records),) = stored(log)
+    assert (records, header.base_offset, header.last_offset, header.count) == ([], 0, 2, 0)
+    assert (header.is_transactional, header.base_sequence, header.codec) == (True, 0, 0)
+    assert log.log_end_offset == 3
+    entry = log.producers.get(7)
+    assert entry is not None
+    assert (entry.last_sequence, entry.last_timestamp, entry.current_txn_first_offset) == (2, NOW, 0)
+    log.append(numbered(2, base_sequence=3, **fields), NOW)
+    assert log.log_end_offset == 5
+
+
+def test_filters_run_in_their_order_and_the_next_sees_what_the_last_left(tmp_path: Path) -> None:
+    def louder(record: Record) -> Record:
+        return record._replace(value=(record.value or b"") + b"!")
+
+    second: list[bytes | None] = []
+    gate = TestGate(by_value(_1=DROP), louder, lambda record: second.append(record.value) or record)
+    log = gated(tmp_path, gate)
+    log.append(numbered(3), NOW)
+    assert second == [b"0!", b"2!"]
+    assert [record.value for record in stored(log)[0][1]] == [b"0!", b"2!"]
+    assert [step.tally.taken for step in gate.filters] == [3, 2, 2]
+    assert [step.tally.changed for step in gate.filters] == [0, 2, 0]
+
+
+def test_a_changed_record_has_the_time_of_the_old_one_unless_it_says_another(tmp_path: Path) -> None:
+    gate = TestGate(
+        by_value(_0=lambda _: Record(b"new"), _1=lambda r: Record(b"later", timestamp=r.timestamp + 500))
+    )
+    log = gated(tmp_path, gate)
+    log.append(numbered(3), NOW)
+    ((header, records),) = stored(log)
+    assert [record.timestamp for record in records] == [NOW, NOW + 501, NOW + 2]
+    assert header.max_timestamp == NOW + 501
+    assert records[0] == Stored(0, NOW, None, b"new", ())
+
+
+def test_validators_name_every_record_at_fault(tmp_path: Path) -> None:
+    filtered = TestGate(
+        keep,
+        validators=(
+            lambda record: "odd" if int(record.value or 0) % 2 else None,
+            lambda record: "too large" if int(record.value or 0) > 6 else None,
+        ),
+    )
+    log = gated(tmp_path, filtered)
+    with pytest.raises(InvalidRecord, match="due to 6 record errors in total") as caught:
+        log.append(numbered(10), NOW)
+    assert [tuple(error) for error in caught.value.record_errors] == [
+        (1, "odd"), (3, "odd"), (5, "odd"), (7, "odd"), (8, "too large"), (9, "odd")
+    ]  # fmt: skip
+    assert log.log_end_offset == 0
+    assert [step.tally.refused for step in filtered.validators] == [5, 1]
+    assert filtered.filters[0].tally.taken == 0
+    assert filtered.seen == 20  # filters see nothing of a batch that is refused
+
+
+def test_a_long_list_of_faults_is_cut(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(validators=(lambda _: "no\nsecond line",)))
+    with pytest.raises(InvalidRecord, match="due to 3000 record errors") as caught:
+        log.append(numbered(3000), NOW)
+    assert len(caught.value.record_errors) == 1000
+    assert caught.value.record_errors[0] == (0, "no")
+
+
+def test_dead_letters_are_posted_once_the_batch_is_stored(tmp_path: Path) -> None:
+    gate = TestGate(by_value(_1=DeadLetter("bad one"), _2=DeadLetter("elsewhere", "other")))
+    log = gated(tmp_path, gate)
+    log.append(numbered(1), NOW)
+    staged = log.stage(memoryview(numbered(3)), now_ms=NOW)
+    assert staged.base_offset == 1
+    assert not gate.posted
+    log.commit()
+    (letters,) = gate.posted
+    assert (letters.partition, letters.base_offset) == (log.topic_partition, 1)
+    ((whole, count),) = letters.batches("t.dlq", NOW + 7)
+    (record,) = decode_records(whole)
+    assert count == 1
+    assert (record.key, record.value, record.timestamp) == (b"k1", b"1", NOW + 7)
+    assert record.headers == (
+        ("h", b"x"),
+        ("lc.dead.letter.reason", b"bad one"),
+        ("lc.dead.letter.filter", b"f0"),
+        ("lc.dead.letter.topic", b"t"),
+        ("lc.dead.letter.partition", b"0"),
+        ("lc.dead.letter.offset", b"2"),
+        ("lc.dead.letter.timestamp", b"%d" % (NOW + 1)),
+    )
+    ((whole, _),) = letters.batches("other", NOW)
+    assert [record.value for record in decode_records(whole)] == [b"2"]
+    assert [record.offset for record in stored(log)[1][1]] == [1]
+
+
+def test_dead_letters_of_a_write_that_fails_are_not_posted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = TestGate(lambda _: DeadLetter("bad"))
+    log = gated(tmp_path, gate)
+    log.stage(memoryview(numbered(3)), now_ms=NOW)
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("leafcuttr.log.commit.os.pwritev", full)
+        with pytest.raises(BrokerError):
+            log.commit()
+    assert not gate.posted
+    log.append(numbered(1), NOW)
+    assert [letters.base_offset for letters in gate.posted] == [0]
+
+
+async def test_who_waits_for_a_batch_waits_for_its_dead_letters(tmp_path: Path) -> None:
+    import trio
+
+    gate = TestGate(by_value(_0=DeadLetter("bad")))
+    log = gated(tmp_path, gate)
+    log.stage(memoryview(numbered(2)), now_ms=NOW)
+    assert log.must_wait
+    ticket = log.write_off_loop()
+    assert ticket is not None
+    with trio.fail_after(60):
+        while not gate.posted:
+            await trio.sleep(0.001)
+        await trio.testing.wait_all_tasks_blocked()
+    assert not ticket.finished
+    assert log.log_end_offset == 2
+    gate.posted[0].finish()
+    assert ticket.finished
+    assert ticket.failure is None
+
+
+def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
+    gate = TestGate(by_value(_0=DeadLetter("bad")), validators=(lambda _: None,))
+    log = gated(tmp_path, gate)
+    once = numbered(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    log.append(once, NOW)
+    assert (gate.seen, len(gate.posted)) == (4, 1)
+    again = log.stage(memoryview(bytearray(once)), now_ms=NOW)
+    assert again.duplicate
+    assert (gate.seen, len(gate.posted)) == (4, 1)
+    with pytest.raises(OutOfOrderSequence):
+        log.append(numbered(2, producer_id=7, producer_epoch=0, base_sequence=9), NOW)
+    assert gate.seen == 4
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        (None, "its verdict is None, none of Record, DROP and DeadLetter"),
+        (True, "its verdict is of type bool"),
+        (b"bytes", "its verdict is of type bytes"),
+        ((b"v", b"k", (), NOW), "its verdict is of type tuple"),
+        (Record("text"), "a value that is of type str, neither bytes nor None"),  # type: ignore[arg-type]
+        (Record(b"v", "key"), "a key that is of type str"),  # type: ignore[arg-type]
+        (Record(b"v", headers=[("a", b"b")]), "headers that are of type list"),  # type: ignore[arg-type]
+        (Record(b"v", headers=("ab",)), "a header that is of type str"),  # type: ignore[arg-type]
+        (Record(b"v", headers=(("a", "b"),)), "a header that is of type tuple"),  # type: ignore[arg-type]
+        (Record(b"v", headers=(("\ud800", b""),)), "a header name that is no Unicode"),
+        (Record(b"v", timestamp=-5), "a timestamp that is of type int"),
+        (Record(b"v", timestamp=2**63), "a timestamp that is of type int"),
+        (Record(b"v", timestamp=1.5), "a timestamp that is of type float"),  # type: ignore[arg-type]
+        (DeadLetter(3), "whose reason or topic is no text"),  # type: ignore[arg-type]
+        (
+            DeadLetter("x", "__consumer_offsets"),
+            "a dead letter for __consumer_offsets: it is an internal topic",
+        ),
+    ],
+)
+def test_what_is_no_verdict_is_a_failure_of_the_filter(
+    tmp_path: Path, verdict: object, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = TestGate(by_value(_1=lambda _: verdict))
+    log = gated(tmp_path, gate)
+    with pytest.raises(GateError, match="The record filter f0 of topic t failed") as caught:
+        log.append(numbered(3), NOW)
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "record filter f0 of topic t failed at record 1 of a batch, which is refused" in line
+    assert said in line
+    assert (log.log_end_offset, gate.filters[0].tally.failures) == (0, 1)
+
+
+@pytest.mark.parametrize("error", [KeyError("id"), SystemExit(3), RecursionError("deep"), MemoryError()])
+def test_one_that_raises_refuses_the_batch_and_says_so_once_a_minute(
+    tmp_path: Path, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(record: Record) -> Record:
+        if record.value == b"2":
+            raise error
+        return record
+
+    log = gated(tmp_path, TestGate(fail))
+    for _ in range(3):
+        with pytest.raises(GateError):
+            log.append(numbered(5), NOW)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "failed at record 2" in line
+    assert type(error).__name__ in line
+    assert "test_gate.py, line" in line
+    validating = gated(tmp_path / "other", TestGate(validators=(fail,)))
+    with pytest.raises(GateError, match="The produce validator v0 of topic t failed"):
+        validating.append(numbered(5), NOW)
+
+
+def test_a_validator_that_answers_nonsense_has_failed(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(validators=(lambda _: False,)))
+    with pytest.raises(GateError):
+        log.append(numbered(1), NOW)
+
+
+def test_a_gate_that_cannot_be_made_refuses_everything(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(refusal="there is no record filter mask"))
+    with pytest.raises(GateError, match="takes no records at present: there is no record filter mask"):
+        log.append(numbered(1), NOW)
+
+
+def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
+    threads: set[int] = set()
+
+    def slow(record: Record) -> Record:
+        threads.add(threading.get_ident())
+        return record._replace(value=b"x")
+
+    gate = TestGate(slow)
+    log = gated(tmp_path, gate)
+    big = numbered(5000)
+    with pytest.raises(LongWork) as work:
+        log.stage_at_once(memoryview(big), now_ms=NOW)
+    assert not gate.seen
+    done: list[Any] = []
+    worker = threading.Thread(target=lambda: done.append(work.value.do()))
+    worker.start()
+    worker.join()
+    assert threads == {worker.ident}
+    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=done[0])
+    log.commit()
+    assert gate.seen == 5000
+    assert {record.value for record in stored(log)[0][1]} == {b"x"}
+
+
+def test_two_threads_never_call_one_filter(tmp_path: Path) -> None:
+    gate = TestGate(keep)
+    log = gated(tmp_path, gate)
+    with gate.gate.lock, pytest.raises(LongWork):  # a worker is at it
+        log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
+    log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
+
+
+def test_what_another_gate_has_prepared_is_looked_at_again(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(keep))
+    big = numbered(5000)
+    with pytest.raises(LongWork) as work:
+        log.stage_at_once(memoryview(big), now_ms=NOW)
+    prepared = work.value.do()
+    second = TestGate(lambda _: DROP)
+    log.use_gate(second.gate)
+    with pytest.raises(LongWork) as work:
+        log.stage_at_once(memoryview(big), now_ms=NOW, prepared=prepared)
+    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=work.value.do())
+    log.commit()
+    assert stored(log)[0][0].count == 0
+
+
+def test_what_a_topic_wants_of_records_holds_for_those_that_are_stored(tmp_path: Path) -> None:
+    def drop_old(record: Record) -> Any:
+        return DROP if (record.timestamp or 0) < NOW - HOUR else record
+
+    records = [
+        Stored(n, NOW - (2 * HOUR if n % 2 else 0), None if n == 4 else b"k", b"%d" % n) for n in range(6)
+    ]
+    log = gated(tmp_path, TestGate(drop_old), message_timestamp_before_max_ms=HOUR)
+    log.append(encode_batch(records), NOW)
+    assert [record.offset for record in stored(log)[0][1]] == [0, 2, 4]
+    late = gated(
+        tmp_path / "late", TestGate(by_value(_0=DROP, _1=DROP)), message_timestamp_before_max_ms=HOUR
+    )
+    with pytest.raises(InvalidTimestamp) as caught:
+        late.append(encode_batch(records), NOW)
+    assert [error.batch_index for error in caught.value.record_errors] == [3, 5]  # the producer's numbers
+    compacted = gated(tmp_path / "compacted", TestGate(by_value(_0=DROP)), cleanup_policy=("compact",))
+    with pytest.raises(InvalidRecord) as refused:
+        compacted.append(encode_batch(records), NOW)
+    assert [error.batch_index for error in refused.value.record_errors] == [4]
+    keyed = gated(
+        tmp_path / "keyed",
+        TestGate(lambda r: r if r.key else r._replace(key=b"made")),
+        cleanup_policy=("compact",),
+    )
+    keyed.append(encode_batch(records), NOW)
+    assert stored(keyed)[0][1][4].key == b"made"
+
+
+def test_a_timestamp_that_a_filter_sets_is_checked(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(by_value(_1=lambda r: r._replace(timestamp=NOW + 100 * HOUR))))
+    with pytest.raises(InvalidTimestamp) as caught:
+        log.append(numbered(3), NOW)
+    assert [error.batch_index for error in caught.value.record_errors] == [1]
+
+
+def test_log_append_time(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(by_value(_1=DROP, _7=DROP)), message_timestamp_type="LogAppendTime")
+    staged = log.stage(memoryview(numbered(3, timestamp=NOW - HOUR)), now_ms=NOW)
+    log.commit()
+    ((header, records),) = stored(log)
+    assert (staged.log_append_time, header.is_log_append_time, header.max_timestamp) == (NOW, True, NOW)
+    assert {record.timestamp for record in records} == {NOW}
+    emptied = log.stage(memoryview(encode_batch([Stored(0, NOW, None, b"7")])), now_ms=NOW + 1)
+    log.commit()
+    assert emptied.log_append_time == NOW + 1
+    assert stored(log)[1][0].count == 0
+
+
+def test_a_producer_that_sets_log_append_time_does_not_get_past_the_gate(tmp_path: Path) -> None:
+    plain = make_log(tmp_path / "plain")
+    plain.append(numbered(3, log_append_time=NOW), NOW)
+    gate = TestGate(by_value(_1=DROP))
+    log = gated(tmp_path, gate)
+    log.append(numbered(3, log_append_time=NOW), NOW)
+    assert gate.seen == 3
+    assert [(record.offset, record.timestamp) for record in stored(log)[0][1]] == [
+        (record.offset, record.timestamp) for record in stored(plain)[0][1] if record.offset != 1
+    ]
+    late = gated(tmp_path / "late", TestGate(keep))
+    with pytest.raises(InvalidTimestamp):
+        late.append(numbered(3, log_append_time=NOW + 100 * HOUR), NOW)
+
+
+@pytest.mark.parametrize("target", ["gzip", "lz4", "zstd", "snappy", "uncompressed"])
+def test_the_topics_own_codec_is_used(tmp_path: Path, target: str) -> None:
+    log = gated(tmp_path, TestGate(by_value(_1=DROP)), compression_type=target)
+    for codec in Codec:
+        log.append(numbered(3, codec=codec), NOW)
+    for header, records in stored(log):
+        assert header.codec == (Codec.NONE if target == "uncompressed" else Codec[target.upper()])
+        assert [record.value for record in records] == [b"0", b"2"]
+
+
+def test_a_filter_must_not_make_a_batch_larger_than_the_topic_allows(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(lambda r: r._replace(value=b"x" * 3000)), max_message_bytes=2000)
+    with pytest.raises(MessageTooLarge):
+        log.append(numbered(1), NOW)
+
+
+def test_records_that_are_not_numbered_as_they_should_be_are_refused(tmp_path: Path) -> None:
+    odd = encode_batch([Stored(0, NOW, None, b"a"), Stored(2, NOW, None, b"b")], last_offset_delta=1)
+    log = gated(tmp_path, TestGate(keep))
+    with pytest.raises(InvalidRecord, match="record 1 has the offset delta 2"):
+        log.append(odd, NOW)
+    with pytest.raises(InvalidRecord, match="cannot be read"):
+        log.append(patched(numbered(3), ">B", 61, 0x7F), NOW)
+
+
+def test_the_brokers_own_dead_letters_pass(tmp_path: Path) -> None:
+    gate = TestGate(lambda _: DROP)
+    log = gated(tmp_path, gate, max_message_bytes=1000)
+    log.stage_letters(batch(1, size=5000), now_ms=NOW)
+    log.commit()
+    assert not gate.seen
+    assert stored(log)[0][0].count == 1
+
+
+def test_dead_letters_of_dead_letters_say_the_last_reason_only(tmp_path: Path) -> None:
+    old = (("lc.dead.letter.reason", b"old"), ("mine", b"1"))
+    gate = TestGate(lambda _: DeadLetter("new"))
+    gated(tmp_path, gate).append(encode_batch([Stored(0, NOW, None, b"v", old)]), NOW)
+    ((whole, _),) = gate.posted[0].batches("t.dlq", NOW)
+    (record,) = decode_records(whole)
+    assert [value for name, value in record.headers if name == "lc.dead.letter.reason"] == [b"new"]
+    assert record.headers[0] == ("mine", b"1")
+
+
+def test_many_dead_letters_make_several_batches(tmp_path: Path) -> None:
+    gate = TestGate(lambda _: DeadLetter("bad"))
+    gated(tmp_path, gate).append(batch(8, size=100_000), NOW)
+    made = list(gate.posted[0].batches("t.dlq", NOW))
+    assert [count for _, count in made] == [5, 3]
+    for whole, count in made:
+        assert [record.offset for record in decode_records(whole)] == list(range(count))
+
+
+# Random verdicts over random batches, against a model
+
+KEEP, CHANGE, GO, DEAD = range(4)
+_bytes = st.none() | st.binary(max_size=20) | st.binary(min_size=120, max_size=200)
+_record = st.builds(
+    Stored,
+    st.just(0),
+    st.integers(0, NOW),
+    _bytes,
+    _bytes,
+    st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=2).map(tuple),
+)
+
+
+@given(
+    rows=st.lists(st.tuples(_record, st.integers(0, 3), st.integers(0, 3), _record), min_size=1, max_size=40),
+    codec=st.sampled_from(list(Codec)),
+    producer=st.booleans(),
+)
+def test_any_verdicts_on_any_batch(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], codec: Codec, producer: bool
+) -> None:
+    came = [row[0]._replace(offset=n) for n, row in enumerate(rows)]
+    at = [-1, -1]
+
+    def verdict(turn: int) -> Any:
+        def judge(record: Record) -> Any:
+            # Which record this is: the first filter sees all, the second those that the first has left.
+            at[turn] += 1
+            if turn:
+                while rows[at[1]][1] in (GO, DEAD):
+                    at[1] += 1
+            row = rows[at[turn]]
+            new = Record(row[3].value, row[3].key, row[3].headers, row[3].timestamp)
+            return {KEEP: record, CHANGE: new, GO: DROP, DEAD: DeadLetter(f"{turn}")}[row[1 + turn]]
+
+        return judge
+
+    model: list[Stored] = []
+    letters: list[tuple[int, str, bytes | None]] = []
+    for n, (record, first, second, new) in enumerate(rows):
+        now = record
+        for turn, what in enumerate((first, second)):
+            if what == DEAD:
+                letters.append((n, f"{turn}", now.value))
+            if what in (GO, DEAD):
+                break
+            now = new if what == CHANGE else now
+        else:
+            model.append(now._replace(offset=n + 1))
+
+    gate = TestGate(verdict(0), verdict(1))
+    log = make_log(tmp_path_factory.mktemp("log"))
+    log.append(numbered(1), NOW)
+    log.use_gate(gate.gate)
+    fields = {"producer_id": 3, "producer_epoch": 1, "base_sequence": 5} if producer else {}
+    log.append(encode_batch(came, codec=codec, **fields), NOW)  # type: ignore[arg-type]
+    header, records = stored(log)[1]
+    assert records == model
+    assert (header.base_offset, header.last_offset, header.count) == (1, len(rows), len(model))
+    assert header.max_timestamp == max((record.timestamp for record in model), default=-1)
+    assert (header.producer_id, header.base_sequence) == ((3, 5) if producer else (-1, -1))
+    assert log.log_end_offset == len(rows) + 1
+    found = [(one.at, one.reason, one.record.value) for posted in gate.posted for one in posted.letters]
+    assert sorted(found) == sorted(letters)

@@ -1,0 +1,53 @@
+"""Gates for logs, of plain functions, and the dead letters that they post."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from leafcuttr.log.complaints import Complaints
+from leafcuttr.log.dead_letters import Letters
+from leafcuttr.log.gate import Gate, Step, Tally
+from leafcuttr_sdk.records import Record
+
+Call = Callable[[Record], Any]
+
+
+class TestGate:
+    """A gate for topic `t`. `posted` are the dead letters, which stay unfinished; `seen` how often a call was made."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        *filters: Call,
+        validators: tuple[Call, ...] = (),
+        refusal: str | None = None,
+        dead_letter_topic: str = "t.dlq",
+    ) -> None:
+        self.posted: list[Letters] = []
+        self.seen = 0
+        self.filters = [Step(f"f{n}", self._counted(call), Tally()) for n, call in enumerate(filters)]
+        self.validators = [Step(f"v{n}", self._counted(call), Tally()) for n, call in enumerate(validators)]
+        self.gate = Gate(
+            "t",
+            validators=self.validators,
+            filters=self.filters,
+            dead_letter_topic=dead_letter_topic,
+            refuses_letters=lambda topic: "it is an internal topic" if topic.startswith("__") else None,
+            post=self.posted.append,
+            complain=Complaints(logging.getLogger("tests.gate")),
+            refusal=refusal,
+        )
+
+    def _counted(self, call: Call) -> Call:
+        def counted(record: Record) -> Any:
+            self.seen += 1
+            return call(record)
+
+        return counted
+
+
+def keep(record: Record) -> Record:
+    return record
