@@ -10,7 +10,6 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from leafcuttr.config.catalog import Catalog
-from leafcuttr.config.topic import topic_config
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
@@ -122,7 +121,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: 
     if topic is None:
         raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
     if validate_only:
-        topic_config(broker.settings, edit(topic.overrides), topic=name, kept=topic.overrides)
+        broker.topics.vetted(name, topic.overrides, edit(topic.overrides))
     else:
         await broker.topics.edit_config(name, edit)
 
@@ -135,10 +134,16 @@ async def _alter_broker(
     _check_changeable(broker.settings.catalog, changed, own=bool(name))
     dynamic = broker.dynamic_settings
     scope = dynamic.own_scope if name else ALL_BROKERS
+
+    def vetted(before: Mapping[str, str]) -> Mapping[str, str]:
+        after = edit(before)
+        broker.gates.vet_broker(before, after)
+        return after
+
     if validate_only:
-        dynamic.check(scope, edit(dynamic.texts(scope)))
+        dynamic.check(scope, vetted(dynamic.texts(scope)))
     else:
-        await dynamic.edit(scope, edit)
+        await dynamic.edit(scope, vetted)
 
 
 def _check_changeable(catalog: Catalog, changed: Sequence[str], *, own: bool) -> None:

@@ -89,6 +89,7 @@ async def _create(broker: Broker, topic: CreatableTopic, *, validate_only: bool)
     given = {config.name: config.value for config in topic.configs}
     validate_overrides(broker.settings, given, topic.name)
     overrides: Mapping[str, str] = {name: value for name, value in given.items() if value is not None}
+    broker.topics.vetted(topic.name, {}, overrides)
     partitions = _checked_count(broker, topic)
     if validate_only:
         topic_id = new_topic_id()

@@ -83,6 +83,7 @@ async def _serve(
     doors = Listening(broker, connections, bound)
     async with trio.open_nursery() as background:
         loops.start(broker, connections, background)
+        await background.start(broker.dead_letters.run)
         await background.start(broker.groups.run)
         await background.start(broker.transactions.run)
         if admin_sockets:

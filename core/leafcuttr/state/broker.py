@@ -14,9 +14,11 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.rounds import Rounds
 from leafcuttr.metrics.counts import Counts
+from leafcuttr.state.dead_letter_box import DeadLetterBox
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
+from leafcuttr.state.gates import Gates
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
@@ -50,6 +52,8 @@ class Broker:
     logs: LogManager
     metadata: MetadataStore
     topics: Topics
+    gates: Gates
+    dead_letters: DeadLetterBox
     producer_ids: ProducerIds
     features: Features
     groups: GroupCoordinator
@@ -82,6 +86,7 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
     dynamic_settings.load()
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)
     topics.load()
+    dead_letters = DeadLetterBox(topics, clock)
     features = Features(metadata)
     producer_ids = ProducerIds(metadata)
     groups = GroupCoordinator(settings=settings, topics=topics, clock=clock)
@@ -94,6 +99,8 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
         logs=logs,
         metadata=metadata,
         topics=topics,
+        gates=Gates(topics, settings, dead_letters.post),
+        dead_letters=dead_letters,
         producer_ids=producer_ids,
         features=features,
         groups=groups,

@@ -75,12 +75,16 @@ class Topic:
     internal: bool
 
 
+Vet = Callable[[Mapping[str, str], Mapping[str, str]], None]
+
+
 class Topics:
     """Every topic. `by_name` and `by_id` are for reading only.
 
     `on_deleted` are called with a topic after it is gone for everybody and before its name is free again, `on_changed`
     with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
-    and not wait.
+    and not wait. `vets` are asked before that: what a topic would override, after what it does. They may raise
+    InvalidConfig.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Topics:
         self.by_id: dict[bytes, Topic] = {}
         self.on_deleted: list[Callable[[Topic], None]] = []
         self.on_changed: list[Callable[[str], None]] = []
+        self.vets: list[Vet] = []
         self._settings = settings
         self._metadata = metadata
         self._logs = logs
@@ -145,6 +150,13 @@ class Topics:
                 f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase."
             )
 
+    def vetted(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> TopicConfig:
+        """What a topic's settings would be with other overrides. Raises InvalidConfig if they cannot be these."""
+        config = topic_config(self._settings, after, topic=name, kept=before)
+        for vet in self.vets:
+            vet(before, after)
+        return config
+
     # Changing
 
     async def create(
@@ -166,7 +178,7 @@ class Topics:
         async with self._turn(name):
             self.check_creatable(name)
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
-            config = topic_config(self._settings, record.overrides, topic=name)
+            config = self.vetted(name, {}, record.overrides)
             specs = _specs(record, range(partitions), config)
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
@@ -241,7 +253,7 @@ class Topics:
         async with self._turn(name):
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
-            topic_config(self._settings, overrides, topic=name, kept=topic.overrides)
+            self.vetted(name, topic.overrides, overrides)
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
             _configure(topic, stored_topic_config(self._settings, overrides, name))

@@ -1,0 +1,202 @@
+"""Which topics have produce validators and record filters, and their gates (`leafcuttr.log.gate`).
+
+A topic names them in its settings; what stands behind a name is in two tables, which whoever runs plugins hands over
+(`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
+nobody has handed over tables yet, its gate refuses all. Internal topics have no gate.
+
+Instances are made for each topic, and made again when any of its settings changes. All of this is on the event loop.
+"""
+
+import difflib
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.config.topic import TopicConfig
+from leafcuttr.errors import InvalidConfig, InvalidTopic, PluginError
+from leafcuttr.log.complaints import Complaints
+from leafcuttr.state import topic_names
+from leafcuttr.state.topics import Topic, Topics
+
+if TYPE_CHECKING:
+    from leafcuttr.log.dead_letters import Letters
+    from leafcuttr.log.gate import Gate, Step, Tally
+    from leafcuttr_sdk.records import Record
+
+FILTERS: Final = "lc.filters"
+VALIDATORS: Final = "lc.validators"
+DEAD_LETTER_TOPIC: Final = "lc.filters.dead.letter.topic"
+DEAD_LETTER_SUFFIX: Final = ".dlq"
+
+Make: TypeAlias = "Callable[[Topic], Callable[[Record], Any]]"
+"""Makes an instance for a topic; what it is called with is one record. Raises PluginError with a line for a person, and
+whatever else its author did not think of."""
+
+logger = logging.getLogger(__name__)
+
+
+class Tables(NamedTuple):
+    """What stands behind the names."""
+
+    filters: Mapping[str, Make] = {}
+    validators: Mapping[str, Make] = {}
+
+
+_KINDS: Final = {FILTERS: "record filter", VALIDATORS: "produce validator"}
+
+
+class Gates:
+    """The gates of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as there
+    is a topic of that name."""
+
+    def __init__(self, topics: Topics, settings: Settings, post: "Callable[[Letters], None]") -> None:
+        self.tallies: dict[tuple[str, str, str], Tally] = {}
+        self._topics = topics
+        self._settings = settings
+        self._post = post
+        self._tables: Tables | None = None
+        self._made: dict[Topic, tuple[TopicConfig, Gate]] = {}
+        self._complain = Complaints(logger)
+        topics.vets.append(self.vet)
+        topics.on_changed.append(self._changed)
+        topics.on_deleted.append(self._deleted)
+        settings.on_change(lambda _: self._look_at_all())
+        self._look_at_all()
+
+    def equip(self, tables: Tables) -> None:
+        """From now on these stand behind the names; every gate is made anew. Before listeners are open."""
+        self._tables = tables
+        self._made.clear()
+        self._look_at_all()
+
+    def vet(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Raise InvalidConfig, which names the nearest, if what a topic would override names what is not there. What it
+        has already is let pass: a plugin may have gone, and other settings can be changed all the same."""
+        for setting in _KINDS:
+            if setting in after and after[setting] != before.get(setting):
+                self._check(setting, setting, after[setting])
+
+    def vet_broker(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """The same for the families in the broker's own settings, in one scope."""
+        for name, text in after.items():
+            if text != before.get(name) and name != DEAD_LETTER_TOPIC:
+                for setting in _KINDS:
+                    if name.startswith(f"{setting}."):
+                        self._check(setting, name, text)
+
+    def warnings(self) -> Iterator[str]:
+        """A line for each topic, or member of a family in the broker's settings, that names what is not there."""
+        for topic, (config, gate) in self._made.items():
+            if gate.refusal is not None and (config.lc_filters or config.lc_validators):
+                yield f"topic {topic.name} takes no records: {gate.refusal}"
+        for setting in _KINDS:
+            for member, value in self._settings.family(f"{setting}.<topic or pattern>").items():
+                for name in value if isinstance(value, tuple) else ():
+                    if name not in self._table(setting):
+                        yield f"{setting}.{member}={name}: {self._unknown(setting, name)}; its topics take no records"
+
+    # Steps of the above
+
+    def _check(self, setting: str, key: str, text: str) -> None:
+        for name in filter(None, (one.strip() for one in text.split(","))):
+            if name not in self._table(setting):
+                raise InvalidConfig(
+                    f"Invalid value {name} for configuration {key}: {self._unknown(setting, name)}"
+                )
+
+    def _table(self, setting: str) -> Mapping[str, Make]:
+        tables = self._tables or Tables()
+        return tables.filters if setting == FILTERS else tables.validators
+
+    def _unknown(self, setting: str, name: str) -> str:
+        table, kind = self._table(setting), _KINDS[setting]
+        near = difflib.get_close_matches(name, table, n=1)
+        if near:
+            return f"there is no {kind} {name}; did you mean {near[0]}?"
+        known = f"there are {', '.join(sorted(table))}" if table else f"no plugin that is on has a {kind}"
+        return f"there is no {kind} {name}; {known}"
+
+    def _changed(self, name: str) -> None:
+        topic = self._topics.by_name.get(name)
+        if topic is not None:
+            self._look_at(topic)
+
+    def _deleted(self, topic: Topic) -> None:
+        self._made.pop(topic, None)
+        for key in [key for key in self.tallies if key[0] == topic.name]:
+            del self.tallies[key]
+
+    def _look_at_all(self) -> None:
+        for topic in self._topics.by_name.values():
+            self._look_at(topic)
+
+    def _look_at(self, topic: Topic) -> None:
+        """See to it that the topic has the gate that its settings ask for."""
+        config = topic.config
+        if topic.internal or not (config.lc_filters or config.lc_validators):
+            gate = None
+            self._made.pop(topic, None)
+        else:
+            made = self._made.get(topic)
+            if made is None or made[0] != config:
+                made = self._made[topic] = config, self._make(topic)
+            gate = made[1]
+        for partition in topic.partitions:
+            if partition.log.gate is not gate:
+                partition.log.use_gate(gate)
+
+    def _make(self, topic: Topic) -> "Gate":
+        from leafcuttr.log.gate import Gate
+
+        steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
+        refusal = None if self._tables is not None else "its record filters have not been made yet"
+        names = {VALIDATORS: topic.config.lc_validators, FILTERS: topic.config.lc_filters}
+        for setting, made in steps.items():
+            for name in names[setting] if refusal is None else ():
+                try:
+                    made.append(self._step(topic, setting, name))
+                except PluginError as error:
+                    refusal = str(error)
+                    break
+        return Gate(
+            topic.name,
+            validators=steps[VALIDATORS],
+            filters=steps[FILTERS],
+            dead_letter_topic=topic.config.lc_filters_dead_letter_topic or topic.name + DEAD_LETTER_SUFFIX,
+            refuses_letters=lambda name: self._refuses_letters(topic.name, name),
+            post=self._post,
+            complain=self._complain,
+            refusal=refusal,
+        )
+
+    def _step(self, topic: Topic, setting: str, name: str) -> "Step":
+        """Raises PluginError."""
+        from leafcuttr.log.gate import FAILURES, Step, Tally
+
+        make, kind = self._table(setting).get(name), _KINDS[setting]
+        if make is None:
+            raise PluginError(self._unknown(setting, name))
+        try:
+            call = make(topic)
+        except PluginError as error:
+            raise PluginError(f"{kind} {name}: {error}") from None
+        except FAILURES as error:
+            logger.debug("making the %s %s for %s", kind, name, topic.name, exc_info=error)
+            raise PluginError(
+                f"{kind} {name} cannot be made: {type(error).__name__}: {error}".removesuffix(": ")
+            ) from None
+        return Step(name, call, self.tallies.setdefault((topic.name, setting, name), Tally()))
+
+    def _refuses_letters(self, source: str, target: str) -> str | None:
+        """Why dead letters of one topic cannot go to another."""
+        if target == source:
+            return "a topic cannot be its own dead-letter topic"
+        topic = self._topics.by_name.get(target)
+        if target in topic_names.INTERNAL or (topic is not None and topic.internal):
+            return "it is an internal topic"
+        try:
+            topic_names.check(target)
+        except InvalidTopic as error:
+            return str(error)
+        return None
