@@ -5,7 +5,6 @@ takes no other with it. The specifications are the functions of `leafcuttr_sdk.h
 decorator: every function of its module whose name begins with `leafcuttr_` is a hook.
 """
 
-import difflib
 import inspect
 import logging
 from collections.abc import Iterable
@@ -116,6 +115,8 @@ class Hooks:
             if not name.startswith(PREFIX) or not inspect.isroutine(getattr(module, name)):
                 continue
             if name not in RETURNS:
+                import difflib  # of use only to who has mistyped a name
+
                 near = difflib.get_close_matches(name, RETURNS, 1, cutoff=0)
                 return f"{name} is not a hook; did you mean {near[0]}?"
             takes = set(inspect.signature(getattr(hooks, name)).parameters)

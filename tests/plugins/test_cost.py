@@ -1,0 +1,136 @@
+"""What plugins cost that nobody has switched on: light modules, and nothing heavy in a broker that has them installed.
+
+How much longer a start takes and how much larger a broker is with every extra installed is measured in
+tests/installed/test_cost_of_extras.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.plugins import entry_points
+from leafcuttr.plugins.finding import Choice, find_plugins
+from leafcuttr.plugins.loaded import Loaded
+from support.broker_process import clean_environ, running_broker
+
+BUNDLED = [one for one in entry_points.candidates() if one.origin.bundled]
+MOST_MS = 3.0
+TRIES = 20
+
+_IMPORT = """
+import sys, time
+import leafcuttr_sdk.plugin, leafcuttr_sdk.services, leafcuttr_sdk.settings, leafcuttr_sdk.hooks
+import importlib
+began = time.process_time()
+importlib.import_module(sys.argv[1])
+print((time.process_time() - began) * 1000)
+"""
+
+_MODULES = """
+import importlib, inspect, json, sys
+import leafcuttr_sdk.hooks
+before = set(sys.modules)
+module = importlib.import_module(sys.argv[1])
+for name, hook in inspect.getmembers(module, inspect.isfunction):
+    if name.startswith("leafcuttr_register_") and not inspect.signature(hook).parameters:
+        list(hook())
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def in_a_fresh_process(program: str, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=clean_environ(),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bundled() -> list[Loaded]:
+    return [one for one in find_plugins(Choice()).all if one.origin.bundled]
+
+
+def test_there_are_bundled_plugins_and_all_are_off() -> None:
+    """Else the tests here would test nothing: `pip install -e .` makes the entry points known."""
+    assert BUNDLED
+    found = bundled()
+    assert {one.state.value for one in found} == {"off"}
+    for one in found:
+        assert one.plugin is not None and one.plugin.enabled_by and one.plugin.extra and one.plugin.modules
+
+
+@pytest.mark.parametrize("candidate", BUNDLED, ids=lambda one: one.name)
+def test_the_module_that_an_entry_point_names_is_imported_in_three_milliseconds(
+    candidate: entry_points.Candidate,
+) -> None:
+    """The time that the processor works on it, in a process that has the SDK already; the best of several, because
+    whatever else goes on there can only add to it."""
+    assert candidate.module is not None
+    took: list[float] = []
+    while not took or (min(took) > MOST_MS and len(took) < TRIES):
+        took.append(float(in_a_fresh_process(_IMPORT, candidate.module)))
+    assert min(took) <= MOST_MS
+
+
+@pytest.mark.parametrize("candidate", BUNDLED, ids=lambda one: one.name)
+def test_it_and_its_hooks_import_the_sdk_and_the_standard_library_only(
+    candidate: entry_points.Candidate,
+) -> None:
+    assert candidate.module is not None
+    modules = json.loads(in_a_fresh_process(_MODULES, candidate.module))
+    own = ("leafcuttr_sdk", candidate.module.partition(".")[0])
+    assert candidate.module in modules
+    assert [name for name in modules if name.partition(".")[0] not in (*own, *sys.stdlib_module_names)] == []
+
+
+def imports_of_a_start(folder: Path, settings: dict[str, str]) -> set[str]:
+    """The modules that `leafcuttr serve` imports until it is stopped."""
+    with running_broker(folder, settings, environ={"PYTHONPROFILEIMPORTTIME": "1"}) as broker:
+        pass
+    lines = [line for line in broker.log.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(tmp_path: Path) -> None:
+    imported = imports_of_a_start(tmp_path, {})
+    assert "leafcuttr.plugins.registration" in imported  # plugins were looked for
+    heavy = {name for one in bundled() if one.plugin for name in one.plugin.modules}
+    assert heavy and {name for name in imported if name.partition(".")[0] in heavy} == set()
+    # Neither does it pay for what only the command line asks of plugins.
+    assert "leafcuttr.cli.installed" not in imported and "leafcuttr.cli.formats" not in imported
+
+
+def test_discovery_does_without_importlib_metadata() -> None:
+    program = """
+import sys
+from leafcuttr.plugins.entry_points import candidates
+print(len(candidates()), "importlib.metadata" in sys.modules)
+"""
+    count, with_metadata = in_a_fresh_process(program).split()
+    assert int(count) >= len(BUNDLED)
+    assert with_metadata == "False"
+
+
+@pytest.mark.parametrize(
+    "words", [("topics", "--help"), ("serve", "--help"), ("config", "check", "/dev/null")]
+)
+def test_a_command_of_ours_does_not_look_for_plugins_on_the_command_line(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "leafcuttr", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=clean_environ({"PATH": os.environ["PATH"]}),
+    )
+    assert done.returncode == 0
+    assert "leafcuttr.cli.installed" not in done.stderr
