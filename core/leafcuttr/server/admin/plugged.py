@@ -77,7 +77,7 @@ async def _pieces(plugin: str, path: str, body: AsyncGenerator[bytes, None]) -> 
                 yield piece
         except Exception as error:
             _tell(plugin, path, error)
-            raise ConnectionAbortedError from None
+            raise trio.BrokenResourceError from None  # as if the peer had gone
 
 
 def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iterable[Sample]]]]:
