@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import trio
@@ -13,8 +13,9 @@ from leafcuttr_http.errors import ApiError
 _PIECE: Final = 64 * 1024
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _DISCARD_S: Final = 2.0
-"""How long what a client goes on sending is read after it got an error. Closing at once could cost it the answer: the
-kernel throws away what was sent to a peer that still sends."""
+_DISCARD_BYTES: Final = 16 * 1024 * 1024
+"""How much of what a client goes on sending is read after it got an error, and for how long. Closing at once could cost
+it the answer: the kernel throws away what was sent to a peer that still sends."""
 
 
 class Gone(Exception):
@@ -96,13 +97,11 @@ class Body:
             yield piece
 
     async def discard(self) -> None:
-        """Read on and throw away, for a moment at most."""
-        with trio.move_on_after(_DISCARD_S):
-            try:
-                while not self.complete:
-                    await self._next()
-            except Gone:
-                pass
+        """Read on and throw away, for a moment and some megabytes at most."""
+        left = _DISCARD_BYTES
+        with trio.move_on_after(_DISCARD_S), suppress(Gone):
+            while not self.complete and left > 0:
+                left -= len(await self._next())
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         if self._gunzip is None:

@@ -12,6 +12,7 @@ import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
@@ -45,6 +46,8 @@ class Connection:
         self._send_lock = trio.Lock()
         self._scope = trio.CancelScope()
         self._idle = trio.CancelScope()
+        self._held: list[bytes] | None = None
+        self._sending = trio.CancelScope()
         self.idle_since: float | None = trio.current_time()
 
     async def serve(self) -> None:
@@ -53,14 +56,26 @@ class Connection:
                 await self._serve()
             except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
-        with trio.move_on_after(1) as closing:
-            closing.shield = True
-            await self._close()
+        await self._close()
 
     def stop(self) -> None:
         """Close it now if it is idle; otherwise hypercorn does after the request at hand."""
         if self.idle_since is not None:
             self._scope.cancel()
+
+    def cut(self) -> None:
+        """Close it now, whatever it is at."""
+        self._scope.cancel()
+        self._sending.cancel()
+
+    def hold(self) -> None:
+        """Keep back what is sent until `release`, so that the head and the body of an answer leave together."""
+        self._held = []
+
+    async def release(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            await self._send_all(b"".join(held))
 
     async def _serve(self) -> None:
         alpn = "http/1.1"
@@ -81,7 +96,7 @@ class Connection:
                 self._config,
                 self._context,
                 group,
-                ConnectionState({}),
+                ConnectionState({"connection": self}),
                 isinstance(self._stream, trio.SSLStream),
                 client,
                 server,
@@ -102,27 +117,41 @@ class Connection:
             if not data:
                 break
             await self._protocol.handle(RawData(bytes(data)))
+            inner = self._protocol.protocol
+            if self.idle_since is None and isinstance(inner, H2Protocol) and inner.idle:
+                # The preface of HTTP/2 looks like a request; nobody says that none is under way.
+                self.idle_since = trio.current_time()
         await self._protocol.handle(Closed())
 
     async def _send(self, event: Event) -> None:
         if isinstance(event, RawData):
             if not event.data:
                 return
-            try:
-                async with self._send_lock:
-                    with trio.move_on_after(self._send_s) as sending:
-                        await self._stream.send_all(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._protocol.handle(Closed())
-                return
-            if sending.cancelled_caught:
-                # Who does not take an answer for so long gets no more of it.
-                self._scope.cancel()
+            if self._held is not None:
+                self._held.append(event.data)
+            else:
+                await self._send_all(event.data)
         elif isinstance(event, Updated):
             self.idle_since = trio.current_time() if event.idle else None
         elif isinstance(event, Closed):
-            await self._close()
+            with trio.CancelScope(shield=True):
+                await self.release()
+                await self._close()
             await self._protocol.handle(Closed())
+
+    async def _send_all(self, data: bytes) -> None:
+        # An application that is cancelled, as Quart's are when the client leaves, must not leave half a message behind.
+        with trio.CancelScope(shield=True):
+            async with self._send_lock:
+                self._sending = trio.CancelScope(deadline=trio.current_time() + self._send_s)
+                with self._sending:
+                    try:
+                        await self._stream.send_all(data)
+                    except (trio.BrokenResourceError, trio.ClosedResourceError):
+                        self._scope.cancel()
+                if self._sending.cancelled_caught:
+                    # Who does not take an answer for so long gets no more of it.
+                    self._scope.cancel()
 
     async def _watch(self) -> None:
         """Closes what has been idle for too long, or has not finished the head of its first request."""
@@ -139,7 +168,9 @@ class Connection:
                     await trio.sleep_until(since + self._idle_s)
 
     async def _close(self) -> None:
-        if isinstance(self._stream, trio.SocketStream):
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-                await self._stream.send_eof()
-        await self._stream.aclose()
+        with trio.move_on_after(1) as closing:
+            closing.shield = True
+            if isinstance(self._stream, trio.SocketStream):
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                    await self._stream.send_eof()
+            await self._stream.aclose()

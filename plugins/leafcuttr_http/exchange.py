@@ -67,8 +67,14 @@ class Exchange:
             (b"content-length", b"%d" % len(body)),
             *headers,
         ]
+        # HTTP/2 has windows that a held answer could wait for.
+        connection = self.scope["state"]["connection"] if self.scope["http_version"][0] == "1" else None
+        if connection is not None:
+            connection.hold()
         await self.send({"type": "http.response.start", "status": status, "headers": fields})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
+        if connection is not None:
+            await connection.release()
 
     async def refuse(self, error: ApiError) -> None:
         """An error as the answer. What has not been read of the body is read for a moment, or to its end if that is

@@ -36,6 +36,7 @@ class HttpProxy:
         self._broker = broker
         self._limits = read_limits(broker.settings)
         self._connections: set[Connection] = set()
+        self._left = trio.Event()
         self._context = WorkerContext(None)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -56,6 +57,15 @@ class HttpProxy:
                 for connection in list(self._connections):
                     connection.stop()
                 closing.set()
+                nursery.start_soon(self._cut)
+
+    async def _cut(self) -> None:
+        """Ends what has not come to its end within the grace."""
+        with trio.move_on_after(_GRACE_S):
+            while self._connections:
+                await self._left.wait()
+        for connection in self._connections:
+            connection.cut()
 
     async def _serve(self, app: ASGIWrapper, config: Config, stream: Stream) -> None:
         if len(self._connections) >= self._limits.connections:
@@ -77,6 +87,8 @@ class HttpProxy:
             )
         finally:
             self._connections.discard(connection)
+            self._left.set()
+            self._left = trio.Event()
 
 
 async def _keep(closing: trio.Event, *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
@@ -85,7 +97,8 @@ async def _keep(closing: trio.Event, *, task_status: trio.TaskStatus[trio.Nurser
         async with trio.open_nursery() as nursery:
             task_status.started(nursery)
             await closing.wait()
-            scope.deadline = trio.current_time() + _GRACE_S
+            # A moment later than `_cut`, for what no connection waits for.
+            scope.deadline = trio.current_time() + _GRACE_S + 0.5
 
 
 async def _turn_away(stream: Stream) -> None:
