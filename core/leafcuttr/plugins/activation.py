@@ -5,26 +5,27 @@ from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from leafcuttr.errors import PluginError
-from leafcuttr.plugins.services.order import Planned
-from leafcuttr.plugins.services.supervisor import Supervisor
 from leafcuttr.state.broker import Broker as Core
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.facade.view import Listen
     from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr.plugins.services.supervisor import Supervisor
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk import Broker, Metrics, Settings
 
 
-def activate(core: Core, plugins: "Plugins | None") -> Supervisor:
-    """Call the hooks that get the broker, and plan the services.
+def activate(core: Core, plugins: "Plugins") -> "Supervisor":
+    """Call the hooks that get the broker, and plan the services. Without an enabled plugin it is not needed.
 
     A plugin whose hook raises, or brings what cannot be taken, is left out with one line. Raises StartError:
     `lc.plugins.strict` is set and there is such a one; services that need each other in a circle, or what is not there.
     """
+    from leafcuttr.plugins.services.order import Planned
+    from leafcuttr.plugins.services.supervisor import Supervisor
+
     planned: list[Planned] = []
-    for loaded in plugins.enabled if plugins is not None else ():
-        assert plugins is not None
+    for loaded in plugins.enabled:
         view = view_for(core, loaded)
         try:
             _add(core, loaded, view)

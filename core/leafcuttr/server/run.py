@@ -9,7 +9,7 @@ storage            the data directory; closed last: producer snapshots, checkpoi
 
 import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +17,6 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
-from leafcuttr.plugins.activation import activate
-from leafcuttr.plugins.services.supervisor import Supervisor
 from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
 from leafcuttr.server.listener import Connections
@@ -62,8 +60,8 @@ async def run_broker(
         broker = open_broker(settings, clock or SystemClock())
         broker.admin = admin_bound[0] if admin_bound else None
         try:
-            supervisor = activate(broker, plugins)
-            await _serve(broker, supervisor, bound, admin_bound[1] if admin_bound else (), stop, task_status)
+            services = _services(broker, plugins, stop)
+            await _serve(broker, services, bound, admin_bound[1] if admin_bound else (), stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -73,7 +71,7 @@ async def run_broker(
 
 async def _serve(
     broker: Broker,
-    supervisor: Supervisor,
+    services: AbstractAsyncContextManager[None],
     bound: Sequence[Bound],
     admin_sockets: Sequence[socket.socket],
     stop: trio.Event,
@@ -88,7 +86,7 @@ async def _serve(
         await background.start(broker.transactions.run)
         if admin_sockets:
             background.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
-        async with supervisor.running(stop), trio.open_nursery() as serving:
+        async with services, trio.open_nursery() as serving:
             serving.start_soon(connections.reactor.run)
             async with trio.open_nursery() as listening:
                 await listening.start(doors.run, serving)
@@ -115,6 +113,17 @@ async def _finish(broker: Broker, connections: Connections) -> None:
                 poll.give_up()
             with trio.move_on_after(_RELEASE_S):
                 await connections.drained()
+
+
+def _services(
+    broker: Broker, plugins: "Plugins | None", stop: trio.Event
+) -> AbstractAsyncContextManager[None]:
+    """Nothing of plugins is imported where none is on."""
+    if plugins is None or not plugins.enabled:
+        return nullcontext()
+    from leafcuttr.plugins.activation import activate
+
+    return activate(broker, plugins).running(stop)
 
 
 def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:
