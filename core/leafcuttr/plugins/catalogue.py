@@ -60,13 +60,9 @@ def examine_all(
 
 def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
     """What `Plugins.start` would stop at or say."""
-    for one in plugins.all:
-        switch = one.plugin.enabled_by if one.plugin else None
-        if one.state is State.UNAVAILABLE and switch is not None and settings.bool(switch):
-            where = settings.where(switch)
-            line = f"{switch}=true ({where}): plugin {one.name}: {one.why}"
-            yield Finding(Level.ERROR, switch, "true", where, line)
-        elif one.state is State.FAILED or (one.state is State.UNAVAILABLE and not one.origin.bundled):
-            level = Level.ERROR if plugins.strict else Level.WARNING
-            line = f"{one.line} (lc.plugins.strict=true)" if plugins.strict else one.line
-            yield Finding(level, STRICT, None, str(one.origin), line)
+    for trouble in plugins.troubles(settings):
+        level = Level.ERROR if trouble.stops else Level.WARNING
+        if trouble.switch is not None:
+            yield Finding(level, trouble.switch, "true", settings.where(trouble.switch), trouble.line)
+        else:
+            yield Finding(level, STRICT, None, str(trouble.plugin.origin), trouble.line)

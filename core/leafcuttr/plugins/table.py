@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leafcuttr.errors import PluginError, StartError
 from leafcuttr.plugins.loaded import Loaded, State
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.services import ServiceSpec
 
 _log: Final = logging.getLogger("leafcuttr.plugins")
+
+
+class Trouble(NamedTuple):
+    """A plugin that is not as somebody meant it to be: a line, whether it stops a start, and the setting that does."""
+
+    plugin: Loaded
+    line: str
+    stops: bool
+    switch: str | None = None
 
 
 class Plugins:
@@ -46,15 +55,26 @@ class Plugins:
         Raises StartError: one is switched on whose packages are missing, or has failed and `lc.plugins.strict` is set.
         """
         self.settle(settings)
+        for trouble in self.troubles(settings):
+            if trouble.stops:
+                raise StartError(trouble.line)
+            _log.error("%s", trouble.line)
+
+    def troubles(self, settings: "Settings") -> "list[Trouble]":
+        """What there is to say of them once they are settled, what stops a start first."""
+        found: list[Trouble] = []
         for one in self.all:
             switch = one.plugin.enabled_by if one.plugin else None
             if one.state is State.UNAVAILABLE and switch is not None and settings.bool(switch):
-                raise StartError(f"{switch}=true ({settings.where(switch)}): plugin {one.name}: {one.why}")
-        for one in self.all:
+                line = f"{switch}=true ({settings.where(switch)}): plugin {one.name}: {one.why}"
+                found.append(Trouble(one, line, stops=True, switch=switch))
             # One that nobody has switched on lacks nothing.
-            on = one.plugin is not None and one.plugin.enabled_by is None
-            if one.state is State.FAILED or (one.state is State.UNAVAILABLE and on):
-                self.fail(one, one.why)
+            elif one.state is State.FAILED or (one.state is State.UNAVAILABLE and one.plugin and not switch):
+                found.append(Trouble(one, self._strictly(one), stops=self.strict))
+        return sorted(found, key=lambda trouble: not trouble.stops)
+
+    def _strictly(self, one: Loaded) -> str:
+        return f"{one.line} (lc.plugins.strict=true)" if self.strict else one.line
 
     def settle(self, settings: "Settings") -> None:
         """As `start`, but nothing is said and nothing stops: for who wants to look at the table."""
@@ -82,11 +102,9 @@ class Plugins:
 
     def fail(self, one: Loaded, why: str) -> None:
         """Leave it out from here on. Raises StartError if `lc.plugins.strict` is set; else logs one line."""
-        if one.state is not State.UNAVAILABLE:
-            one.state = State.FAILED
-        one.why = why
+        one.state, one.why = State.FAILED, why
         if self.strict:
-            raise StartError(f"{one.line} (lc.plugins.strict=true)")
+            raise StartError(self._strictly(one))
         _log.error("%s", one.line)
 
     # What installed ones bring to the command line

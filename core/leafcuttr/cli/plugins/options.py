@@ -43,15 +43,12 @@ def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
 
     Other settings that are wrong do not matter. Raises click.UsageError for a file or a folder that cannot be read.
     """
-    from leafcuttr.config.load import examine
     from leafcuttr.errors import ConfigError, StartError
-    from leafcuttr.plugins.catalogue import Finder
+    from leafcuttr.plugins.catalogue import examine_all
 
-    finder = Finder()
     try:
-        settings, _ = examine(file, os.environ, overrides, finder)
+        _, _, plugins = examine_all(file, os.environ, overrides)
     except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
-    finder.plugins.settle(settings)
-    look_at_names(finder.plugins)
-    return finder.plugins
+    look_at_names(plugins)
+    return plugins
