@@ -26,7 +26,7 @@ PLUGIN = Plugin(
 
 def leafcuttr_register_settings():
     yield Setting("lc.plugin.turned.enable", Type.BOOLEAN, False, "Whether letters are turned.")
-    yield Setting("lc.plugin.turned.secret", Type.PASSWORD, "hush", "What nobody is told.")
+    yield Setting("lc.plugin.turned.secret", Type.PASSWORD, None, "What nobody is told.")
 
 
 def leafcuttr_register_services():
@@ -217,7 +217,6 @@ def test_describe(site: Path) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert "mend it with: pip install 'leafcuttr-turned[fast]'" in ran.out
     assert "switched on by: lc.plugin.turned.enable=true" in ran.out
-    assert "hush" not in ran.out
     described = leafcuttr(site, "plugins", "describe", "turned", "--json").json
     assert [row["name"] for row in described["settings"]] == [
         "lc.plugin.turned.enable",
