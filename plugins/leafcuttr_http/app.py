@@ -10,9 +10,10 @@ from leafcuttr_http.errors import ApiError, of_broker
 from leafcuttr_http.front import Front
 from leafcuttr_http.parts import Part, reply_error
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_http.streams import part as streams
 from leafcuttr_sdk.errors import BrokerError
 
-PARTS: tuple[Part, ...] = (metadata.PART,)
+PARTS: tuple[Part, ...] = (metadata.PART, streams.PART)
 
 
 def build(proxy: Proxy) -> App:

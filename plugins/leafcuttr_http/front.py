@@ -20,6 +20,8 @@ from leafcuttr_http.negotiation import AS_JSON, JSON, LINES, METADATA, V2_BINARY
 from leafcuttr_http.produce import produce
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.records import ALL_JSON, BINARY, TEXT_KEYS, Format
+from leafcuttr_http.streams import sse, websocket
+from leafcuttr_http.streams.streams import Streams
 
 FORMATS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
     JSON: (TEXT_KEYS, AS_JSON),
@@ -42,6 +44,7 @@ class Front:
     def __init__(self, proxy: Proxy, app: App) -> None:
         self._proxy = proxy
         self._app = app
+        self._streams = Streams(proxy)
         self._cors = Cors(proxy.limits.origins)
         self._answers = Answers(proxy.broker.clock, proxy.limits.idempotency_bytes)
         self._log = proxy.broker.logger
@@ -58,7 +61,11 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            topic = stream_target(scope["raw_path"]) if scope["type"] == "websocket" else None
+            if topic is not None:
+                await websocket.serve(self._streams, scope, receive, send, topic)
+            else:
+                await self._app(scope, receive, send)
             return
         exchange = Exchange(scope, receive, send)
         endpoint = "other"
@@ -70,6 +77,9 @@ class Front:
             if target is not None:
                 endpoint = "produce"
                 await self._produce(exchange, *target)
+            elif exchange.method == "GET" and (topic := stream_target(scope["raw_path"])) is not None:
+                endpoint = "stream"
+                await sse.serve(self._streams, exchange, topic)
             else:
                 endpoint = _endpoint(scope["raw_path"])
                 await self._rest(exchange)
@@ -171,7 +181,8 @@ class Front:
             return
         took = perf_counter() - exchange.began
         self._requests.add(1, endpoint, exchange.method, str(exchange.status))
-        self._seconds.add(took, endpoint)
+        if endpoint != "stream":  # which ends when its client has had enough
+            self._seconds.add(took, endpoint)
         self._log.debug(
             "%s %s %d %.1f ms", exchange.method, exchange.scope["path"], exchange.status, took * 1e3
         )
@@ -201,6 +212,14 @@ def _produce_target(exchange: Exchange) -> tuple[str, int | None] | None:
     if not number.isdigit() or len(number) > 10 or int(number) >= 2**31:
         raise ApiError(40402, f"Topic {topic!r} has no such partition: {number.decode('latin-1')!r}.")
     return topic, int(number)
+
+
+def stream_target(path: bytes) -> str | None:
+    """The topic, if this is the path of a stream."""
+    parts = path.split(b"/")
+    if len(parts) == 4 and parts[1] == b"topics" and parts[3] == b"stream" and parts[2]:
+        return unquote_to_bytes(parts[2]).decode("utf-8", "replace")  # there is no topic with such a name
+    return None
 
 
 def _content_type(exchange: Exchange) -> str:

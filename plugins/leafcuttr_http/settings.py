@@ -77,6 +77,25 @@ _OWN: Final = (
         maximum=1_000_000,
     ),
     Setting(
+        f"{PREFIX}.stream.buffer.bytes",
+        Type.INT,
+        1024 * 1024,
+        "What may wait for a stream whose client does not take it, kept once for all streams of a topic. Beyond it the "
+        "stream reads from the log by itself until it has caught up.",
+        unit="bytes",
+        minimum=1024,
+        maximum=1024 * 1024 * 1024,
+    ),
+    Setting(
+        f"{PREFIX}.stream.heartbeat.ms",
+        Type.INT,
+        15_000,
+        "How long a stream may be silent: then it says where it is.",
+        unit="ms",
+        minimum=100,
+        maximum=3_600_000,
+    ),
+    Setting(
         f"{PREFIX}.idempotency.max.bytes",
         Type.INT,
         16 * 1024 * 1024,
@@ -112,6 +131,8 @@ class Limits(NamedTuple):
     request_s: float
     idle_s: float
     streams: int
+    stream_buffer: int
+    heartbeat_s: float
     idempotency_bytes: int
     origins: frozenset[str]
 
@@ -125,6 +146,8 @@ def read_limits(values: "Settings") -> Limits:
         request_s=values.int(f"{PREFIX}.request.timeout.ms") / 1000,
         idle_s=values.int(f"{PREFIX}.idle.timeout.ms") / 1000,
         streams=values.int(f"{PREFIX}.max.streams"),
+        stream_buffer=values.int(f"{PREFIX}.stream.buffer.bytes"),
+        heartbeat_s=values.int(f"{PREFIX}.stream.heartbeat.ms") / 1000,
         idempotency_bytes=values.int(f"{PREFIX}.idempotency.max.bytes"),
         origins=_origins(values.list(f"{PREFIX}.cors.allowed.origins")),
     )

@@ -1,0 +1,136 @@
+"""Records as the data of events: one line of JSON each, made once for all streams that get it. Pure.
+
+    {"topic": "t", "partition": 0, "offset": 5, "timestamp": 1700000000000, "key": "k", "value": ..., "headers": [...]}
+
+In the format `json` a key is its text and a value is the JSON that was stored, byte for byte but for line ends; what is
+no UTF-8, or no JSON, comes as `key_base64` or `value_base64` instead. In `binary` both are base64. Headers are as in a
+produce request: a name, and a value or a value_base64.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from json.encoder import encode_basestring
+from typing import Final, NamedTuple, NoReturn
+
+from leafcuttr_http.streams.positions import Positions
+from leafcuttr_sdk.records import Headers, StoredRecord
+
+
+class Event(NamedTuple):
+    """One record. `id` is where a stream is after it; `data` is JSON without line ends."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    id: str
+    data: str
+
+
+class Notice(NamedTuple):
+    """What a stream says that is no record: `gap`, `offline`, `end`."""
+
+    name: str
+    data: str
+
+
+class Chunk:
+    """Some events, one behind the other, after what is to be said first. `after` is where a stream is behind them."""
+
+    def __init__(self, events: list[Event], after: Positions, notices: tuple[Notice, ...] = ()) -> None:
+        self.events = events
+        self.after = after
+        self.notices = notices
+        self.size = sum(len(event.data) + len(event.id) for event in events)
+
+    def matching(self, keys: frozenset[bytes]) -> "Chunk":
+        """Only the records with these keys."""
+        return Chunk([event for event in self.events if event.key in keys], self.after, self.notices)
+
+    @cached_property
+    def sse(self) -> bytes:
+        """As server-sent events."""
+        parts = [f"event: {name}\ndata: {data}\n\n" for name, data in self.notices]
+        parts += [f"id: {event.id}\ndata: {event.data}\n\n" for event in self.events]
+        return "".join(parts).encode()
+
+
+Encode = Callable[[StoredRecord], str]
+
+
+def as_json(record: StoredRecord) -> str:
+    topic, partition, offset, timestamp, key, value, headers = record
+    return (
+        f'{{"topic":"{topic}","partition":{partition},"offset":{offset},"timestamp":{timestamp},'
+        f'{_text("key", key)},{_json(value)},"headers":{_headers(headers)}}}'
+    )
+
+
+def as_binary(record: StoredRecord) -> str:
+    topic, partition, offset, timestamp, key, value, headers = record
+    return (
+        f'{{"topic":"{topic}","partition":{partition},"offset":{offset},"timestamp":{timestamp},'
+        f'"key":{_base64(key)},"value":{_base64(value)},"headers":{_headers(headers)}}}'
+    )
+
+
+FORMATS: Final[dict[str, Encode]] = {"json": as_json, "binary": as_binary}
+
+
+def encoded(records: Iterable[StoredRecord], positions: Positions, encode: Encode) -> list[Event]:
+    """The events of records that follow `positions`, which is moved behind them."""
+    events: list[Event] = []
+    for record in records:
+        partition, offset = record.partition, record.offset
+        positions.move(partition, offset + 1)
+        events.append(Event(partition, offset, record.key, positions.id().decode(), encode(record)))
+    return events
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_parse: Final = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def _text(name: str, content: bytes | None) -> str:
+    if content is None:
+        return f'"{name}":null'
+    try:
+        return f'"{name}":{encode_basestring(content.decode())}'
+    except UnicodeDecodeError:
+        return f'"{name}_base64":{_base64(content)}'
+
+
+def _json(value: bytes | None) -> str:
+    if value is None:
+        return '"value":null'
+    try:
+        text = value.decode()
+        _parse(text)
+    except (ValueError, RecursionError):
+        return f'"value_base64":{_base64(value)}'
+    # Between two words of JSON a line end is white space, and within one it cannot be.
+    return f'"value":{text.translate(_ONE_LINE) if not text.isprintable() else text}'
+
+
+_ONE_LINE: Final = str.maketrans("\r\n", "  ")
+
+
+def _base64(content: bytes | None) -> str:
+    return "null" if content is None else f'"{b64encode(content).decode()}"'
+
+
+def _headers(headers: Headers) -> str:
+    if not headers:
+        return "[]"
+    return f"[{','.join(map(_header, headers))}]"
+
+
+def _header(header: tuple[str, bytes | None]) -> str:
+    name, content = header
+    # A name that is no UTF-8 has its bytes as escapes; JSON has none for them.
+    shown = encode_basestring(name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return f'{{"name":{shown},{_text("value", content)}}}'

@@ -1,0 +1,89 @@
+"""Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): one request, one answer without
+end.
+
+An event is a record and has an id, by which a client goes on where it was: an EventSource sends it by itself, in
+`Last-Event-ID`. Before the first event, and with each heartbeat, comes an id alone, so that a client that has seen
+nothing yet loses nothing either. What is no record has a type: `gap` (retention was faster), `unreadable` (a
+partition), `reset` (another topic of that name), `end`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from leafcuttr_http.negotiation import choose
+from leafcuttr_http.streams.asked import read
+from leafcuttr_http.streams.events import Chunk
+from leafcuttr_http.streams.reader import GoneError, notice
+from leafcuttr_http.streams.subscription import StoppingError
+
+if TYPE_CHECKING:
+    from leafcuttr_http.asgi import Receive
+    from leafcuttr_http.exchange import Exchange
+    from leafcuttr_http.streams.streams import Streams
+    from leafcuttr_http.streams.subscription import Subscription
+
+EVENTS: Final = "text/event-stream"
+_PIECE: Final = 64 * 1024
+"""Bytes that a client has to take within the time that it has for an answer."""
+
+
+async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
+    """Answer the request. Raises ApiError before the answer has begun."""
+    choose(exchange.header(b"accept"), (EVENTS,))
+    asked = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
+    with streams.proxy.open_stream():
+        subscription, notices = await streams.subscribe(topic, asked)
+        headers = [
+            (b"content-type", EVENTS.encode()),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": headers})
+        first = b"retry: 1000\nid: " + subscription.positions.id() + b"\n\n"
+        await _send(exchange, first + Chunk([], subscription.positions, tuple(notices)).sse)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_left, exchange.receive, scope)
+                try:
+                    last = await _write(streams, subscription, exchange)
+                finally:
+                    subscription.close()
+                await _send(exchange, last)
+                await exchange.send({"type": "http.response.body", "body": b"", "more_body": False})
+                scope.cancel()
+
+
+async def _write(streams: "Streams", subscription: "Subscription", exchange: "Exchange") -> bytes:
+    """Until the end; what is to be said then."""
+    heartbeat_s = streams.proxy.limits.heartbeat_s
+    try:
+        while True:
+            chunk = await subscription.next(heartbeat_s)
+            if chunk is None:
+                await _send(exchange, b": still here\nid: " + subscription.positions.id() + b"\n\n")
+            else:
+                await _send(exchange, chunk.sse)
+                streams.events.add(len(chunk.events), "sse")
+    except GoneError:
+        end = notice("end", reason="deleted", message="the topic was deleted")
+    except StoppingError:
+        end = notice("end", reason="stopping", message="the broker is stopping; connect again")
+    except Exception:
+        streams.broker.logger.exception("a stream failed")
+        end = notice("end", reason="failed", message="the broker's log says how")
+    return Chunk([], subscription.positions, (end,)).sse
+
+
+async def _send(exchange: "Exchange", data: bytes) -> None:
+    for start in range(0, len(data), _PIECE):
+        await exchange.send(
+            {"type": "http.response.body", "body": data[start : start + _PIECE], "more_body": True}
+        )
+
+
+async def _left(receive: "Receive", scope: trio.CancelScope) -> None:
+    """Ends the stream when its client goes."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

@@ -1,0 +1,235 @@
+"""The same stream over WebSocket (RFC 6455), with flow control: for clients that want to say how much they can take.
+
+Messages are JSON. From here: `{"type": "records", "id": ..., "records": [...]}`, a message for some records;
+`{"type": "heartbeat", "id": ...}`; and gap, unreadable, reset, end as in `sse`. To here: `{"credits": 100}`, where the
+request had the parameter `credits`: so many records more may come. Without it only the connection holds the stream
+back.
+
+A page of another origin may open a WebSocket without being asked (CORS does not hold there), so the origin is looked at
+here: that of the proxy itself, and those that lc.http.proxy.cors.allowed.origins names.
+"""
+
+import json
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from leafcuttr_http.errors import ApiError
+from leafcuttr_http.negotiation import JSON
+from leafcuttr_http.streams.asked import MOST_CREDITS, read
+from leafcuttr_http.streams.events import Chunk, Event, Notice
+from leafcuttr_http.streams.reader import GoneError
+from leafcuttr_http.streams.subscription import StoppingError
+
+if TYPE_CHECKING:
+    from leafcuttr_http.asgi import Message, Receive, Scope, Send
+    from leafcuttr_http.streams.streams import Streams
+    from leafcuttr_http.streams.subscription import Subscription
+
+_LONGEST: Final = 4096
+"""Characters of a message from a client."""
+_AT_ONCE: Final = 1000
+"""Records in a message."""
+
+
+class Close(IntEnum):
+    """Why a stream ends: RFC 6455, 7.4.1, and one of our own."""
+
+    GOING_AWAY = 1001
+    UNSUPPORTED = 1003
+    POLICY = 1008
+    TOO_BIG = 1009
+    FAILED = 1011
+    TOPIC_GONE = 4404
+
+
+class _Closing(Exception):
+    """The stream is to be closed."""
+
+    def __init__(self, code: Close, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class _Credits:
+    """How many records may still be sent. None is any number."""
+
+    def __init__(self, count: int | None) -> None:
+        self.count = count
+        self._granted = trio.Event()
+
+    def grant(self, count: int) -> None:
+        if self.count is None:
+            raise _Closing(Close.POLICY, "this stream was opened without credits")
+        self.count = min(self.count + count, MOST_CREDITS)
+        self._granted.set()
+
+    async def some(self, wait_s: float) -> int:
+        """How many records may be sent now; 0 if none may within so many seconds."""
+        if self.count is None:
+            return _AT_ONCE
+        if not self.count:
+            self._granted = trio.Event()
+            with trio.move_on_after(wait_s):
+                await self._granted.wait()
+        return min(self.count, _AT_ONCE)
+
+    def spend(self, count: int) -> None:
+        if self.count is not None:
+            self.count -= count
+
+
+async def serve(streams: "Streams", scope: "Scope", receive: "Receive", send: "Send", topic: str) -> None:
+    """One WebSocket, from its handshake to its end."""
+    await receive()
+    headers = dict(scope["headers"])
+    try:
+        _check_origin(headers, streams.proxy.limits.origins)
+        asked = read(scope["query_string"], None, websocket=True)
+        opened = streams.proxy.open_stream()
+        subscription, notices = await streams.subscribe(topic, asked)
+    except ApiError as error:
+        await _reject(send, error)
+        return
+    with opened:
+        _without_compression(send)
+        await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+        credits = _Credits(asked.credits)
+        try:
+            await _run(streams, subscription, notices, credits, receive, send)
+        finally:
+            subscription.close()
+
+
+async def _run(
+    streams: "Streams",
+    subscription: "Subscription",
+    notices: list[Notice],
+    credits: _Credits,
+    receive: "Receive",
+    send: "Send",
+) -> None:
+    closing: _Closing | None = None
+    left = False
+
+    async def listen(scope: trio.CancelScope) -> None:
+        nonlocal closing, left
+        try:
+            while (message := await receive())["type"] == "websocket.receive":
+                credits.grant(_credits(message))
+            left = True
+        except _Closing as error:
+            closing = error
+        scope.cancel()
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listen, scope)
+            try:
+                await _write(streams, subscription, notices, credits, send)
+            except GoneError:
+                closing = _Closing(Close.TOPIC_GONE, "the topic was deleted")
+            except StoppingError:
+                closing = _Closing(Close.GOING_AWAY, "the broker is stopping")
+            except Exception:
+                streams.broker.logger.exception("a stream failed")
+                closing = _Closing(Close.FAILED, "the broker's log says how")
+            scope.cancel()
+    if closing is not None and not left:
+        await send({"type": "websocket.close", "code": int(closing.code), "reason": str(closing)})
+
+
+async def _write(
+    streams: "Streams", subscription: "Subscription", notices: list[Notice], credits: _Credits, send: "Send"
+) -> None:
+    heartbeat_s = streams.proxy.limits.heartbeat_s
+    at = subscription.positions.id().decode()
+    await _say(send, [*notices, Notice("heartbeat", f'{{"id":"{at}"}}')])
+    while True:
+        chunk = await subscription.next(heartbeat_s)
+        if chunk is None:
+            at = subscription.positions.id().decode()
+            await _say(send, [Notice("heartbeat", f'{{"id":"{at}"}}')])
+            continue
+        await _say(send, chunk.notices)
+        events = chunk.events
+        if credits.count is None and len(events) <= _AT_ONCE:
+            if events:
+                await send({"type": "websocket.send", "text": _whole(chunk)})
+                streams.events.add(len(events), "websocket")
+                at = events[-1].id
+            continue
+        while events:
+            count = await credits.some(heartbeat_s)
+            if streams.stopping:
+                raise StoppingError
+            if not count:
+                await _say(send, [Notice("heartbeat", f'{{"id":"{at}"}}')])
+                continue
+            some, events = events[:count], events[count:]
+            await send({"type": "websocket.send", "text": _records(some)})
+            streams.events.add(len(some), "websocket")
+            credits.spend(len(some))
+            at = some[-1].id
+
+
+def _whole(chunk: Chunk) -> str:
+    """All of its records, written once for all streams that get them."""
+    text = chunk.__dict__.get("websocket")
+    if text is None:
+        text = chunk.__dict__["websocket"] = _records(chunk.events)
+    return str(text)
+
+
+def _records(events: list[Event]) -> str:
+    return f'{{"type":"records","id":"{events[-1].id}","records":[{",".join([event.data for event in events])}]}}'
+
+
+async def _say(send: "Send", notices: "tuple[Notice, ...] | list[Notice]") -> None:
+    for name, data in notices:
+        members = f",{data[1:]}" if len(data) > 2 else "}"
+        await send({"type": "websocket.send", "text": f'{{"type":"{name}"{members}'})
+
+
+def _credits(message: "Message") -> int:
+    text = message.get("text")
+    if text is None:
+        raise _Closing(Close.UNSUPPORTED, "messages are text")
+    if len(text) > _LONGEST:
+        raise _Closing(Close.TOO_BIG, f"a message has at most {_LONGEST} characters")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _Closing(Close.POLICY, "a message is JSON") from None
+    count = document.get("credits") if type(document) is dict and len(document) == 1 else None
+    if type(count) is not int or not 0 < count <= MOST_CREDITS:
+        raise _Closing(Close.POLICY, f'a message is {{"credits": n}} with n from 1 to {MOST_CREDITS}')
+    return count
+
+
+def _check_origin(headers: dict[bytes, bytes], allowed: frozenset[str]) -> None:
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if not origin or "*" in allowed or origin in allowed:
+        return
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    if origin.partition("://")[2] != host:
+        raise ApiError(
+            403,
+            f"Pages of {origin} may not read here; lc.http.proxy.cors.allowed.origins names those that may.",
+        )
+
+
+async def _reject(send: "Send", error: ApiError) -> None:
+    body = json.dumps(error.body).encode()
+    fields = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": fields})
+    await send({"type": "websocket.http.response.body", "body": body, "more_body": False})
+
+
+def _without_compression(send: "Send") -> None:
+    """Hypercorn agrees on permessage-deflate with everybody who offers it, at a third of a megabyte for each stream and
+    with the same text compressed for each of them anew. ASGI has no word for it."""
+    handshake = getattr(getattr(send, "__self__", None), "handshake", None)
+    if handshake is not None:
+        handshake.extensions = None
