@@ -14,6 +14,8 @@ class Endpoint(NamedTuple):
 
 
 class Cluster(Protocol):
+    """This broker and its listeners. Everything is read when it is asked for."""
+
     @property
     def cluster_id(self) -> str: ...
     @property

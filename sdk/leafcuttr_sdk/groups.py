@@ -7,12 +7,16 @@ from leafcuttr_sdk.types import TopicPartition
 
 
 class CommittedOffset(NamedTuple):
+    """How far a group has read a partition."""
+
     offset: int
     """The next one to read."""
     metadata: str = ""
 
 
 class GroupMember(NamedTuple):
+    """A member of a group, and what it is assigned; nothing while the group rebalances."""
+
     member_id: str
     client_id: str
     host: str
@@ -23,6 +27,8 @@ class GroupMember(NamedTuple):
 
 
 class GroupInfo(NamedTuple):
+    """A consumer group as it is now."""
+
     group: str
     state: str
     """Kafka's name for it: `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Dead`."""
@@ -31,6 +37,8 @@ class GroupInfo(NamedTuple):
 
 
 class Groups(Protocol):
+    """All consumer groups of this broker, those of clients and of plugins."""
+
     def names(self) -> list[str]: ...
 
     def get(self, group: str) -> GroupInfo | None: ...

@@ -21,51 +21,56 @@ if TYPE_CHECKING:
 
 
 def leafcuttr_register_settings() -> "Iterable[Setting]":
-    """The plugin's settings of the broker."""
+    """The plugin's settings of the broker. Called at every start, first of all hooks, also where the plugin is off."""
     return ()
 
 
 def leafcuttr_register_topic_settings() -> "Iterable[Setting]":
-    """The plugin's settings of topics."""
+    """The plugin's settings of topics. Called at every start, also where the plugin is off."""
     return ()
 
 
 def leafcuttr_register_services() -> "Iterable[ServiceSpec]":
-    """What the plugin runs."""
+    """What the plugin runs. Called at the start where the plugin is on; the services are made later."""
     return ()
 
 
 def leafcuttr_register_record_filters() -> "Iterable[RecordFilterSpec]":
-    """Filters that topics can name in `lc.filters`."""
+    """Filters that topics can name in `lc.filters`. Called at the start where the plugin is on; instances are made
+    for each topic that names one."""
     return ()
 
 
 def leafcuttr_register_produce_validators() -> "Iterable[ProduceValidatorSpec]":
-    """Validators that topics can name in `lc.validators`."""
+    """Validators that topics can name in `lc.validators`. Called at the start where the plugin is on; instances are
+    made for each topic that names one."""
     return ()
 
 
 def leafcuttr_register_record_formats() -> "Iterable[RecordFormat]":
-    """Formats that `--format` of `produce`, `consume` and `dump` can name."""
+    """Formats that `--format` of `produce`, `consume` and `dump` can name. Called by those commands, and by those only,
+    whether or not a broker has the plugin on."""
     return ()
 
 
 def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
-    """Commands of `leafcuttr`."""
+    """Commands of `leafcuttr`. Called by the command line, and never by `leafcuttr serve`, whether or not a broker has
+    the plugin on."""
     return ()
 
 
 def leafcuttr_register_health_checks(broker: "Broker") -> "Iterable[HealthCheck]":
-    """What `/health` also looks at."""
+    """What `/health` also looks at. Called at the start where the plugin is on, before services are made."""
     return ()
 
 
 def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
-    """Metrics whose values are read when somebody asks for them. Those that are counted as things happen are made with
-    `Broker.metrics`."""
+    """Metrics whose values are read when somebody asks for them. Called at the start where the plugin is on, before
+    services are made. Those that are counted as things happen are made with `Broker.metrics`."""
     return ()
 
 
 def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
-    """Paths that the admin port answers, below `/plugins/<name>/`."""
+    """Paths that the admin port answers, below `/plugins/<name>/`. Called at the start where the plugin is on, before
+    services are made."""
     return ()

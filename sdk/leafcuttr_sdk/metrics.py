@@ -80,6 +80,8 @@ class Counter(Protocol):
 
 
 class Gauge(Protocol):
+    """One that goes up and down."""
+
     def set(self, value: float, *labels: str) -> None: ...
 
 

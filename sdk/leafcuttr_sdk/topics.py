@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 
 
 class PartitionInfo(NamedTuple):
+    """A partition as it is now."""
+
     partition: int
     log_start_offset: int
     high_watermark: int
@@ -13,6 +15,8 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
+    """A topic as it is now."""
+
     name: str
     topic_id: bytes
     partitions: Sequence[PartitionInfo]

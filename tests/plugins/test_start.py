@@ -97,6 +97,12 @@ def test_disabled_is_as_if_it_were_not_there(site: Path, tmp_path: Path) -> None
     assert log_of_a_start(site, tmp_path, settings) == []
 
 
+def test_a_mistyped_name_that_is_to_be_left_out(site: Path, tmp_path: Path) -> None:
+    install(site, "acme")
+    (line,) = log_of_a_start(site, tmp_path, {"lc.plugins.disabled": "amce,something-else"})
+    assert line.endswith("lc.plugins.disabled (-o) names amce, which is not installed; did you mean acme?")
+
+
 def test_a_folder_that_is_not_there(site: Path) -> None:
     site.mkdir()
     ran = refused(site, {"lc.plugins.path": "nowhere"})

@@ -12,7 +12,7 @@ from leafcuttr.config.findings import Finding, Level
 from leafcuttr.config.load import examine
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError
-from leafcuttr.plugins.finding import STRICT, Choice, find_plugins
+from leafcuttr.plugins.finding import DISABLED, STRICT, Choice, find_plugins
 from leafcuttr.plugins.loaded import State
 from leafcuttr.plugins.table import Plugins
 
@@ -60,6 +60,8 @@ def examine_all(
 
 def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
     """What `Plugins.start` would stop at or say."""
+    for remark in plugins.remarks:
+        yield Finding(Level.WARNING, DISABLED, None, settings.where(DISABLED), remark)
     for trouble in plugins.troubles(settings):
         level = Level.ERROR if trouble.stops else Level.WARNING
         if trouble.switch is not None:

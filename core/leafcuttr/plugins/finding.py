@@ -3,6 +3,7 @@
 Nothing here stops a start. What goes wrong with a plugin is its line in the table, and that plugin is left out.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.config.settings import Settings
@@ -22,6 +23,8 @@ class Choice(NamedTuple):
     """What has to be known before plugins are looked for, and so before other settings can be read."""
 
     disabled: frozenset[str] = frozenset()
+    disabled_from: str = "default"
+    """Where those names were given."""
     folder: str | None = None
     folder_from: str = "default"
     """Where the folder was given."""
@@ -31,6 +34,7 @@ class Choice(NamedTuple):
     def of(cls, settings: Settings) -> "Choice":
         return cls(
             frozenset(settings.list(DISABLED)),
+            settings.where(DISABLED),
             settings.optional_str(PATH) or None,
             settings.where(PATH),
             settings.bool(STRICT),
@@ -55,7 +59,22 @@ def find_plugins(choice: Choice) -> Plugins:
             plugins.append(Loaded.of(candidate, State.FAILED, why))
         else:
             plugins.append(_loaded(candidate))
-    return Plugins(plugins, strict=choice.strict)
+    return Plugins(plugins, strict=choice.strict, remarks=_mistyped(choice, plugins))
+
+
+def _mistyped(choice: Choice, found: Sequence[Loaded]) -> list[str]:
+    """Names to be left out that are none, but nearly. Others may be there because one file serves several machines."""
+    names = {one.name for one in found}
+    unknown = sorted(choice.disabled - names)
+    if not unknown:
+        return []
+    import difflib  # of use only to who has mistyped a name
+
+    return [
+        f"{DISABLED} ({choice.disabled_from}) names {name}, which is not installed; did you mean {near[0]}?"
+        for name in unknown
+        if (near := difflib.get_close_matches(name, names, 1))
+    ]
 
 
 def _loaded(candidate: Candidate) -> Loaded:

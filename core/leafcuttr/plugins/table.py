@@ -29,8 +29,12 @@ class Trouble(NamedTuple):
 class Plugins:
     """In the order in which they were found. Without any, everything here is empty."""
 
-    def __init__(self, found: Sequence[Loaded] = (), *, strict: bool = False) -> None:
+    def __init__(
+        self, found: Sequence[Loaded] = (), *, strict: bool = False, remarks: Sequence[str] = ()
+    ) -> None:
         self.all: Final = tuple(found)
+        self.remarks: Final = tuple(remarks)
+        """Lines on what settings say of plugins that are not there."""
         self.strict: Final = strict
 
     def get(self, name: str) -> Loaded | None:
@@ -55,6 +59,8 @@ class Plugins:
         Raises StartError: one is switched on whose packages are missing, or has failed and `lc.plugins.strict` is set.
         """
         self.settle(settings)
+        for remark in self.remarks:
+            _log.warning("%s", remark)
         for trouble in self.troubles(settings):
             if trouble.stops:
                 raise StartError(trouble.line)
