@@ -70,6 +70,13 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
     assert run_page("how-to/migrate-from-kafka.md", tmp_path) >= 14
 
 
+@pytest.mark.parametrize(
+    ("page", "parts"), [("embed.md", 2), ("plugin-services.md", 8), ("plugin-monitoring.md", 4)]
+)
+def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
+    assert run_page(f"how-to/{page}", tmp_path) >= parts
+
+
 def test_the_pages_link_to_what_is_there() -> None:
     for page in (DOCS / "how-to").glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):

@@ -217,3 +217,16 @@ def test_importing_the_package_does_no_work_and_plugins_run_in_it_too(tmp_path: 
         timeout=120,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("['hello']\n", "", 0)
+
+
+@pytest.mark.long
+def test_a_start_is_quick(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Once the modules are imported, on an empty directory, and again on one that was closed."""
+    times: list[float] = []
+    for number in range(10):
+        given = {**settings, "log.dirs": str(tmp_path / str(number // 2))}
+        began = time.monotonic()
+        with leafcuttr.run_broker(given):
+            times.append(time.monotonic() - began)
+    print(f"the median of ten starts: {sorted(times)[5] * 1000:.0f} ms")
+    assert min(times) < 0.15

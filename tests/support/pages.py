@@ -25,7 +25,7 @@ _PART = re.compile(
     re.DOTALL,
 )
 _PATIENCE_S = 120.0
-_PORT = re.compile(r"localhost:(\d+)")
+_PORT = re.compile(r"(localhost:|\.port=)(\d+)")
 
 
 def parts(text: str) -> Iterator[tuple[str, str | None]]:
@@ -41,10 +41,10 @@ def run_page(page: str, folder: Path, *, without: tuple[str, ...] = ()) -> int:
     """Run a page below docs/ in `folder`; how many of its parts were run. Parts that begin with a word of `without`
     are left out."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    ports = {"9092": free_port()}
-    for port in _PORT.findall(text):
-        ports.setdefault(port, free_port())
-    text = _PORT.sub(lambda found: f"localhost:{ports[found[1]]}", text)
+    ports = {"9092": str(free_port())}
+    for _, port in _PORT.findall(text):
+        ports.setdefault(port, "0" if port == "0" else str(free_port()))
+    text = _PORT.sub(lambda found: f"{found[1]}{ports[found[2]]}", text)
     environ = clean_environ(
         {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
