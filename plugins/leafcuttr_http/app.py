@@ -25,12 +25,17 @@ def build(proxy: Proxy) -> App:
     app.register_error_handler(ApiError, _api_error)
     app.register_error_handler(BrokerError, _broker_error)
     app.register_error_handler(HTTPException, _http_error)
+    add_routes(app, proxy)
+    return Front(proxy, app)  # type: ignore[arg-type]
+
+
+def add_routes(app: QuartTrio, proxy: Proxy) -> None:
+    """Those of all parts."""
     for path in ("/topics/<topic>", "/topics/<topic>/partitions/<partition>"):
         app.add_url_rule(path, f"produce {path}", _produce, methods=["POST"])
     for part in PARTS:
         part.attach(app, proxy)
     documentation.attach(app, proxy, PARTS)
-    return Front(proxy, app)  # type: ignore[arg-type]
 
 
 async def _produce(**_: str) -> Response:

@@ -13,19 +13,17 @@ from leafcuttr_sdk.topics import PartitionInfo, TopicInfo
 
 
 def attach(app: QuartTrio, proxy: Proxy) -> None:
-    broker = proxy.broker
-
     @app.get("/")
     async def root() -> Response:
-        return reply({"cluster_id": broker.cluster.cluster_id, "version": broker.cluster.version})
+        return reply({"cluster_id": proxy.broker.cluster.cluster_id, "version": proxy.broker.cluster.version})
 
     @app.get("/brokers")
     async def brokers() -> Response:
-        return reply({"brokers": [broker.cluster.node_id]})
+        return reply({"brokers": [proxy.broker.cluster.node_id]})
 
     @app.get("/topics")
     async def topics() -> Response:
-        return reply(broker.topics.names())
+        return reply(proxy.broker.topics.names())
 
     @app.get("/topics/<topic>")
     async def one_topic(topic: str) -> Response:
@@ -33,7 +31,7 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
         return reply(
             {
                 "name": found.name,
-                "configs": dict(broker.topics.configs(topic)),
+                "configs": dict(proxy.broker.topics.configs(topic)),
                 "partitions": [_partition(proxy, partition) for partition in found.partitions],
             }
         )

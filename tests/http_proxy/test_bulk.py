@@ -43,7 +43,7 @@ async def test_an_answer_for_each_line(proxy: Running) -> None:
     assert unknown["error_code"] == 42206 and unknown["error"].startswith("Line 4: has no member 'oops'")
     assert last == {"partition": 0, "offset": 1, "error_code": None, "error": None}
     assert await proxy.records("t") == [(b"a", b"1"), (None, b'{"x":[1]}')]
-    assert proxy.counted["leafcuttr_http_records_produced_total", "lines"] == 2
+    assert await proxy.counted("leafcuttr_http_records_produced_total", format="lines") == 2
 
 
 async def test_lines_are_answered_while_the_upload_goes_on(proxy: Running) -> None:
@@ -64,7 +64,7 @@ async def test_lines_are_answered_while_the_upload_goes_on(proxy: Running) -> No
 
 
 async def test_many_lines_to_one_partition_and_compressed(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=2)
+    await proxy.broker.topics.create("t", partitions=2)
     body = b"".join(b'{"key":"%d","value":"%s"}\n' % (number, b"x" * 200) for number in range(5000))
     answer = await post(proxy, gzip.compress(body), "/topics/t/partitions/1", content_encoding="gzip")
     answers = lines_of(answer.text)

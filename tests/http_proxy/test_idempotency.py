@@ -40,11 +40,11 @@ async def test_the_same_again_is_answered_the_same(proxy: Running) -> None:
 
 
 async def test_what_stored_nothing_may_be_tried_again(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     assert (await post(proxy, "k", "x")).status_code == 400
     wrong_partition = await post(proxy, "k", '{"records":[{"partition":1}]}')
     assert wrong_partition.json()["offsets"][0]["error_code"] == 40402
-    await proxy.view.topics.add_partitions("t", 2)
+    await proxy.broker.topics.add_partitions("t", 2)
     again = await post(proxy, "k", '{"records":[{"partition":1}]}')
     assert again.json()["offsets"][0]["offset"] == 0
 

@@ -66,7 +66,7 @@ async def test_too_much_in_chunks_is_not_read_to_its_end(tmp_path: Path) -> None
                     while b"}" not in answer:
                         answer += await stream.receive_some(65536)
         assert answer.startswith(b"HTTP/1.1 413 ")
-        assert not proxy.view.topics.names()
+        assert not proxy.broker.topics.names()
 
 
 async def test_the_connection_goes_on_after_a_small_body_that_nobody_read(proxy: Running) -> None:
@@ -242,11 +242,11 @@ def authority() -> trustme.CA:
 
 @pytest.mark.parametrize("http2", [False, True])
 async def test_tls(tmp_path: Path, authority: trustme.CA, http2: bool) -> None:
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(server)
+    keystore = tmp_path / "server.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(keystore)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with running(tmp_path / "data", ssl_context=server) as proxy:
+    async with running(tmp_path / "data", {"ssl.keystore.location": str(keystore)}) as proxy:
         url = f"https://127.0.0.1:{proxy.port}"
         async with httpx.AsyncClient(base_url=url, verify=trusting, http2=http2, timeout=30) as client:
             for number in range(3):

@@ -12,9 +12,9 @@ V2 = "application/vnd.kafka.v2+json"
 
 
 async def test_topics_and_partitions(proxy: Running) -> None:
-    await proxy.view.topics.create("b", partitions=2, configs={"retention.ms": "1000"})
-    await proxy.view.topics.create("a")
-    await proxy.view.produce("b", b"1", partition=1)
+    await proxy.broker.topics.create("b", partitions=2, configs={"retention.ms": "1000"})
+    await proxy.broker.topics.create("a")
+    await proxy.broker.produce("b", b"1", partition=1)
     replica = {"broker": 1, "leader": True, "in_sync": True}
     parts = [{"partition": number, "leader": 1, "replicas": [replica]} for number in (0, 1)]
     async with proxy.client() as client:
@@ -33,7 +33,7 @@ async def test_topics_and_partitions(proxy: Running) -> None:
         topic = (await client.get("/topics/b")).json()
         assert topic["name"] == "b" and topic["partitions"] == parts
         assert topic["configs"]["retention.ms"] == "1000"
-        assert (await client.get("/")).json()["cluster_id"] == proxy.view.cluster.cluster_id
+        assert (await client.get("/")).json()["cluster_id"] == proxy.broker.cluster.cluster_id
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ async def test_topics_and_partitions(proxy: Running) -> None:
     ],
 )
 async def test_what_is_not_there(proxy: Running, method: str, path: str, status: int, code: int) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     async with proxy.client() as client:
         answer = await client.request(method, path)
     assert (answer.status_code, answer.json()["error_code"]) == (status, code)
@@ -85,8 +85,8 @@ async def test_cors_is_off_by_default(proxy: Running) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-@pytest.mark.parametrize("origins", [("https://a.example",), ("*",)])
-async def test_cors(tmp_path: Path, origins: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("origins", ["https://a.example,https://c.example", "*"])
+async def test_cors(tmp_path: Path, origins: str) -> None:
     async with (
         running(tmp_path / "data", {"cors.allowed.origins": origins}) as proxy,
         proxy.client() as client,
@@ -96,7 +96,7 @@ async def test_cors(tmp_path: Path, origins: tuple[str, ...]) -> None:
         assert preflight.status_code == 204
         assert "POST" in preflight.headers["access-control-allow-methods"]
         assert "content-type" in preflight.headers["access-control-allow-headers"]
-        expected = "*" if origins == ("*",) else "https://a.example"
+        expected = "*" if origins == "*" else "https://a.example"
         for path in ("/topics", "/nothing"):
             answer = await client.get(path, headers={"origin": "https://a.example"})
             assert answer.headers["access-control-allow-origin"] == expected
@@ -106,7 +106,7 @@ async def test_cors(tmp_path: Path, origins: tuple[str, ...]) -> None:
             headers={"origin": "https://a.example", "content-type": "application/json"},
         )
         assert answer.headers["access-control-allow-origin"] == expected
-        if origins != ("*",):
+        if origins != "*":
             other = await client.options("/topics/t", headers={**ask, "origin": "https://b.example"})
             assert "access-control-allow-origin" not in other.headers
             assert other.headers["vary"] == "origin"

@@ -89,16 +89,16 @@ async def test_formats_of_the_api(proxy: Running) -> None:
 
 
 async def test_headers_partition_and_timestamp(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=3)
+    await proxy.broker.topics.create("t", partitions=3)
     record = {"value": 1, "partition": 2, "timestamp": 1_700_000_000_123, "headers": {"a": "ü"}}
     answer = await post(proxy, "/topics/t", {"records": [record]})
     assert answer.json()["offsets"][0] == {"partition": 2, "offset": 0, "error_code": None, "error": None}
-    (stored,) = (await proxy.view.fetch({TopicPartition("t", 2): 0})).records
+    (stored,) = (await proxy.broker.fetch({TopicPartition("t", 2): 0})).records
     assert (stored.timestamp, stored.headers) == (1_700_000_000_123, (("a", "ü".encode()),))
 
 
 async def test_a_partition_of_the_path(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=3)
+    await proxy.broker.topics.create("t", partitions=3)
     answer = await post(proxy, "/topics/t/partitions/1", {"records": [{"key": "a"}, {"key": "b"}]}, V2_JSON)
     assert [offset["partition"] for offset in answer.json()["offsets"]] == [1, 1]
     for path, body, status, code in (
@@ -112,7 +112,7 @@ async def test_a_partition_of_the_path(proxy: Running) -> None:
 
 
 async def test_nothing_is_stored_of_a_request_that_is_wrong(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     for content_type, body, code, says in (
         (
             "application/json",
@@ -150,7 +150,7 @@ async def test_nothing_is_stored_of_a_request_that_is_wrong(proxy: Running) -> N
 
 
 async def test_errors_of_single_records(proxy: Running) -> None:
-    await proxy.view.topics.create("t", configs={"max.message.bytes": "2000"})
+    await proxy.broker.topics.create("t", configs={"max.message.bytes": "2000"})
     records = [{"value": "x" * 3000}, {"value": 1, "partition": 7}, {"value": 2}]
     answer = await post(proxy, "/topics/t", {"records": records})
     assert answer.status_code == 200
@@ -170,15 +170,15 @@ async def test_topics_that_are_not_there(tmp_path: Path) -> None:
         assert answer.status_code in (404, 422)
         answer = await post(proxy, "/topics/%FF", {"records": [{}]})
         assert (answer.status_code, answer.json()["error_code"]) == (404, 40401)
-        assert proxy.view.topics.names() == []
+        assert proxy.broker.topics.names() == []
 
 
 async def test_names_come_percent_encoded(proxy: Running) -> None:
     assert (await post(proxy, "/topics/a%2Eb%5Fc", {"records": [{}]})).status_code == 200
-    assert proxy.view.topics.names() == ["a.b_c"]
+    assert proxy.broker.topics.names() == ["a.b_c"]
     answer = await post(proxy, "/topics/a%2Fb", {"records": [{}]})
     assert answer.status_code == 422
-    assert proxy.view.topics.names() == ["a.b_c"]
+    assert proxy.broker.topics.names() == ["a.b_c"]
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ async def test_types_that_are_not_read(proxy: Running, content_type: str, says: 
     answer = await post(proxy, "/topics/t", {"records": [{}]}, content_type)
     assert (answer.status_code, answer.json()["error_code"]) == (415, 41501)
     assert says in answer.json()["message"]
-    assert proxy.view.topics.names() == []
+    assert proxy.broker.topics.names() == []
 
 
 async def test_types_that_cannot_be_answered(proxy: Running) -> None:
     answer = await post(proxy, "/topics/t", {"records": [{}]}, accept="text/html")
     assert (answer.status_code, answer.json()["error_code"]) == (406, 406)
     assert answer.headers["content-type"] == "application/json"
-    assert proxy.view.topics.names() == []
+    assert proxy.broker.topics.names() == []
 
 
 async def test_gzip(proxy: Running) -> None:
@@ -227,7 +227,7 @@ async def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
         assert len(bomb) < 100_000
         answer = await post(proxy, "/topics/t", bomb, content_encoding="gzip")
         assert (answer.status_code, answer.json()["error_code"]) == (413, 413)
-        assert proxy.view.topics.names() == []
+        assert proxy.broker.topics.names() == []
 
 
 async def test_a_large_request_is_stored_whole_while_others_get_their_turn(proxy: Running) -> None:
@@ -255,17 +255,17 @@ async def test_one_record_may_be_too_long(tmp_path: Path) -> None:
         body = {"records": [{"value": 1}, {"value": "x" * 3000}]}
         answer = await post(proxy, "/topics/t", body)
         assert answer.status_code == 413 and "max.record.bytes" in answer.json()["message"]
-        assert proxy.view.topics.names() == []
+        assert proxy.broker.topics.names() == []
 
 
 async def test_what_is_counted(proxy: Running) -> None:
     await post(proxy, "/topics/t", {"records": [{}, {}]})
     await post(proxy, "/topics/t", b"x")
-    counted = proxy.counted
-    assert counted["leafcuttr_http_requests_total", "produce", "POST", "200"] == 1
-    assert counted["leafcuttr_http_requests_total", "produce", "POST", "400"] == 1
-    assert counted["leafcuttr_http_records_produced_total", "json"] == 2
-    assert counted["leafcuttr_http_request_seconds_total", "produce"] > 0
+    requests = "leafcuttr_http_requests_total"
+    assert await proxy.counted(requests, endpoint="produce", method="POST", status="200") == 1
+    assert await proxy.counted(requests, endpoint="produce", method="POST", status="400") == 1
+    assert await proxy.counted("leafcuttr_http_records_produced_total", format="json") == 2
+    assert await proxy.counted("leafcuttr_http_request_seconds_total", endpoint="produce") > 0
 
 
 async def test_binary_of_every_byte(proxy: Running) -> None:
