@@ -14,6 +14,11 @@ from leafcuttr_http.streams import part as streams
 from leafcuttr_sdk.errors import BrokerError
 
 PARTS: tuple[Part, ...] = (metadata.PART, streams.PART)
+_OF_THE_FRONT = (
+    ("POST", "/topics/<topic>"),
+    ("POST", "/topics/<topic>/partitions/<partition>"),
+    ("GET", "/topics/<topic>/stream"),
+)
 
 
 def build(proxy: Proxy) -> App:
@@ -31,15 +36,15 @@ def build(proxy: Proxy) -> App:
 
 def add_routes(app: QuartTrio, proxy: Proxy) -> None:
     """Those of all parts."""
-    for path in ("/topics/<topic>", "/topics/<topic>/partitions/<partition>"):
-        app.add_url_rule(path, f"produce {path}", _produce, methods=["POST"])
+    for method, path in _OF_THE_FRONT:
+        app.add_url_rule(path, f"{method} {path}", _of_the_front, methods=[method])
     for part in PARTS:
         part.attach(app, proxy)
     documentation.attach(app, proxy, PARTS)
 
 
-async def _produce(**_: str) -> Response:
-    """Known here so that `Allow` names POST: the front serves it."""
+async def _of_the_front(**_: str) -> Response:
+    """Known here so that `Allow` names its method."""
     raise ApiError(50001, "The front has let a request through that is its own.")
 
 
