@@ -59,12 +59,12 @@ async def listening(
 
 async def fill(proxy: Running, topic: str, count: int, start: int = 0, **members: Any) -> None:
     records = [Record(b"%d" % number, **members) for number in range(start, start + count)]
-    partitions = [number % proxy.view.topics.partition_count(topic) for number in range(start, start + count)]
-    await proxy.view.produce_batch(topic, records, partitions=partitions)
+    partitions = [number % proxy.broker.topics.partition_count(topic) for number in range(start, start + count)]
+    await proxy.broker.produce_batch(topic, records, partitions=partitions)
 
 
 async def test_what_is_there_and_what_comes(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=3)
+    await proxy.broker.topics.create("t", partitions=3)
     await fill(proxy, "t", 100)
     async with listening(proxy, "t", **{"from": "earliest"}) as listener:
         first = await listener.records(100)
@@ -79,14 +79,14 @@ async def test_what_is_there_and_what_comes(proxy: Running) -> None:
 
 
 async def test_an_event_is_the_whole_record(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     headers = (("h", b"text"), ("none", None), ("bytes", b"\xff"))
-    await proxy.view.produce(
+    await proxy.broker.produce(
         "t", b'{ "a":\n [1, 2.50, "\\u0041"]\r\n}', "k\u00e9y\n".encode(), headers=headers, timestamp=7
     )
-    await proxy.view.produce("t", None)
-    await proxy.view.produce("t", b"no json", b"\xff\x00", timestamp=8)
-    await proxy.view.produce("t", b"NaN", timestamp=8)
+    await proxy.broker.produce("t", None)
+    await proxy.broker.produce("t", b"no json", b"\xff\x00", timestamp=8)
+    await proxy.broker.produce("t", b"NaN", timestamp=8)
     shown = [
         {"name": "h", "value": "text"},
         {"name": "none", "value": None},
@@ -112,7 +112,7 @@ async def test_an_event_is_the_whole_record(proxy: Running) -> None:
 
 
 async def test_it_goes_on_behind_the_last_event(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=5)
+    await proxy.broker.topics.create("t", partitions=5)
     await fill(proxy, "t", 200)
     seen: list[int] = []
     last = None
@@ -123,14 +123,14 @@ async def test_it_goes_on_behind_the_last_event(proxy: Running) -> None:
             last = listener.id
     assert sorted(seen) == list(range(200))
     await fill(proxy, "t", 10, 200)
-    await proxy.view.topics.add_partitions("t", 6)
-    await proxy.view.produce("t", b"999", partition=5)
+    await proxy.broker.topics.add_partitions("t", 6)
+    await proxy.broker.produce("t", b"999", partition=5)
     async with listening(proxy, "t", last_event_id=last or "") as listener:
         assert sorted(each["value"] for each in await listener.records(11)) == [*range(200, 210), 999]
 
 
 async def test_before_the_first_event_there_is_an_id(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     await fill(proxy, "t", 5)
     async with proxy.client() as client, client.stream("GET", "/topics/t/stream") as answer:
         assert answer.headers["content-type"] == "text/event-stream"
@@ -161,11 +161,11 @@ async def test_before_the_first_event_there_is_an_id(proxy: Running) -> None:
     ],
 )
 async def test_where_it_begins(proxy: Running, query: dict[str, str], expected: int) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     records = [Record(b"%d" % number, timestamp=1000 + 100 * number) for number in range(10)]
-    await proxy.view.produce_batch("t", records)
+    await proxy.broker.produce_batch("t", records)
     async with listening(proxy, "t", **query) as listener:
-        await proxy.view.produce("t", b"10")
+        await proxy.broker.produce("t", b"10")
         assert [each["offset"] for each in await listener.records(1)] == [expected]
 
 
@@ -189,7 +189,7 @@ async def test_where_it_begins(proxy: Running, query: dict[str, str], expected: 
     ],
 )
 async def test_what_makes_no_sense(proxy: Running, topic: str, query: str, status: int, words: str) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     async with proxy.client() as client:
         answer = await client.get(f"/topics/{topic}/stream{query}")
         assert answer.status_code == status, answer.text
@@ -199,10 +199,10 @@ async def test_what_makes_no_sense(proxy: Running, topic: str, query: str, statu
 
 
 async def test_only_some_keys(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=2)
+    await proxy.broker.topics.create("t", partitions=2)
     async with listening(proxy, "t", key="a", **{"from": "earliest"}) as listener:
         for number in range(20):
-            await proxy.view.produce("t", b"%d" % number, b"ab"[number % 2 :][:1])
+            await proxy.broker.produce("t", b"%d" % number, b"ab"[number % 2 :][:1])
         assert [each["value"] for each in await listener.records(10)] == list(range(0, 20, 2))
     async with listening(proxy, "t", key="Yg==", format="binary", **{"from": "earliest"}) as listener:
         assert {each["key"] for each in await listener.records(10)} == {"Yg=="}
@@ -210,7 +210,7 @@ async def test_only_some_keys(proxy: Running) -> None:
 
 async def test_a_silent_stream_says_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.heartbeat.ms": 100}) as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         async with proxy.client() as client:
             query = {"key": "none", "from": "earliest"}
             async with client.stream("GET", "/topics/t/stream", params=query) as answer:
@@ -230,12 +230,12 @@ async def test_a_silent_stream_says_where_it_is(tmp_path: Path) -> None:
 
 
 async def test_a_deleted_topic_ends_its_streams(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     async with listening(proxy, "t") as listener, listening(proxy, "t", **{"from": "earliest"}) as other:
         await fill(proxy, "t", 1)
         await listener.records(1)
         last = listener.id
-        await proxy.view.topics.delete("t")
+        await proxy.broker.topics.delete("t")
         for each in (listener, other):
             event = await each.next()
             if event.event == "message":
@@ -244,7 +244,7 @@ async def test_a_deleted_topic_ends_its_streams(proxy: Running) -> None:
             with trio.fail_after(PATIENCE_S), pytest.raises(StopAsyncIteration):
                 await each.next()
     # Another one of that name: the id belongs to the old one, and the stream says so.
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     await fill(proxy, "t", 1)
     async with listening(proxy, "t", last=last) as listener:
         assert (await listener.next()).event == "reset"
@@ -252,12 +252,12 @@ async def test_a_deleted_topic_ends_its_streams(proxy: Running) -> None:
 
 
 async def test_retention_that_passes_a_stream(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=2)
+    await proxy.broker.topics.create("t", partitions=2)
     await fill(proxy, "t", 20)
     async with listening(proxy, "t", **{"from": "earliest"}) as listener:
         await listener.records(1)
         last = listener.id
-    await proxy.view.topics.delete_records("t", 0, 5)
+    await proxy.broker.topics.delete_records("t", 0, 5)
     async with listening(proxy, "t", last=last) as listener:
         gap = await listener.next()
         assert gap.event == "gap"
@@ -268,18 +268,18 @@ async def test_retention_that_passes_a_stream(proxy: Running) -> None:
 
 
 async def test_partitions_that_come_while_it_streams(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     async with listening(proxy, "t") as listener:
         await fill(proxy, "t", 1)
         await listener.records(1)
-        await proxy.view.topics.add_partitions("t", 3)
+        await proxy.broker.topics.add_partitions("t", 3)
         for partition in (2, 1, 0):
-            await proxy.view.produce("t", b"%d" % partition, partition=partition)
+            await proxy.broker.produce("t", b"%d" % partition, partition=partition)
         assert sorted(each["value"] for each in await listener.records(3)) == [0, 1, 2]
 
 
 async def test_a_partition_that_cannot_be_read_harms_no_other(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=2)
+    await proxy.broker.topics.create("t", partitions=2)
     async with listening(proxy, "t") as listener:
         await fill(proxy, "t", 2)
         await listener.records(2)
@@ -287,12 +287,12 @@ async def test_a_partition_that_cannot_be_read_harms_no_other(proxy: Running) ->
         event = await listener.next()
         assert event.event == "unreadable"
         assert json.loads(event.data) == {"partition": 0, "message": "a test says so"}
-        await proxy.view.produce("t", b"7", partition=1)
+        await proxy.broker.produce("t", b"7", partition=1)
         assert [each["value"] for each in await listener.records(1)] == [7]
 
 
 async def test_damage_on_the_disk_harms_no_other_partition(proxy: Running) -> None:
-    await proxy.view.topics.create("t", partitions=2)
+    await proxy.broker.topics.create("t", partitions=2)
     await fill(proxy, "t", 20)
     path = proxy.core.topics.by_name["t"].partitions[0].log.directory / f"{0:020}.log"
     data = bytearray(path.read_bytes())
@@ -306,7 +306,7 @@ async def test_damage_on_the_disk_harms_no_other_partition(proxy: Running) -> No
 
 async def test_a_slow_client_loses_nothing_and_keeps_nobody(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.buffer.bytes": 10_000}) as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         count = 3000
         async with listening(proxy, "t", offset="0") as quick:
             stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
@@ -318,7 +318,7 @@ async def test_a_slow_client_loses_nothing_and_keeps_nobody(tmp_path: Path) -> N
                 records = [
                     Record(b'{"n":%d,"fill":"%s"}' % (n, b"x" * 5000)) for n in range(start, start + 100)
                 ]
-                await proxy.view.produce_batch("t", records)
+                await proxy.broker.produce_batch("t", records)
                 seen += [each["value"]["n"] for each in await quick.records(100)]
             assert seen == list(range(count))
             data = bytearray()
@@ -333,7 +333,7 @@ async def test_a_slow_client_loses_nothing_and_keeps_nobody(tmp_path: Path) -> N
 
 async def test_there_are_only_so_many(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.streams": 2}) as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         async with listening(proxy, "t"), listening(proxy, "t"), proxy.client() as client:
             refused = await client.get("/topics/t/stream")
             assert refused.status_code == 503 and "max.streams" in refused.text
@@ -346,7 +346,7 @@ async def test_there_are_only_so_many(tmp_path: Path) -> None:
 
 async def test_a_stop_ends_streams_so_that_they_come_again(tmp_path: Path) -> None:
     async with running(tmp_path / "data") as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         async with listening(proxy, "t") as listener:
             proxy.stop()
             with trio.CancelScope(shield=True):
@@ -363,7 +363,7 @@ async def test_many_streams_share_what_is_read(proxy: Running, monkeypatch: pyte
         return real(record)
 
     monkeypatch.setitem(events.FORMATS, "json", counting)
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     seen: list[list[int]] = []
 
     async def listen(*, task_status: trio.TaskStatus[None]) -> None:

@@ -62,13 +62,13 @@ async def listening(proxy: Running, query: str = "", **options: Any) -> AsyncIte
 
 
 async def fill(proxy: Running, count: int, start: int = 0) -> None:
-    await proxy.view.produce_batch(
+    await proxy.broker.produce_batch(
         "t", [Record(b"%d" % number, b"k") for number in range(start, start + count)]
     )
 
 
 async def test_records_in_order_with_an_id_to_go_on_from(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     await fill(proxy, 2500)
     async with listening(proxy, "?from=earliest") as listener:
         assert (await listener.message())["type"] == "heartbeat"
@@ -84,7 +84,7 @@ async def test_records_in_order_with_an_id_to_go_on_from(proxy: Running) -> None
 
 
 async def test_a_client_says_how_much_it_can_take(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     await fill(proxy, 100)
     async with listening(proxy, "?from=earliest&credits=3") as listener:
         assert [each["value"] for each in await listener.records(3)] == [0, 1, 2]
@@ -104,7 +104,7 @@ async def test_a_client_says_how_much_it_can_take(proxy: Running) -> None:
 
 async def test_who_takes_nothing_loses_nothing(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.buffer.bytes": 1024, "stream.heartbeat.ms": 100}) as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         async with listening(proxy, "?credits=1") as listener:
             for start in range(0, 2000, 100):
                 await fill(proxy, 100, start)
@@ -129,7 +129,7 @@ async def test_who_takes_nothing_loses_nothing(tmp_path: Path) -> None:
     ],
 )
 async def test_what_clients_may_not_say(proxy: Running, message: str | bytes, code: int) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     async with listening(proxy, "?credits=0") as listener:
         await listener.socket.send_message(message)
         assert (await listener.closed())[0] == code
@@ -140,12 +140,12 @@ async def test_what_clients_may_not_say(proxy: Running, message: str | bytes, co
 
 async def test_a_deleted_topic_and_a_stop(tmp_path: Path) -> None:
     async with running(tmp_path / "data") as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         async with listening(proxy) as listener:
             await listener.message()
-            await proxy.view.topics.delete("t")
+            await proxy.broker.topics.delete("t")
             assert await listener.closed() == (4404, "the topic was deleted")
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         with trio.CancelScope(shield=True):
             async with listening(proxy) as listener:
                 await listener.message()
@@ -164,7 +164,7 @@ async def test_a_deleted_topic_and_a_stop(tmp_path: Path) -> None:
 async def test_what_is_refused_before_the_handshake(
     proxy: Running, path: str, status: int, words: str
 ) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     with pytest.raises(ConnectionRejected) as refused:
         async with open_websocket_url(f"ws://127.0.0.1:{proxy.port}{path}"):
             pass
@@ -173,9 +173,9 @@ async def test_what_is_refused_before_the_handshake(
 
 
 async def test_pages_of_other_origins(tmp_path: Path) -> None:
-    allowed = {"cors.allowed.origins": ("https://fine.test",)}
+    allowed = {"cors.allowed.origins": "https://fine.test"}
     async with running(tmp_path / "data", allowed) as proxy:
-        await proxy.view.topics.create("t")
+        await proxy.broker.topics.create("t")
         for origin in (b"https://fine.test", f"http://127.0.0.1:{proxy.port}".encode()):
             async with listening(proxy, extra_headers=[(b"origin", origin)]) as listener:
                 await listener.message()
@@ -186,7 +186,7 @@ async def test_pages_of_other_origins(tmp_path: Path) -> None:
 
 
 async def test_no_stream_compresses_for_itself(proxy: Running) -> None:
-    await proxy.view.topics.create("t")
+    await proxy.broker.topics.create("t")
     with trio.fail_after(PATIENCE_S):
         stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
         await stream.send_all(

@@ -11,6 +11,7 @@ import httpx
 import trio
 
 from leafcuttr.embedded import EmbeddedBroker, open_broker
+from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk import TopicPartition
 
 
@@ -20,6 +21,15 @@ class Running(NamedTuple):
     port: int
     broker: EmbeddedBroker
     stop: Callable[[], None]
+
+    @property
+    def core(self) -> Core:
+        """What is behind the view, for tests that do damage."""
+        return self.broker._core
+
+    @property
+    def view(self) -> EmbeddedBroker:
+        return self.broker
 
     @property
     def url(self) -> str:
