@@ -59,7 +59,9 @@ async def listening(
 
 async def fill(proxy: Running, topic: str, count: int, start: int = 0, **members: Any) -> None:
     records = [Record(b"%d" % number, **members) for number in range(start, start + count)]
-    partitions = [number % proxy.broker.topics.partition_count(topic) for number in range(start, start + count)]
+    partitions = [
+        number % proxy.broker.topics.partition_count(topic) for number in range(start, start + count)
+    ]
     await proxy.broker.produce_batch(topic, records, partitions=partitions)
 
 
