@@ -48,7 +48,7 @@ def leafcuttr_register_produce_validators() -> "Iterable[ProduceValidatorSpec]":
 
 
 def leafcuttr_register_record_formats() -> "Iterable[RecordFormat]":
-    """Formats that `--format` of `produce`, `consume` and `dump` can name. Called by those commands, and by those only,
+    """Formats that `--format` of `produce`, `consume` and `dump` can name. Called by the command line only,
     whether or not a broker has the plugin on."""
     return ()
 

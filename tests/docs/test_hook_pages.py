@@ -126,10 +126,9 @@ def test_all_are_on(folder: Path) -> None:
     assert len(states) == len(registration.RETURNS)
 
 
-@not_yet
 def test_settings(broker: BrokerProcess, folder: Path) -> None:
     assert checks(broker)["greeting:greeting"]["detail"] == "good morning, world good morning, world"
-    librdkafka.alter(broker.address, "broker", "", {"lc.plugin.greeting.name": "Ada"})
+    librdkafka.alter(broker.address, "broker", "1", {"lc.plugin.greeting.name": "Ada"})
     assert "good morning, Ada" in str(checks(broker)["greeting:greeting"]["detail"])
     ran = leafcuttr(
         folder, "config", "describe", "lc.plugin.greeting.times", "-o", "lc.plugin.greeting.times=3"
