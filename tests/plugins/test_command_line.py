@@ -14,6 +14,10 @@ from support.broker_process import clean_environ
 from support.commands import Ran
 from support.plugin_folders import SOUND, install
 
+LACKS = (
+    "it needs not_there_at_all, which is not installed; mend it with: pip install 'leafcuttr-turned[fast]'"
+)
+
 TURNED = """
 from leafcuttr_sdk import CliCommand, FormatError, Plugin, RecordFilterSpec, ServiceSpec, Setting, Type
 from leafcuttr_sdk.errors import PluginError
@@ -118,7 +122,7 @@ def test_a_command_runs_and_has_help(site: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "says"),
     [
-        ("turn-badly", "it needs not_there_at_all, not installed; mend it with: pip install 'leafcuttr-turned[fast]'"),
+        ("turn-badly", LACKS),
         ("turn-wrong", "its load() returned a str; it has to return a click.Command"),
     ],
 )  # fmt: skip
@@ -187,7 +191,7 @@ def test_list(site: Path) -> None:
     ]
     assert lines[4:] == [
         f"broken: cannot be imported: ZeroDivisionError: division by zero ({site / 'broken_plugin.py'}, line 1)",
-        "turned: it needs not_there_at_all, not installed; mend it with: pip install 'leafcuttr-turned[fast]'",
+        f"turned: {LACKS}",
         "turned: its command topics is left out: LeafCuttr has one of that name",
         "turned: 'Turn it' cannot name a command: lower-case letters, digits and -",
     ]

@@ -121,7 +121,7 @@ def test_without_its_packages_one_is_unavailable_until_it_is_switched_on(
     assert ran == Ran(
         1,
         "",
-        f"leafcuttr: {switch}=true (-o): plugin acme: it needs not_there_at_all, not installed; "
+        f"leafcuttr: {switch}=true (-o): plugin acme: it needs not_there_at_all, which is not installed; "
         f"mend it with: pip install '{distribution}[fast]'\n",
     )
 
@@ -131,7 +131,7 @@ def test_one_that_is_always_on_without_its_packages_is_left_out(site: Path, tmp_
     install(site, "acme", source)
     (line,) = log_of_a_start(site, tmp_path)
     assert line.endswith(
-        "plugin acme (leafcuttr-acme 1.2): it needs not_there_at_all, not installed; "
+        "plugin acme (leafcuttr-acme 1.2): it needs not_there_at_all, which is not installed; "
         "mend it with: pip install not_there_at_all"
     )
     assert refused(site, {"lc.plugins.strict": "true"}).status == 1

@@ -82,7 +82,8 @@ class Loaded:
     @property
     def lacks(self) -> str:
         """What it lacks and the command that mends it, in one clause."""
-        return f"it needs {', '.join(self.missing)}, not installed; mend it with: {self.remedy}"
+        verb = "is" if len(self.missing) == 1 else "are"
+        return f"it needs {', '.join(self.missing)}, which {verb} not installed; mend it with: {self.remedy}"
 
 
 def _there(module: str) -> bool:
