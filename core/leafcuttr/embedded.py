@@ -6,11 +6,12 @@ Several brokers may run in one process, each with a data directory of its own.
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
@@ -71,23 +72,26 @@ class EmbeddedBroker(BrokerView):
 
 
 @asynccontextmanager
-async def open_broker(settings: Values | None = None) -> AsyncIterator[EmbeddedBroker]:
+async def open_broker(
+    settings: Values | None = None, *, plugins: Sequence[ModuleType] = ()
+) -> AsyncIterator[EmbeddedBroker]:
     """Run a broker in this trio program for as long as the context lasts; it is ready once the context is entered.
 
     `settings` are those of `server.properties`; neither files nor variables of the environment are read. Without any
     it is the broker of `leafcuttr serve`: `localhost:9092`, data in `./leafcuttr-data`, metrics on port 9404. Port 0
-    takes a free one: `listeners=PLAINTEXT://localhost:0`, `lc.metrics.port=0`.
+    takes a free one: `listeners=PLAINTEXT://localhost:0`, `lc.metrics.port=0`. `plugins` are modules of plugins beside
+    those that are installed, and in the place of one of the same name.
 
     Raises ConfigError for a setting that is not right, StartError where an address or the directory cannot be had, both
     with one line. At the end requests at hand are answered, services stopped and the data directory closed. Cancelled:
     the same, without the time for requests.
     """
-    found, plugins = _prepared(settings or {})
+    found, table = _prepared(settings or {}, plugins)
     stop, raised = trio.Event(), None
     try:
         async with trio.open_nursery() as nursery:
             core = await nursery.start(
-                partial(run_until_stopped, found, parse_listeners(found), plugins=plugins, stop=stop)
+                partial(run_until_stopped, found, parse_listeners(found), plugins=table, stop=stop)
             )
             try:
                 yield EmbeddedBroker(core)
@@ -136,17 +140,19 @@ class BrokerThread:
 
 
 @contextmanager
-def run_broker(settings: Values | None = None) -> Iterator[BrokerThread]:
+def run_broker(
+    settings: Values | None = None, *, plugins: Sequence[ModuleType] = ()
+) -> Iterator[BrokerThread]:
     """Run a broker in a thread of its own for as long as the context lasts; for any program that is not trio's.
 
-    Settings and errors are those of `open_broker`.
+    Settings, plugins and errors are those of `open_broker`.
     """
     ready: Future[BrokerThread] = Future()
     ended: Future[None] = Future()
     stop: list[Callable[[], None]] = []
 
     async def serve() -> None:
-        async with open_broker(settings) as broker:
+        async with open_broker(settings, plugins=plugins) as broker:
             stopped, token = trio.Event(), trio.lowlevel.current_trio_token()
             stop.append(lambda: token.run_sync_soon(stopped.set))
             ready.set_result(BrokerThread(broker, token))
@@ -174,8 +180,8 @@ def run_broker(settings: Values | None = None) -> Iterator[BrokerThread]:
         thread.join(_END_S)
 
 
-def _prepared(values: Values) -> "tuple[Settings, Plugins]":
-    finder = Finder()
+def _prepared(values: Values, modules: Sequence[ModuleType]) -> "tuple[Settings, Plugins]":
+    finder = Finder(modules)
     given = [(ALIASES.get(name, name), Given(_text(value), "settings")) for name, value in values.items()]
     settings, warnings = settings_of(given, finder)
     for warning in warnings:

@@ -5,6 +5,7 @@ A plugin whose settings cannot be had (a name that is taken, a default that is n
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from leafcuttr.config.catalog import CORE, Catalog
 from leafcuttr.config.declared import section
@@ -18,14 +19,16 @@ from leafcuttr.plugins.table import Plugins
 
 
 class Finder:
-    """A `Find` for `load_settings` and `examine`: `plugins` are those that it found when it was last called."""
+    """A `Find` for `load_settings` and `examine`: `plugins` are those that it found when it was last called, and those
+    whose modules it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Sequence[ModuleType] = ()) -> None:
+        self._given = given
         self.plugins = Plugins()
 
     def __call__(self, settings: Settings) -> Catalog:
         """Raises StartError for a folder that cannot be listed."""
-        self.plugins = find_plugins(Choice.of(settings))
+        self.plugins = find_plugins(Choice.of(settings), self._given)
         return catalog_of(self.plugins)
 
 

@@ -4,6 +4,7 @@ Nothing here stops a start. What goes wrong with a plugin is its line in the tab
 """
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Final, NamedTuple
 
 from leafcuttr.config.settings import Settings
@@ -11,8 +12,9 @@ from leafcuttr.errors import PluginError
 from leafcuttr.plugins import entry_points, folder
 from leafcuttr.plugins.importing import imported
 from leafcuttr.plugins.loaded import Loaded, State
-from leafcuttr.plugins.origin import Candidate
+from leafcuttr.plugins.origin import Candidate, Origin
 from leafcuttr.plugins.table import Plugins
+from leafcuttr_sdk.plugin import Plugin
 
 DISABLED: Final = "lc.plugins.disabled"
 PATH: Final = "lc.plugins.path"
@@ -41,16 +43,19 @@ class Choice(NamedTuple):
         )
 
 
-def find_plugins(choice: Choice) -> Plugins:
+def find_plugins(choice: Choice, given: Sequence[ModuleType] = ()) -> Plugins:
     """Everything that is installed or lies in the folder; ours first, then by name.
 
-    What is disabled is not imported. Raises StartError for a folder that cannot be listed.
+    Modules that are `given` come before all of them, in the place of what has their names. What is disabled is not
+    imported. Raises StartError for a folder that cannot be listed.
     """
     found = entry_points.candidates()
     if choice.folder is not None:
         found += folder.candidates(choice.folder, choice.folder_from)
+    modules = {_given(module, found): module for module in given}
+    names = {candidate.name for candidate in modules}
     plugins: list[Loaded] = []
-    for candidate in found:
+    for candidate in (*modules, *(candidate for candidate in found if candidate.name not in names)):
         first = next((one for one in plugins if one.name == candidate.name), None)
         if candidate.name in choice.disabled:
             plugins.append(Loaded.of(candidate, State.DISABLED, f"{DISABLED} names it"))
@@ -58,7 +63,7 @@ def find_plugins(choice: Choice) -> Plugins:
             why = f"{first.origin} has a plugin of that name too, and that one is taken"
             plugins.append(Loaded.of(candidate, State.FAILED, why))
         else:
-            plugins.append(_loaded(candidate))
+            plugins.append(_loaded(candidate, modules.get(candidate)))
     return Plugins(plugins, strict=choice.strict, remarks=_mistyped(choice, plugins))
 
 
@@ -77,10 +82,19 @@ def _mistyped(choice: Choice, found: Sequence[Loaded]) -> list[str]:
     ]
 
 
-def _loaded(candidate: Candidate) -> Loaded:
+def _given(module: ModuleType, found: Sequence[Candidate]) -> Candidate:
+    """A module that nobody has to look for. One that is installed too is of that distribution."""
+    plugin = getattr(module, "PLUGIN", None)
+    name = plugin.name if isinstance(plugin, Plugin) else module.__name__
+    origin = Origin(getattr(module, "__file__", None) or module.__name__)
+    given = Candidate(name, module.__name__, origin)
+    return next((one for one in found if one[:2] == given[:2]), given)
+
+
+def _loaded(candidate: Candidate, given: ModuleType | None) -> Loaded:
     loaded = Loaded.of(candidate, State.FAILED)
     try:
-        _load(loaded, candidate)
+        _load(loaded, candidate, given)
     except PluginError as error:
         loaded.why = str(error)
     else:
@@ -88,8 +102,8 @@ def _loaded(candidate: Candidate) -> Loaded:
     return loaded
 
 
-def _load(loaded: Loaded, candidate: Candidate) -> None:
-    module, loaded.plugin = imported(candidate)
+def _load(loaded: Loaded, candidate: Candidate, given: ModuleType | None) -> None:
+    module, loaded.plugin = imported(candidate, given)
     from leafcuttr.plugins import registration
 
     hooks = registration.Hooks(module)

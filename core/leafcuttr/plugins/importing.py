@@ -22,10 +22,11 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
 _log: Final = logging.getLogger("leafcuttr.plugins")
 
 
-def imported(candidate: Candidate) -> tuple[ModuleType, Plugin]:
-    """Raises PluginError: the module is not there, raises, is no plugin, or one for another API version."""
+def imported(candidate: Candidate, given: ModuleType | None = None) -> tuple[ModuleType, Plugin]:
+    """Its module, unless that is `given`. Raises PluginError: it is not there, raises, is no plugin, or one for another
+    API version."""
     try:
-        module = _module(candidate)
+        module = given if given is not None else _module(candidate)
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
