@@ -139,4 +139,5 @@ def bench(session: nox.Session) -> None:
     install(session, "test")
     if not shutil.which("cc"):
         session.skip("no C compiler for the load program")
+    session.run("pytest", "tests/bench", "--long", "-s")
     session.run("python", "tests/bench/run.py", *session.posargs)

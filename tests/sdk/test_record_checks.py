@@ -432,6 +432,13 @@ class TestSettings:
         with pytest.raises(ValueError, match=rf"lc\.plugin\.p\.{name}"):
             fixed_settings(self.declared(), {f"lc.plugin.p.{name}": value})
 
+    def test_an_accessor_of_another_type(self) -> None:
+        settings = fixed_settings(self.declared())
+        with pytest.raises(TypeError, match=r"lc\.plugin\.p\.count is of type int, not string or password"):
+            settings.text("lc.plugin.p.count")
+        with pytest.raises(KeyError):
+            settings.text("lc.plugin.p.map.<filter>")
+
     def test_changes_are_told(self) -> None:
         settings = fixed_settings(self.declared())
         told: list[frozenset[str]] = []

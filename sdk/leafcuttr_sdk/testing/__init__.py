@@ -1,27 +1,32 @@
 """What plugin authors test with: a real broker as a pytest fixture, and checks of a class against its contract.
 
-The checks need no pytest, and can be called from any test:
+The fixtures are in `pytest_plugin`, which pytest finds by itself. The checks need no pytest:
 
     def test_contract():
         check_record_filter(MyFilter, plugin=my_plugin)
 
-The names below are imported when they are asked for.
+Of the whole SDK only this package imports the broker (and trio), and only once a fixture, a check of a service or
+`running_broker` is used. The names below are imported when they are asked for.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.samples import Sample, sample_records
+    from leafcuttr_sdk.testing.service_checks import check_service
 
 _PLACES: Final = {
+    "broker": "RunningBroker running_broker",
     "context": "HandClock fixed_settings topic_context",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
     "samples": "Sample sample_records",
+    "service_checks": "check_service",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
@@ -30,10 +35,13 @@ __all__ = [
     "ContractError",
     "HandClock",
     "Report",
+    "RunningBroker",
     "Sample",
     "check_produce_validator",
     "check_record_filter",
+    "check_service",
     "fixed_settings",
+    "running_broker",
     "sample_records",
     "topic_context",
 ]

@@ -78,19 +78,24 @@ class FixedSettings:
         for call in self._calls:
             call(frozenset(values))
 
-    def _get(self, name: str) -> Value:
-        if name not in self._declared or name in self._families:
+    def _get(self, name: str, *types: Type) -> Value:
+        setting = self._declared.get(name)
+        if setting is None or name in self._families:
             raise UndeclaredSettingError(name, self._declared)
+        if setting.type not in types:
+            raise TypeError(
+                f"{name} is of type {setting.type.value}, not {' or '.join(one.value for one in types)}"
+            )
         return self._values[name]
 
     def bool(self, name: str) -> bool:
-        return cast("bool", self._get(name))
+        return cast("bool", self._get(name, Type.BOOLEAN))
 
     def int(self, name: str) -> int:
-        return cast("int", self._get(name))
+        return cast("int", self._get(name, Type.INT, Type.LONG))
 
     def float(self, name: str) -> float:
-        return float(cast("float", self._get(name)))
+        return float(cast("float", self._get(name, Type.DOUBLE)))
 
     def text(self, name: str) -> str:
         value = self.optional_text(name)
@@ -99,10 +104,10 @@ class FixedSettings:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        return cast("str | None", self._get(name))
+        return cast("str | None", self._get(name, Type.STRING, Type.PASSWORD))
 
     def list(self, name: str) -> tuple[str, ...]:
-        return cast("tuple[str, ...]", self._get(name) or ())
+        return cast("tuple[str, ...]", self._get(name, Type.LIST))
 
     def family(self, name: str) -> Mapping[str, Value]:
         if name not in self._families:

@@ -77,7 +77,7 @@ class Trial:
         """A new instance; None if there is none."""
         made = watch.watched(lambda: self._make(self._context))
         if made.error is not None:
-            self._notes.add("made", _why_not_made(made.error))
+            self._notes.add("made", _why_not_made(self._make, made.error))
         elif made.result is None:
             self._notes.add("made", "what makes it returned None: return the instance")
         return made.result
@@ -219,7 +219,7 @@ def _of_the_author(records: Iterable[Record]) -> Iterable[Sample]:
         yield Sample(f"record {number} of the author's", timed)
 
 
-def _why_not_made(error: Exception) -> str:
+def _why_not_made(make: Callable[..., object], error: Exception) -> str:
     if isinstance(error, UndeclaredSettingError):
         return (
             f"{error}: declare it in leafcuttr_register_settings or leafcuttr_register_topic_settings, and give the "
@@ -227,11 +227,22 @@ def _why_not_made(error: Exception) -> str:
         )
     if isinstance(error, PluginError):
         return f"it refuses to be made: {error}"
-    if isinstance(error, TypeError):
+    if not takes_one(make):
         return f"it cannot be made with the context of a topic as its one argument: {_told(error)}"
     return (
         f"to make it raised {_told(error)}: raise PluginError with one line that says what the person can do"
     )
+
+
+def takes_one(make: Callable[..., object]) -> bool:
+    """Whether it can be called with one argument, as far as its signature tells."""
+    try:
+        inspect.signature(make).bind(object())
+    except TypeError:
+        return False
+    except ValueError:  # no signature to be had
+        return True
+    return True
 
 
 def _told(error: Exception) -> str:

@@ -1,0 +1,69 @@
+"""The fixtures. pytest loads this module wherever leafcuttr is installed, so it imports nothing that no test has
+asked for: what a broker needs is imported when a fixture starts one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.testing.broker import RunningBroker
+
+_MARKER = "leafcuttr"
+_TAKES = frozenset({"settings", "plugins"})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{_MARKER}(settings={{...}}, plugins=[...]): settings of the test's leafcuttr_broker by name, and modules of "
+        "plugins that it runs beside the installed ones",
+    )
+
+
+@pytest.fixture(scope="session")
+def leafcuttr_settings() -> Mapping[str, Any]:
+    """Settings of every broker of the fixtures, by name. Override it in a conftest.py."""
+    return {}
+
+
+@pytest.fixture
+def leafcuttr_broker(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    leafcuttr_settings: Mapping[str, Any],
+) -> "Iterator[RunningBroker]":
+    """A real broker of this test alone, on free ports, with empty data. Its settings come from
+    `@pytest.mark.leafcuttr(settings={...})` of the test, its class and its module."""
+    from leafcuttr_sdk.testing.broker import running_broker
+
+    settings, plugins = _marked(request)
+    folder = tmp_path_factory.mktemp("leafcuttr")
+    with running_broker(folder, {**leafcuttr_settings, **settings}, plugins) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def leafcuttr_broker_session(
+    tmp_path_factory: pytest.TempPathFactory, leafcuttr_settings: Mapping[str, Any]
+) -> "Iterator[RunningBroker]":
+    """A real broker that all tests share: quicker, but each has to use topics and groups of its own."""
+    from leafcuttr_sdk.testing.broker import running_broker
+
+    with running_broker(tmp_path_factory.mktemp("leafcuttr-session"), leafcuttr_settings) as broker:
+        yield broker
+
+
+def _marked(request: pytest.FixtureRequest) -> tuple[dict[str, Any], Sequence[ModuleType]]:
+    """What the markers say; one that is nearer to the test wins."""
+    settings: dict[str, Any] = {}
+    plugins: list[ModuleType] = []
+    for mark in reversed(list(request.node.iter_markers(_MARKER))):
+        if mark.args or not mark.kwargs.keys() <= _TAKES:
+            raise pytest.UsageError(
+                f"{request.node.nodeid}: the marker {_MARKER} takes {' and '.join(sorted(_TAKES))} by name"
+            )
+        settings |= mark.kwargs.get("settings", {})
+        plugins += mark.kwargs.get("plugins", ())
+    return settings, plugins

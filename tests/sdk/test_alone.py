@@ -1,0 +1,84 @@
+"""The SDK alone: its folder on the path, and of everything else the standard library only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leafcuttr_sdk
+
+FOLDER = Path(leafcuttr_sdk.__file__).parent
+MODULES = sorted(
+    ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in FOLDER.rglob("*.py")
+)
+NEEDS = {
+    # The one that pytest itself loads; there it is.
+    "leafcuttr_sdk.testing.pytest_plugin": "pytest",
+    # On the loop of a broker: imported by check_service, once that has started one.
+    "leafcuttr_sdk.testing.service_trial": "trio",
+}
+"""Modules that need more than the standard library, what they need, and why that is right."""
+
+PROGRAM = """
+import importlib, json, sys
+missing = {}
+for name in json.loads(sys.argv[1]):
+    try:
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", ()):
+            getattr(module, public)
+    except ModuleNotFoundError as error:
+        missing[name] = error.name
+others = sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"__main__"})
+print(json.dumps([missing, others]))
+"""
+
+
+def alone(*modules: str) -> tuple[dict[str, str], list[str]]:
+    """What the modules miss, and the packages beside the standard library that were imported."""
+    # -I and -S: no site-packages, no variables of the environment, no current folder.
+    program = f"import sys; sys.path.append({str(FOLDER.parent)!r})\n{PROGRAM}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, json.dumps(modules)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    missing, others = json.loads(done.stdout)
+    return missing, others
+
+
+def test_all_of_it_is_imported() -> None:
+    """Every module, and every name of each `__all__`."""
+    assert len(MODULES) > 25
+    missing, others = alone(*MODULES)
+    assert missing == NEEDS
+    assert others == ["leafcuttr_sdk"]
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name not in NEEDS])
+def test_each_is_imported_by_itself(module: str) -> None:
+    """Whichever comes first."""
+    assert alone(module) == ({}, ["leafcuttr_sdk"])
+
+
+def test_the_type_checkers_find_its_types() -> None:
+    assert (FOLDER / "py.typed").is_file()
+
+
+def test_every_public_name_has_a_place() -> None:
+    """`__all__`, the table of places and the imports for type checkers are three lists of the same names."""
+    for package in ("leafcuttr_sdk", "leafcuttr_sdk.testing"):
+        module = __import__(package, fromlist=["_MODULES"])
+        eager = {"leafcuttr_sdk": {"Clock", "TopicPartition"}}.get(package, set())
+        assert sorted(module.__all__) == sorted({*module._MODULES, *eager})
+        for name in module.__all__:
+            assert getattr(module, name).__class__, name
+        with pytest.raises(AttributeError, match="has no attribute 'Brokre'"):
+            _ = module.Brokre

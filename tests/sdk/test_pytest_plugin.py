@@ -1,0 +1,152 @@
+"""The pytest plugin as other test suites meet it, each in a process of its own: what it gives, what it costs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGIN = "leafcuttr_sdk.testing.pytest_plugin"
+
+
+def run(folder: Path, *words: str, **files: str) -> subprocess.CompletedProcess[str]:
+    """pytest in a folder with these files (`name=source` for name.py), with our plugin as its only one."""
+    for name, source in files.items():
+        (folder / f"{name}.py").write_text(source)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+    )
+
+
+def test_the_fixtures(tmp_path: Path) -> None:
+    conftest = """
+import pytest
+@pytest.fixture(scope="session")
+def leafcuttr_settings():
+    return {"num.partitions": 4, "log.retention.hours": 3}
+"""
+    source = """
+import asyncio
+import pytest
+import trio
+
+pytestmark = pytest.mark.leafcuttr(settings={"log.retention.hours": 5, "num.partitions": 5})
+seen = []
+
+def partitions(broker, topic):
+    broker.produce(topic, "x")
+    async def count(inside):
+        return inside.topics.partition_count(topic)
+    return broker.call(count)
+
+def test_of_the_module(leafcuttr_broker):
+    seen.append(leafcuttr_broker.data_dir)
+    assert partitions(leafcuttr_broker, "t") == 5
+
+@pytest.mark.leafcuttr(settings={"num.partitions": 6})
+class TestClass:
+    def test_of_the_class(self, leafcuttr_broker):
+        assert partitions(leafcuttr_broker, "t") == 6
+        async def configs(inside):
+            return inside.topics.configs("t")
+        assert leafcuttr_broker.call(configs)["retention.ms"] == str(5 * 3600_000)
+
+    @pytest.mark.leafcuttr(settings={"num.partitions": 7})
+    def test_of_the_function(self, leafcuttr_broker):
+        assert partitions(leafcuttr_broker, "t") == 7
+
+def test_each_is_empty(leafcuttr_broker):
+    assert leafcuttr_broker.consume("t") == []
+    assert leafcuttr_broker.data_dir not in seen
+
+def test_session_1(leafcuttr_broker_session):
+    assert partitions(leafcuttr_broker_session, "shared") == 4
+
+def test_session_2(leafcuttr_broker_session, leafcuttr_broker):
+    assert len(leafcuttr_broker_session.consume("shared", 1)) == 1
+    assert leafcuttr_broker.port != leafcuttr_broker_session.port
+
+def test_asyncio(leafcuttr_broker):
+    async def main():
+        leafcuttr_broker.produce("t", "from asyncio")
+        return await asyncio.to_thread(leafcuttr_broker.consume, "t", 1)
+    assert asyncio.run(main())[0].value == b"from asyncio"
+
+def test_trio(leafcuttr_broker):
+    async def main():
+        leafcuttr_broker.produce("t", "from trio")
+        return leafcuttr_broker.consume("t", 1)
+    assert trio.run(main)[0].value == b"from trio"
+"""
+    done = run(tmp_path, "--strict-markers", conftest=conftest, test_fixtures=source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "marker",
+    ["leafcuttr({'num.partitions': 1})", "leafcuttr(setting={})"],
+)
+def test_a_marker_that_is_wrong(marker: str, tmp_path: Path) -> None:
+    source = f"""
+import pytest
+@pytest.mark.{marker}
+def test_it(leafcuttr_broker): pass
+"""
+    done = run(tmp_path, test_marker=source)
+    assert done.returncode != 0
+    assert "the marker leafcuttr takes plugins and settings by name" in done.stdout
+
+
+def test_a_setting_that_is_wrong_fails_the_test_with_its_line(tmp_path: Path) -> None:
+    source = """
+import pytest
+@pytest.mark.leafcuttr(settings={"num.partitions": "many"})
+def test_it(leafcuttr_broker): pass
+"""
+    done = run(tmp_path, test_setting=source)
+    assert done.returncode == 1
+    assert "ConfigError: " in done.stdout
+    assert "num.partitions" in done.stdout
+
+
+def test_it_costs_other_suites_nothing(tmp_path: Path) -> None:
+    """Of ours four small modules are imported, nothing of the broker, and nothing else that pytest has not."""
+    source = """
+import sys
+def test_it():
+    ours = sorted(name for name in sys.modules if name.partition(".")[0] in ("leafcuttr", "leafcuttr_sdk"))
+    assert ours == [
+        "leafcuttr_sdk",
+        "leafcuttr_sdk.testing",
+        "leafcuttr_sdk.testing.pytest_plugin",
+        "leafcuttr_sdk.types",
+    ]
+    assert "trio" not in sys.modules
+    assert "click" not in sys.modules
+"""
+    done = run(tmp_path, test_cost=source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    bare = (
+        "import sys, pytest; before = set(sys.modules); import {0}; print(*sorted(set(sys.modules) - before))"
+    )
+    new = subprocess.run(
+        [sys.executable, "-c", bare.format(PLUGIN)], capture_output=True, text=True, timeout=120, check=True
+    ).stdout.split()
+    assert new == ["leafcuttr_sdk", "leafcuttr_sdk.testing", PLUGIN, "leafcuttr_sdk.types"]
+
+
+def test_the_fixtures_are_listed_with_what_they_do(tmp_path: Path) -> None:
+    done = run(tmp_path, "--fixtures", "--markers", test_none="def test_none(): pass")
+    assert "@pytest.mark.leafcuttr(settings={...}, plugins=[...])" in done.stdout
+    done = run(tmp_path, "--fixtures", test_none="def test_none(): pass")
+    for name in ("leafcuttr_broker ", "leafcuttr_broker_session", "leafcuttr_settings"):
+        assert name in done.stdout
