@@ -13,7 +13,7 @@ THEMES: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("Topics and partitions", topic_metrics.METRICS),
     ("Requests and connections", request_metrics.METRICS),
     ("Groups and transactions", group_metrics.METRICS),
-    ("Services of plugins", plugin_metrics.METRICS),
+    ("Plugins", plugin_metrics.METRICS),
     ("The broker", broker_metrics.METRICS),
     ("The process", broker_metrics.PROCESS),
 )

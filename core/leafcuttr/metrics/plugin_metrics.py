@@ -1,4 +1,4 @@
-"""Metrics of plugins' services. What plugins themselves add is in `added`."""
+"""Metrics of plugins: their services, filters and validators. What plugins themselves add is in `added`."""
 
 from leafcuttr_sdk.metrics import counter, gauge
 
@@ -21,4 +21,51 @@ BLOCKS = counter(
     "service",
 )
 
-METRICS = (UP, RESTARTS, BLOCKS)
+FILTERED = counter(
+    "leafcuttr_filter_records_total",
+    "Records of stored batches by what a record filter did to them: verdict is kept, changed, dropped or dead_letter.",
+    "topic",
+    "filter",
+    "verdict",
+)
+FILTER_FAILURES = counter(
+    "leafcuttr_filter_failures_total",
+    "Batches that were refused because a record filter failed.",
+    "topic",
+    "filter",
+)
+VALIDATED = counter(
+    "leafcuttr_validator_records_total",
+    "Records that a produce validator looked at: verdict is accepted (of stored batches) or refused.",
+    "topic",
+    "validator",
+    "verdict",
+)
+VALIDATOR_FAILURES = counter(
+    "leafcuttr_validator_failures_total",
+    "Batches that were refused because a produce validator failed.",
+    "topic",
+    "validator",
+)
+DEAD_LETTERS = counter(
+    "leafcuttr_dead_letters_total",
+    "Records that filters sent to a dead-letter topic and that were written there.",
+    "topic",
+)
+DEAD_LETTERS_LOST = counter(
+    "leafcuttr_dead_letters_lost_total",
+    "Records that filters sent to a dead-letter topic and that could not be written there.",
+    "topic",
+)
+
+METRICS = (
+    UP,
+    RESTARTS,
+    BLOCKS,
+    FILTERED,
+    FILTER_FAILURES,
+    VALIDATED,
+    VALIDATOR_FAILURES,
+    DEAD_LETTERS,
+    DEAD_LETTERS_LOST,
+)

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 
 def activate(core: Core, plugins: "Plugins") -> "Supervisor":
-    """Call the hooks that get the broker, and plan the services. Without an enabled plugin it is not needed.
+    """Call the hooks that get the broker, give topics their filters and validators, and plan the services. Without an
+    enabled plugin it is not needed.
 
     A plugin whose hook raises, or brings what cannot be taken, is left out with one line. Raises StartError:
     `lc.plugins.strict` is set and there is such a one; services that need each other in a circle, or what is not there.
     """
+    from leafcuttr.plugins.gating import tables_of
     from leafcuttr.plugins.services.order import Planned
     from leafcuttr.plugins.services.supervisor import Supervisor
 
@@ -34,6 +36,7 @@ def activate(core: Core, plugins: "Plugins") -> "Supervisor":
             plugins.fail(loaded, str(error))
         else:
             planned += [Planned(loaded.name, spec, view) for spec in loaded.services]
+    core.gates.equip(tables_of(core, plugins))
     supervisor = Supervisor(planned)
     core.plugged.services = supervisor.services
     return supervisor

@@ -23,9 +23,12 @@ _NOT_HERE: Final = Section("")
 Changed = Callable[[frozenset[str]], None]
 
 
-def plugin_settings(core: Core, plugin: str) -> "leafcuttr_sdk.Settings":
-    """The settings of the broker that this plugin has declared, as they are at any time."""
-    return PluginSettings(core, _section(core, plugin))
+def plugin_settings(
+    core: Core, plugin: str, ends: list[Callable[[], None]] | None = None
+) -> "leafcuttr_sdk.Settings":
+    """The settings of the broker that this plugin has declared, as they are at any time. What ends each `on_change` is
+    also put into `ends`: for who knows when the one that asked for it is no longer there."""
+    return PluginSettings(core, _section(core, plugin), ends)
 
 
 def topic_settings(core: Core, plugin: str, config: TopicConfig) -> "leafcuttr_sdk.Settings":
@@ -102,9 +105,10 @@ class _Values:
 class PluginSettings(_Values):
     """A plugin's settings of the broker."""
 
-    def __init__(self, core: Core, section: Section) -> None:
+    def __init__(self, core: Core, section: Section, ends: list[Callable[[], None]] | None = None) -> None:
         super().__init__(section.plugin, {setting.name: setting for setting in section.broker})
         self._core = core
+        self._ends = ends
 
     def _given(self) -> Mapping[builtins.str, Value]:
         return self._core.values
@@ -127,7 +131,10 @@ class PluginSettings(_Values):
                 _log.error(line, self._plugin, type(error).__name__, error)
                 _log.debug("what it does when settings change", exc_info=error)
 
-        return self._core.on_change(told)
+        end = self._core.on_change(told)
+        if self._ends is not None:
+            self._ends.append(end)
+        return end
 
 
 class TopicSettings(_Values):

@@ -23,6 +23,7 @@ from leafcuttr.server.listener import Connections
 from leafcuttr.server.listening import Bound, Listening, bind
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.clock import SystemClock
+from leafcuttr.state.gates import Tables
 from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def _services(
 ) -> AbstractAsyncContextManager[None]:
     """Nothing of plugins is imported where none is on."""
     if plugins is None or not plugins.enabled:
+        broker.gates.equip(Tables())
         return nullcontext()
     from leafcuttr.plugins.activation import activate
 

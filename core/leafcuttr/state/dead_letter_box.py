@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr.crashpoints import reach
 from leafcuttr.errors import BrokerError, TopicAlreadyExists, UnknownTopicOrPartition
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.log import Log
@@ -78,7 +77,6 @@ class DeadLetterBox:
                     letters.finish()
 
     async def _write(self, letters: "Letters") -> None:
-        reach("dead-letters.posted")
         for name in dict.fromkeys(letter.topic for letter in letters.letters):
             total, done = sum(letter.topic == name for letter in letters.letters), 0
             try:
@@ -87,7 +85,6 @@ class DeadLetterBox:
                     log = topic.partitions[letters.partition.partition % len(topic.partitions)].log
                     await self._append(log, batch)
                     done += count
-                reach("dead-letters.written")
                 self.trouble.pop(name, None)
             except BrokerError as error:
                 self._lose(letters, name, total - done, error)

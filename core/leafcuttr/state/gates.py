@@ -7,9 +7,8 @@ nobody has handed over tables yet, its gate refuses all. Internal topics have no
 Instances are made for each topic, and made again when any of its settings changes. All of this is on the event loop.
 """
 
-import difflib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from leafcuttr.config.settings import Settings
@@ -29,9 +28,18 @@ VALIDATORS: Final = "lc.validators"
 DEAD_LETTER_TOPIC: Final = "lc.filters.dead.letter.topic"
 DEAD_LETTER_SUFFIX: Final = ".dlq"
 
-Make: TypeAlias = "Callable[[Topic], Callable[[Record], Any]]"
-"""Makes an instance for a topic; what it is called with is one record. Raises PluginError with a line for a person, and
-whatever else its author did not think of."""
+
+class Instance(NamedTuple):
+    """A validator or filter of one topic: what is called with each record, and what to call when it is not used any
+    more."""
+
+    call: "Callable[[Record], Any]"
+    ends: Sequence[Callable[[], None]] = ()
+
+
+Make: TypeAlias = Callable[[Topic], Instance]
+"""Makes an instance for a topic. Raises PluginError with a line for a person, and whatever else its author did not
+think of."""
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +54,14 @@ class Tables(NamedTuple):
 _KINDS: Final = {FILTERS: "record filter", VALIDATORS: "produce validator"}
 
 
+class _Made(NamedTuple):
+    """A gate, the settings that it was made for, and how to let go of its instances."""
+
+    config: TopicConfig
+    gate: "Gate"
+    ends: Sequence[Callable[[], None]]
+
+
 class Gates:
     """The gates of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as there
     is a topic of that name."""
@@ -56,7 +72,7 @@ class Gates:
         self._settings = settings
         self._post = post
         self._tables: Tables | None = None
-        self._made: dict[Topic, tuple[TopicConfig, Gate]] = {}
+        self._made: dict[Topic, _Made] = {}
         self._complain = Complaints(logger)
         topics.vets.append(self.vet)
         topics.on_changed.append(self._changed)
@@ -65,10 +81,14 @@ class Gates:
         self._look_at_all()
 
     def equip(self, tables: Tables) -> None:
-        """From now on these stand behind the names; every gate is made anew. Before listeners are open."""
+        """From now on these stand behind the names; every gate is made anew, and a warning logged for each that lacks
+        something. Before listeners are open."""
         self._tables = tables
-        self._made.clear()
+        for topic in tuple(self._made):
+            self._let_go(topic)
         self._look_at_all()
+        for line in self.warnings():
+            logger.warning("%s", line)
 
     def vet(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Raise InvalidConfig, which names the nearest, if what a topic would override names what is not there. What it
@@ -85,11 +105,16 @@ class Gates:
                     if name.startswith(f"{setting}."):
                         self._check(setting, name, text)
 
+    @property
+    def closed(self) -> Iterator[str]:
+        """The topics that take no records."""
+        return (topic.name for topic, made in self._made.items() if made.gate.refusal is not None)
+
     def warnings(self) -> Iterator[str]:
         """A line for each topic, or member of a family in the broker's settings, that names what is not there."""
-        for topic, (config, gate) in self._made.items():
-            if gate.refusal is not None and (config.lc_filters or config.lc_validators):
-                yield f"topic {topic.name} takes no records: {gate.refusal}"
+        for topic, made in self._made.items():
+            if made.gate.refusal is not None:
+                yield f"topic {topic.name} takes no records: {made.gate.refusal}"
         for setting in _KINDS:
             for member, value in self._settings.family(f"{setting}.<topic or pattern>").items():
                 for name in value if isinstance(value, tuple) else ():
@@ -110,6 +135,8 @@ class Gates:
         return tables.filters if setting == FILTERS else tables.validators
 
     def _unknown(self, setting: str, name: str) -> str:
+        import difflib
+
         table, kind = self._table(setting), _KINDS[setting]
         near = difflib.get_close_matches(name, table, n=1)
         if near:
@@ -123,7 +150,7 @@ class Gates:
             self._look_at(topic)
 
     def _deleted(self, topic: Topic) -> None:
-        self._made.pop(topic, None)
+        self._let_go(topic)
         for key in [key for key in self.tallies if key[0] == topic.name]:
             del self.tallies[key]
 
@@ -136,30 +163,37 @@ class Gates:
         config = topic.config
         if topic.internal or not (config.lc_filters or config.lc_validators):
             gate = None
-            self._made.pop(topic, None)
+            self._let_go(topic)
         else:
             made = self._made.get(topic)
-            if made is None or made[0] != config:
-                made = self._made[topic] = config, self._make(topic)
-            gate = made[1]
+            if made is None or made.config != config:
+                self._let_go(topic)
+                made = self._made[topic] = self._make(topic)
+            gate = made.gate
         for partition in topic.partitions:
             if partition.log.gate is not gate:
                 partition.log.use_gate(gate)
 
-    def _make(self, topic: Topic) -> "Gate":
+    def _let_go(self, topic: Topic) -> None:
+        made = self._made.pop(topic, None)
+        for end in made.ends if made is not None else ():
+            end()
+
+    def _make(self, topic: Topic) -> _Made:
         from leafcuttr.log.gate import Gate
 
+        ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
         refusal = None if self._tables is not None else "its record filters have not been made yet"
         names = {VALIDATORS: topic.config.lc_validators, FILTERS: topic.config.lc_filters}
         for setting, made in steps.items():
             for name in names[setting] if refusal is None else ():
                 try:
-                    made.append(self._step(topic, setting, name))
+                    made.append(self._step(topic, setting, name, ends))
                 except PluginError as error:
                     refusal = str(error)
                     break
-        return Gate(
+        gate = Gate(
             topic.name,
             validators=steps[VALIDATORS],
             filters=steps[FILTERS],
@@ -169,8 +203,9 @@ class Gates:
             complain=self._complain,
             refusal=refusal,
         )
+        return _Made(topic.config, gate, ends)
 
-    def _step(self, topic: Topic, setting: str, name: str) -> "Step":
+    def _step(self, topic: Topic, setting: str, name: str, ends: list[Callable[[], None]]) -> "Step":
         """Raises PluginError."""
         from leafcuttr.log.gate import FAILURES, Step, Tally
 
@@ -178,7 +213,7 @@ class Gates:
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:
-            call = make(topic)
+            call, own_ends = make(topic)
         except PluginError as error:
             raise PluginError(f"{kind} {name}: {error}") from None
         except FAILURES as error:
@@ -186,6 +221,7 @@ class Gates:
             raise PluginError(
                 f"{kind} {name} cannot be made: {type(error).__name__}: {error}".removesuffix(": ")
             ) from None
+        ends += own_ends
         return Step(name, call, self.tallies.setdefault((topic.name, setting, name), Tally()))
 
     def _refuses_letters(self, source: str, target: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.state.gates import Tables
+from leafcuttr.state.gates import Instance, Tables
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
@@ -50,8 +50,8 @@ def short(record: Record) -> str | None:
 
 
 def tables(**more: Call) -> Tables:
-    def made(call: Call) -> Callable[[Topic], Call]:
-        return lambda _: call
+    def made(call: Call) -> Callable[[Topic], Instance]:
+        return lambda _: Instance(call)
 
     filters = {"drop-odd": drop_odd, "louder": louder, "only-json": only_json, "fail": fail, **more}
     return Tables({name: made(call) for name, call in filters.items()}, {"short": made(short)})

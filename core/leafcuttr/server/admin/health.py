@@ -78,6 +78,15 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
             False, f"{failed[0]} partitions of groups and {failed[1]} of transactions cannot be read"
         )
 
+    def dead_letters() -> Finding:
+        trouble = broker.dead_letters.trouble
+        lost = [f"{name} ({reason})" for name, reason in trouble.items()]
+        return Finding(False, _listed(lost, "dead letters are lost to")) if lost else FINE
+
+    def gates() -> Finding:
+        closed = list(broker.gates.closed)
+        return Finding(False, _listed(closed, "without their filters, taking no records")) if closed else FINE
+
     def cleaner() -> Finding:
         given_up = [str(name) for name in logs.cleaner.uncleanable]
         return Finding(False, _listed(given_up, "left aside until the next start")) if given_up else FINE
@@ -92,6 +101,8 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         HealthCheck("partitions", "no partition is offline", partitions),
         HealthCheck("coordinators", "no internal partition is unreadable", coordinators),
         HealthCheck("cleaner", "compaction has given up no partition", cleaner),
+        HealthCheck("dead letters", "what filters send to dead-letter topics gets there", dead_letters),
+        HealthCheck("record filters", "every topic has the filters and validators that it names", gates),
     ):
         table.add(check)
     return table

@@ -6,6 +6,7 @@ A reading is a generator over what `scene` has gathered, so that an exposition m
 import gc
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
@@ -18,9 +19,13 @@ from leafcuttr.metrics import topic_metrics as topics
 from leafcuttr.metrics.catalog import METRICS, OTHER
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
+from leafcuttr.state import gates
 from leafcuttr.state.plugged import ServiceState
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import Metric
+
+if TYPE_CHECKING:
+    from leafcuttr.log.gate import Tally
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
 _CODES = frozenset(ErrorCode)
@@ -187,7 +192,7 @@ def _transactions_ended(scene: Scene) -> Iterator[Sample]:
     yield ("abort",), scene.broker.transactions.aborted
 
 
-# Services of plugins
+# Plugins: services, filters and validators
 
 
 def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
@@ -199,6 +204,57 @@ def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
 _service(plugins.UP, lambda service: service.up)
 _service(plugins.RESTARTS, lambda service: service.restarts)
 _service(plugins.BLOCKS, lambda service: service.blocks)
+
+
+def _judged(metric: Metric, setting: str, read: Callable[["Tally"], Iterable[tuple[str, int]]]) -> None:
+    """A metric of what the filters, or validators, of topics have done; `read` has a label and a count for each sample,
+    or an empty label."""
+
+    def reading(scene: Scene) -> Iterator[Sample]:
+        found: dict[tuple[str, ...], int] = {}
+        named = {name for name, _ in scene.topics}
+        for (topic, kind, name), tally in list(scene.broker.gates.tallies.items()):
+            if kind == setting:
+                for label, count in read(tally):
+                    labels = (topic if topic in named else OTHER, name, *filter(None, [label]))
+                    found[labels] = found.get(labels, 0) + count
+        yield from found.items()
+
+    _reads(metric)(reading)
+
+
+def _verdicts(tally: "Tally") -> Iterable[tuple[str, int]]:
+    gone = tally.changed + tally.dropped + tally.dead_lettered
+    yield "kept", tally.taken - gone
+    yield "changed", tally.changed
+    yield "dropped", tally.dropped
+    yield "dead_letter", tally.dead_lettered
+
+
+_judged(plugins.FILTERED, gates.FILTERS, _verdicts)
+_judged(plugins.FILTER_FAILURES, gates.FILTERS, lambda tally: [("", tally.failures)])
+_judged(
+    plugins.VALIDATED,
+    gates.VALIDATORS,
+    lambda tally: [("accepted", tally.taken), ("refused", tally.refused)],
+)
+_judged(plugins.VALIDATOR_FAILURES, gates.VALIDATORS, lambda tally: [("", tally.failures)])
+
+
+def _lettered(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:
+    def reading(scene: Scene) -> Iterator[Sample]:
+        found: dict[tuple[str, ...], int] = {}
+        named = {name for name, _ in scene.topics}
+        for topic, count in list(read(scene).items()):
+            labels = (topic if topic in named else OTHER,)
+            found[labels] = found.get(labels, 0) + count
+        yield from found.items()
+
+    _reads(metric)(reading)
+
+
+_lettered(plugins.DEAD_LETTERS, lambda scene: scene.broker.dead_letters.written)
+_lettered(plugins.DEAD_LETTERS_LOST, lambda scene: scene.broker.dead_letters.lost)
 
 
 # The broker and its process
