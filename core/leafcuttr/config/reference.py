@@ -1,13 +1,12 @@
-"""The reference page of settings, written from the tables: `python -m leafcuttr.config.reference`.
+"""The reference page of settings, written from the tables, those of plugins among them.
 
-A test compares the committed page with what this writes. Nothing else imports it.
+Who finds plugins and writes the page is `leafcuttr.plugins.settings_page`; nothing else imports this.
 """
 
-import sys
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, OF_LISTENERS, THEMES
+from leafcuttr.config.catalog import ALIASES, OF_LISTENERS, OF_TOPICS, THEMES, Section
 from leafcuttr.config.group_resource_settings import SETTINGS as GROUP_SETTINGS
 from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, Effect, Setting, Type, render
 from leafcuttr.config.topic_settings import SETTINGS as TOPIC_SETTINGS
@@ -15,7 +14,7 @@ from leafcuttr.config.topic_settings import SETTINGS as TOPIC_SETTINGS
 _HEAD: Final = """\
 # Settings
 
-<!-- Written by `python -m leafcuttr.config.reference`; a test fails when this page and the tables differ. -->
+<!-- Written by `python -m leafcuttr.plugins.settings_page`; a test fails when this page and the tables differ. -->
 
 The names, types, defaults and ranges are those of Apache Kafka 4.3. They come from a `server.properties` file, from
 the environment (`KAFKA_LOG_RETENTION_MS` is `log.retention.ms`: `_` is `.`, `__` is `_`, `___` is `-`) and from
@@ -30,17 +29,32 @@ one for this broker over one for all, and is kept through a restart. Limits of o
 *Effect* says what a value does here: `honoured`, `accepted without effect`, or `refused`, which means that any value
 but the default stops the start (for a topic: is refused).
 
+A name that ends with a word in angle brackets is that of a family: any text may stand in that place. In a variable of
+the environment this text may be in mixed case and have any character but `=` (`KAFKA_LC_FILTERS_Orders`); all in upper
+case it is taken for lower case.
+
+The plugins that come with LeafCuttr have their settings at the end, whether or not they are switched on; [those of
+other plugins](../how-to/plugin-settings.md) are in `leafcuttr config describe`.
+
 Where a default is not Kafka's, the text says so. `leafcuttr config` prints, checks and compares settings: see
 [Check and change settings](../how-to/settings.md).
 """
 
 
-def page() -> str:
+class OfPlugin(NamedTuple):
+    """A plugin with its settings, and the command that brings the packages it needs."""
+
+    section: Section
+    summary: str
+    remedy: str
+
+
+def page(plugins: Sequence[OfPlugin]) -> str:
     """The whole page, as Markdown."""
-    return "\n".join(_lines()) + "\n"
+    return "\n".join(_lines(plugins)) + "\n"
 
 
-def _lines() -> Iterator[str]:
+def _lines(plugins: Sequence[OfPlugin]) -> Iterator[str]:
     yield _HEAD.replace("OF_LISTENERS", " or ".join(f"`{name}`" for name in OF_LISTENERS))
     yield "## Topics\n"
     yield (
@@ -54,12 +68,25 @@ def _lines() -> Iterator[str]:
     yield "## Groups of the newer protocols\n"
     yield "Shown for every group, at the broker's value; they cannot be changed yet.\n"
     yield from _table(GROUP_SETTINGS, of_topic=True)
+    for plugin in plugins:
+        yield from _of_plugin(plugin)
     yield "## Other names\n"
     yield "These names are taken for the ones beside them.\n"
     yield "| name | stands for |"
     yield "|---|---|"
     for alias, name in ALIASES.items():
         yield f"| `{alias}` | `{name}` |"
+
+
+def _of_plugin(plugin: OfPlugin) -> Iterator[str]:
+    section = plugin.section
+    yield f"## Plugin {section.plugin}\n"
+    yield f"{plugin.summary}. `{section.enabled_by}=true` switches it on; it needs `{plugin.remedy}`.\n"
+    if section.broker:
+        yield from _table(section.broker, of_topic=False)
+    if section.topic:
+        yield "For topics:\n"
+        yield from _table(section.topic, of_topic=True)
 
 
 def _table(settings: tuple[Setting, ...], *, of_topic: bool) -> Iterator[str]:
@@ -104,7 +131,8 @@ def _changes(setting: Setting) -> str:
 
 
 def _synonyms(setting: Setting) -> str:
-    return ", ".join(f"`{name}`" for name, _ in setting.synonyms)
+    names = [name for name, _ in setting.synonyms] + [OF_TOPICS[one] for one in OF_TOPICS if one == setting.name]
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _effect(setting: Setting) -> str:
@@ -115,7 +143,3 @@ def _effect(setting: Setting) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())
