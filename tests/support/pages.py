@@ -54,6 +54,8 @@ def run_page(page: str, folder: Path, *, without: tuple[str, ...] = ()) -> int:
             "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
         }
     )
+    if "9404" in ports:
+        environ["KAFKA_LC_METRICS_PORT"] = str(ports["9404"])
     brokers: list[subprocess.Popen[bytes]] = []
     ran = 0
     try:
