@@ -131,7 +131,9 @@ def _changes(setting: Setting) -> str:
 
 
 def _synonyms(setting: Setting) -> str:
-    names = [name for name, _ in setting.synonyms] + [OF_TOPICS[one] for one in OF_TOPICS if one == setting.name]
+    names = [name for name, _ in setting.synonyms]
+    if setting.name in OF_TOPICS:
+        names.append(OF_TOPICS[setting.name])
     return ", ".join(f"`{name}`" for name in names)
 
 
