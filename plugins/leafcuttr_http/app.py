@@ -6,6 +6,7 @@ from werkzeug.exceptions import HTTPException
 
 from leafcuttr_http import documentation, metadata
 from leafcuttr_http.asgi import App
+from leafcuttr_http.consumers import routes as consumers
 from leafcuttr_http.errors import ApiError, of_broker
 from leafcuttr_http.front import Front
 from leafcuttr_http.parts import Part, reply_error
@@ -13,7 +14,7 @@ from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.streams import part as streams
 from leafcuttr_sdk.errors import BrokerError
 
-PARTS: tuple[Part, ...] = (metadata.PART, streams.PART)
+PARTS: tuple[Part, ...] = (metadata.PART, consumers.PART, streams.PART)
 _OF_THE_FRONT = (
     ("POST", "/topics/<topic>"),
     ("POST", "/topics/<topic>/partitions/<partition>"),

@@ -96,6 +96,33 @@ _OWN: Final = (
         maximum=3_600_000,
     ),
     Setting(
+        f"{PREFIX}.consumer.max",
+        Type.INT,
+        1000,
+        "How many consumers clients may have at a time. One more is refused with 503.",
+        minimum=0,
+        maximum=1_000_000,
+    ),
+    Setting(
+        f"{PREFIX}.consumer.idle.timeout.ms",
+        Type.INT,
+        300_000,
+        "How long a consumer is kept that nobody uses. It also bounds how long a read may wait.",
+        unit="ms",
+        minimum=100,
+        maximum=86_400_000,
+    ),
+    Setting(
+        f"{PREFIX}.consumer.max.response.bytes",
+        Type.INT,
+        4 * 1024 * 1024,
+        "The bytes of keys and values that a read of a consumer answers with at most, whatever max_bytes it names; a "
+        "first record that has more is answered with alone.",
+        unit="bytes",
+        minimum=1024,
+        maximum=1024 * 1024 * 1024,
+    ),
+    Setting(
         f"{PREFIX}.idempotency.max.bytes",
         Type.INT,
         16 * 1024 * 1024,
@@ -133,6 +160,9 @@ class Limits(NamedTuple):
     streams: int
     stream_buffer: int
     heartbeat_s: float
+    consumers: int
+    consumer_idle_s: float
+    consumer_response_bytes: int
     idempotency_bytes: int
     origins: frozenset[str]
 
@@ -148,6 +178,9 @@ def read_limits(values: "Settings") -> Limits:
         streams=values.int(f"{PREFIX}.max.streams"),
         stream_buffer=values.int(f"{PREFIX}.stream.buffer.bytes"),
         heartbeat_s=values.int(f"{PREFIX}.stream.heartbeat.ms") / 1000,
+        consumers=values.int(f"{PREFIX}.consumer.max"),
+        consumer_idle_s=values.int(f"{PREFIX}.consumer.idle.timeout.ms") / 1000,
+        consumer_response_bytes=values.int(f"{PREFIX}.consumer.max.response.bytes"),
         idempotency_bytes=values.int(f"{PREFIX}.idempotency.max.bytes"),
         origins=_origins(values.list(f"{PREFIX}.cors.allowed.origins")),
     )
