@@ -149,33 +149,30 @@ def run_broker(
     """
     ready: Future[BrokerThread] = Future()
     ended: Future[None] = Future()
-    stop: list[Callable[[], None]] = []
+    stop: Future[Callable[[], None]] = Future()
 
     async def serve() -> None:
-        async with open_broker(settings, plugins=plugins) as broker:
-            stopped, token = trio.Event(), trio.lowlevel.current_trio_token()
-            stop.append(lambda: token.run_sync_soon(stopped.set))
-            ready.set_result(BrokerThread(broker, token))
-            await stopped.wait()
-
-    async def serve_and_tell() -> None:
         # Told here and not by the end of the thread: a service that cannot be ended keeps it.
         try:
-            await serve()
+            with trio.CancelScope() as starting:
+                token, stopped = trio.lowlevel.current_trio_token(), trio.Event()
+                stop.set_result(lambda: token.run_sync_soon(stopped.set if ready.done() else starting.cancel))
+                async with open_broker(settings, plugins=plugins) as broker:
+                    ready.set_result(BrokerThread(broker, token))
+                    await stopped.wait()
         except BaseException as error:
             (ended if ready.done() else ready).set_exception(error)
         finally:
             if not ended.done():
                 ended.set_result(None)
 
-    thread = threading.Thread(target=trio.run, args=(serve_and_tell,), name="leafcuttr-broker", daemon=True)
+    thread = threading.Thread(target=trio.run, args=(serve,), name="leafcuttr-broker", daemon=True)
     thread.start()
     try:
         yield ready.result()
     finally:
-        if stop and not ended.done():
-            with suppress(trio.RunFinishedError):
-                stop[0]()
+        with suppress(trio.RunFinishedError):
+            stop.result()()
         ended.result()
         thread.join(_END_S)
 

@@ -170,6 +170,46 @@ def test_what_is_the_processs_is_left_alone(settings: dict[str, Any]) -> None:
     assert state() == before
 
 
+def test_a_service_that_does_not_end_keeps_its_thread_and_not_the_program(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "mule.py").write_text(
+        textwrap.dedent("""
+            import trio
+            from leafcuttr_sdk import Plugin, ServiceSpec
+
+            PLUGIN = Plugin("mule", 1, "Stays.")
+
+            class Mule:
+                async def run(self, *, task_status):
+                    task_status.started()
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep_forever()
+
+            def leafcuttr_register_services():
+                return [ServiceSpec("mule", lambda broker: Mule())]
+        """)
+    )
+    program = textwrap.dedent(f"""
+        import leafcuttr
+        settings = {{
+            "listeners": "PLAINTEXT://localhost:0",
+            "log.dirs": {str(tmp_path / "data")!r},
+            "lc.metrics.enable": False,
+        }}
+        with leafcuttr.run_broker({{**settings, "lc.plugins.path": {str(folder)!r}}}):
+            pass
+        with leafcuttr.run_broker(settings):
+            print("again")
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("again\n", 0)
+    assert (
+        done.stderr
+        == "the service mule of plugin mule has not ended 5 s after it was told to: it is left behind\n"
+    )
+
+
 def test_importing_the_package_does_no_work_and_plugins_run_in_it_too(tmp_path: Path) -> None:
     """In a process of its own, with a plugin in a folder: its service runs, and the variables of the environment, which
     are for `leafcuttr serve`, count nothing."""

@@ -202,6 +202,19 @@ def test_one_that_does_not_end_is_left_and_the_data_is_closed(tmp_path: Path) ->
         assert metrics(broker)["leafcuttr_clean_start", ()] == 1
 
 
+def test_a_start_that_fails_ends_although_a_service_does_not(tmp_path: Path) -> None:
+    refuses = """
+    async def run(self, *, task_status):
+        await trio.sleep(0.5)
+        raise PluginError("no licence")
+"""
+    with pytest.raises(
+        RuntimeError, match=r"(?s)status 1.*service never of plugin never: no licence"
+    ) as ended:
+        start_broker(tmp_path, plugins(tmp_path, mule=STUBBORN, never=refuses))
+    assert "the service mule of plugin mule has not ended" in str(ended.value)
+
+
 def test_a_signal_while_a_service_starts_stops_the_broker(tmp_path: Path) -> None:
     """The slow one has half a minute until it counts as failed; nobody who presses Ctrl-C waits for that."""
     import subprocess

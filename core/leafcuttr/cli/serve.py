@@ -19,6 +19,7 @@ import click
 if TYPE_CHECKING:
     from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.table import Plugins
+    from leafcuttr.state.plugged import Plugged
 
 _NOT_CLEAN: Final = "stopped, but the data directory could not be closed; the next start recovers it"
 
@@ -90,12 +91,9 @@ def command(
     import trio
 
     raise_descriptor_limit()
-    try:
-        clean = trio.run(_serve, settings, find.plugins, ready_file, log_format)
-    except* StartError as group:
-        _end(1, str(_first(group)), log_format)
-    if not clean:
-        _end(3, _NOT_CLEAN, log_format)
+    status, line = trio.run(_serve_and_leave, settings, find.plugins, ready_file, log_format)
+    if status:
+        _end(status, line, log_format)
 
 
 def _end(status: int, message: str, log_format: str) -> NoReturn:
@@ -111,14 +109,27 @@ def _say(message: str, log_format: str) -> None:
         click.echo(f"leafcuttr: {message}", err=True)
 
 
-def _leave(clean: bool, log_format: str) -> NoReturn:
-    """End the process although a service of a plugin has not ended, which trio would wait for. The data is closed."""
-    if not clean:
-        _say(_NOT_CLEAN, log_format)
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0 if clean else 3)
+async def _serve_and_leave(
+    settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str
+) -> tuple[int, str]:
+    """The exit status and, unless that is 0, why. Does not return where a service of a plugin has not ended: trio would
+    wait for it. The data is closed by then."""
+    from leafcuttr.errors import StartError
+    from leafcuttr.state.plugged import Plugged
+
+    plugged, status, line = Plugged(), 0, ""
+    try:
+        if not await _serve(settings, plugins, plugged, ready_file):
+            status, line = 3, _NOT_CLEAN
+    except* StartError as group:
+        status, line = 1, str(_first(group))
+    if plugged.left_behind:
+        if status:
+            _say(line, log_format)
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(status)
+    return status, line
 
 
 def _remove(ready_file: Path) -> None:
@@ -133,7 +144,9 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-async def _serve(settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str) -> bool:
+async def _serve(
+    settings: "Settings", plugins: "Plugins", plugged: "Plugged", ready_file: Path | None
+) -> bool:
     """Whether the stop was clean."""
     import trio
 
@@ -150,7 +163,12 @@ async def _serve(settings: "Settings", plugins: "Plugins", ready_file: Path | No
     async def serve(task_status: trio.TaskStatus[Broker]) -> None:
         nonlocal clean
         clean = await run_broker(
-            settings, parse_listeners(settings), plugins=plugins, stop=stop, task_status=task_status
+            settings,
+            parse_listeners(settings),
+            plugins=plugins,
+            plugged=plugged,
+            stop=stop,
+            task_status=task_status,
         )
         nursery.cancel_scope.cancel()
 
@@ -178,6 +196,4 @@ async def _serve(settings: "Settings", plugins: "Plugins", ready_file: Path | No
             gc.set_threshold(5000, 10, 100)
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)
-    if any(service.left for service in broker.plugged.services):
-        _leave(clean, log_format)
     return clean

@@ -24,6 +24,7 @@ from leafcuttr.server.listening import Bound, Listening, bind
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.gates import Tables
+from leafcuttr.state.plugged import Plugged
 from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ async def run_broker(
     listeners: Sequence[Listener],
     *,
     plugins: "Plugins | None" = None,
+    plugged: Plugged | None = None,
     clock: Clock | None = None,
     stop: trio.Event | None = None,
     task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
 ) -> bool:
     """Serve until `stop` is set (or forever); `task_status` gets the broker once every service of the enabled `plugins`
-    has been started and every listener is open.
+    has been started and every listener is open. What they add goes into `plugged`, so that the caller can see which
+    services have not ended, also where the start has failed.
 
     Returns whether the data directory was closed as it should be; if not, the log says why, and the next start recovers
     what it does not know. Raises StartError when the directory or an address cannot be had, or a service knows why it
@@ -59,6 +62,7 @@ async def run_broker(
         if admin_bound is not None:
             _close_after(opened, admin_bound[1])
         broker = open_broker(settings, clock or SystemClock())
+        broker.plugged = plugged or broker.plugged
         broker.admin = admin_bound[0] if admin_bound else None
         try:
             services = _services(broker, plugins, stop)

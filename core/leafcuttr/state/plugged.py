@@ -51,3 +51,8 @@ class Plugged:
     checks: list[tuple[str, HealthCheck]] = field(default_factory=list)
     routes: list[tuple[str, AdminRoute]] = field(default_factory=list)
     metrics: AddedMetrics = field(default_factory=AddedMetrics)
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether a service has not ended. trio would wait for it."""
+        return any(service.left for service in self.services)
