@@ -95,9 +95,8 @@ async def open_broker(
             )
             try:
                 yield EmbeddedBroker(core)
-            except (
-                Exception
-            ) as error:  # the broker stops as it should, and what the program raised is not wrapped
+            except Exception as error:
+                # The broker stops as it should, and what the program raised is not wrapped in a group.
                 raised = error
             stop.set()
     except BaseExceptionGroup as group:
