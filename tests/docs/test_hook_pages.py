@@ -64,8 +64,6 @@ def test_the_pages_are_those_of_the_hooks_and_all_are_listed() -> None:
 
 # The examples at work
 
-not_yet = pytest.mark.xfail(reason="the broker does not ask plugins of this kind yet", strict=False)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -136,7 +134,6 @@ def test_settings(broker: BrokerProcess, folder: Path) -> None:
     assert "3 (-o)" in ran.out and "from 1 to 10" in ran.out
 
 
-@not_yet
 def test_topic_settings(broker: BrokerProcess) -> None:
     librdkafka.create(broker.address, "small", lc_validators="sizes", lc_plugin_sizes_max_value_bytes="3")
     now = int(time.time() * 1000)
@@ -156,7 +153,6 @@ def test_services(broker: BrokerProcess, folder: Path) -> None:
     until(has_a_record, "a record of the service")
 
 
-@not_yet
 def test_record_filters(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "paid", lc_filters="cards")
     now, number = int(time.time() * 1000), b"1234567812345678"
@@ -167,7 +163,6 @@ def test_record_filters(broker: BrokerProcess, folder: Path) -> None:
     assert leafcuttr(folder, "consume", "paid.dlq", "-b", broker.address).out == "as key\n"
 
 
-@not_yet
 def test_produce_validators(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "objects", lc_validators="json-objects")
     now = int(time.time() * 1000)
