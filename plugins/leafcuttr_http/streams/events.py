@@ -50,9 +50,10 @@ class Chunk:
 
     @cached_property
     def sse(self) -> bytes:
-        """As server-sent events."""
+        """As server-sent events. The id comes last: some clients take it over at once, and would miss an event of which
+        a broken connection has brought no more than the id."""
         parts = [f"event: {name}\ndata: {data}\n\n" for name, data in self.notices]
-        parts += [f"id: {event.id}\ndata: {event.data}\n\n" for event in self.events]
+        parts += [f"data: {event.data}\nid: {event.id}\n\n" for event in self.events]
         return "".join(parts).encode()
 
 
