@@ -339,15 +339,3 @@ def test_topics_follow_when_patterns_change() -> None:
     settings.replace_dynamic({"lc.filters.a*": "y"}, cluster=True)
     assert settings.of_topics == {"lc.filters": {"a*": ("y",)}}
     assert topic_config(settings, topic="abc").lc_filters == ("y",)
-
-
-def test_what_nobody_knows_of_can_be_objected_to() -> None:
-    settings = Settings({"lc.filters.a*": "missing"})
-    settings.object_to("lc.filters", lambda value: None if value == ("there",) else "no filter of this name")
-    kept = {"lc.filters": "missing"}
-    assert topic_config(settings, {"lc.filters": "there"}).lc_filters == ("there",)
-    assert topic_config(settings, {**kept, "retention.ms": "5"}, kept=kept).lc_filters == ("missing",)
-    assert topic_config(settings, topic="abc").lc_filters == ("missing",)
-    with pytest.raises(InvalidConfig) as caught:
-        topic_config(settings, kept)
-    assert str(caught.value) == "Invalid value missing for configuration lc.filters: no filter of this name"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.catalog import TOPIC
+from leafcuttr.config.catalog import OF_TOPICS, TOPIC
 from leafcuttr.state.clock import SystemClock
 from support import librdkafka
 from support.changing import alter_broker
@@ -39,6 +39,13 @@ def topic(live: LiveBroker) -> str:
     return name
 
 
+def broker_name(setting: str, topic: str) -> str:
+    """The broker setting that gives this topic its default: one for all topics, or of a family one for it."""
+    if setting in OF_TOPICS:
+        return OF_TOPICS[setting].partition("<")[0] + topic
+    return TOPIC[setting].synonyms[0][0]
+
+
 class Change:
     """Changes topic settings of one topic by a real client: its own, or the default that it has from the broker."""
 
@@ -53,7 +60,7 @@ class Change:
         if self._scope is None:
             self.topic(**settings)
             return
-        given = {TOPIC[name.replace("_", ".")].synonyms[0][0]: value for name, value in settings.items()}
+        given = {broker_name(name.replace("_", "."), self._topic): value for name, value in settings.items()}
         self._changed.update(given)
         self._alter_broker(given)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.catalog import BROKER, GROUP, TOPIC
+from leafcuttr.config.catalog import BROKER, CORE, GROUP, OF_TOPICS, TOPIC
 from leafcuttr.config.setting import Effect, Setting
 from support.setting_marks import registered
 
@@ -71,37 +71,35 @@ TOPICS_WITHOUT_EFFECT = {
     "remote.log.delete.on.disable": "tiered storage",
     "remote.storage.enable": "Tiered Storage",
 }
-# TODO: what acts on them comes with the filters, and takes this away.
-TO_COME = {"lc.filters", "lc.filters.dead.letter.topic", "lc.validators"}
 
 
 def seen_to_act() -> set[str]:
     """Names with a test; one of a topic setting in all its places is also one of the default that brokers give it."""
-    names = {each.name for each in REGISTERED} | TO_COME
-    return names | {
-        TOPIC[each.name].synonyms[0][0] for each in REGISTERED if each.everywhere and each.name in TOPIC
-    }
+    return {each.name for each in REGISTERED} | defaults_changed()
+
+
+def defaults_changed() -> set[str]:
+    """The broker's settings and families that give a topic setting its default, where a test changes it everywhere."""
+    names = {each.name for each in REGISTERED if each.everywhere and each.name in TOPIC}
+    return {OF_TOPICS[name] if name in OF_TOPICS else TOPIC[name].synonyms[0][0] for name in names}
 
 
 def test_every_honoured_setting_is_seen_to_act() -> None:
-    honoured = {s.name for t in (BROKER, TOPIC) for s in t.values() if s.effect is Effect.HONOURED}
+    tables = (BROKER, CORE.families, TOPIC)
+    honoured = {s.name for t in tables for s in t.values() if s.effect is Effect.HONOURED}
     assert honoured - seen_to_act() == set(), "no test is marked for these"
 
 
 def test_every_one_that_changes_while_running_is_changed_by_a_test() -> None:
-    by_tests = {each.name for each in REGISTERED if each.while_running} | {
-        TOPIC[each.name].synonyms[0][0] for each in REGISTERED if each.everywhere
-    }
-    dynamic = {s.name for s in BROKER.values() if s.dynamic and s.effect is Effect.HONOURED}
-    assert dynamic - by_tests - TO_COME == set()
+    by_tests = {each.name for each in REGISTERED if each.while_running} | defaults_changed()
+    tables = (BROKER, CORE.families)
+    dynamic = {s.name for t in tables for s in t.values() if s.dynamic and s.effect is Effect.HONOURED}
+    assert dynamic - by_tests == set()
 
 
 def test_every_topic_setting_is_changed_in_all_its_places() -> None:
     everywhere = {each.name for each in REGISTERED if each.everywhere}
-    # What has no place but the topic itself is changed there.
-    assert {
-        s.name for s in TOPIC.values() if s.effect is Effect.HONOURED and s.synonyms
-    } - TO_COME == everywhere
+    assert {s.name for s in TOPIC.values() if s.effect is Effect.HONOURED} == everywhere
 
 
 def test_marks_are_about_settings_that_are_honoured() -> None:

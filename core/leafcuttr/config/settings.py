@@ -56,8 +56,6 @@ class Synonym(NamedTuple):
 
 
 Changed = Callable[[frozenset[str]], None]
-Objection = Callable[[Value], str | None]
-"""Why a valid value cannot be taken now, in one clause; None if it can."""
 
 
 class Settings(Values):
@@ -75,7 +73,6 @@ class Settings(Values):
         self._cluster: dict[str, Value] = {}
         self._broker: dict[str, Value] = {}
         self._callbacks: list[Changed] = []
-        self._objections: dict[str, Objection] = {}
         self._values: dict[str, Value] = {}
         self._topic_defaults: dict[str, Value] = {}
         self._of_topics: dict[str, dict[str, Value]] = {}
@@ -186,23 +183,6 @@ class Settings(Values):
             self._callbacks = [one for one in self._callbacks if one is not callback]
 
         return end
-
-    def object_to(self, name: str, objection: Objection) -> None:
-        """Have a topic setting refused, where it is changed over the wire, for a reason that no table knows: a filter
-        of that name is not there. It is asked of the broker's family that gives the default too, but neither of what
-        the broker was started with nor of what is stored.
-        """
-        self._objections[name] = objection
-
-    def check_change(self, setting: Setting, text: str, value: Value) -> None:
-        """Raises BadValueError if somebody objects to a new value of a topic setting, or of the broker's for it."""
-        for name, objection in self._objections.items():
-            family = OF_TOPICS.get(name, name).partition("<")[0]
-            concerned = setting.name == name or (
-                setting.name.startswith(family) and family != name and setting.name not in self.catalog.broker
-            )
-            if concerned and (reason := objection(value)) is not None:
-                raise BadValueError(reason, text)
 
     def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
         """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidRequest.

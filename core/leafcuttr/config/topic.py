@@ -94,15 +94,12 @@ def topic_config(
         return stored_topic_config(settings, {}, topic)
     catalog = settings.catalog
     known = {name: text for name, text in overrides.items() if catalog.topic_setting(name) is not None}
-    changed = {name for name, text in overrides.items() if (kept or {}).get(name) != text}
-    for name in overrides:
-        if name in changed and name not in known:
+    for name, text in overrides.items():
+        if name not in known and (kept or {}).get(name) != text:
             raise InvalidConfig(f"Unknown topic config name: {name}")
     values = dict(defaults_of(settings, topic))
     for name, text in known.items():
         values[name] = validate_override(catalog, name, text)
-        if name in changed:
-            _check_change(settings, name, text, values[name])
     _cross_check(values)
     return _build(values)
 
@@ -135,15 +132,6 @@ def validate_override(catalog: Catalog, name: str, text: str) -> Value:
     if (refusal := setting.refuses(value)) is not None:
         raise InvalidConfig(refusal)
     return value
-
-
-def _check_change(settings: Settings, name: str, text: str, value: Value) -> None:
-    setting = settings.catalog.topic_setting(name)
-    assert setting is not None
-    try:
-        settings.check_change(setting, text, value)
-    except BadValueError as error:
-        raise InvalidConfig(setting.refusal(text, error)) from None
 
 
 def validate_overrides(settings: Settings, overrides: Mapping[str, str | None], topic: str = "") -> None:

@@ -12,7 +12,6 @@ import trio
 
 from leafcuttr.config.listeners import SETTINGS as LISTENERS
 from leafcuttr.config.listeners import parse_listeners
-from leafcuttr.config.setting import BadValueError, Value
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, InvalidRequest
 from leafcuttr.state.metadata import MetadataStore
@@ -65,10 +64,6 @@ class DynamicSettings:
     def check(self, scope: str, texts: Mapping[str, str]) -> None:
         """Raise InvalidRequest, with Kafka's words, if the changes of a scope cannot be these."""
         values = self._settings.parse_dynamic(texts)
-        present = self._texts[scope]
-        for name, value in values.items():
-            if present.get(name) != texts[name]:
-                self._check_change(name, texts[name], value)
         if values.get("log.retention.ms") == 0:
             raise InvalidRequest(
                 "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
@@ -86,14 +81,6 @@ class DynamicSettings:
                 parse_listeners(self._settings.with_changes(texts))
             except ConfigError as error:
                 raise InvalidRequest(str(error)) from None
-
-    def _check_change(self, name: str, text: str, value: Value) -> None:
-        setting = self._settings.catalog.broker_setting(name)
-        assert setting is not None
-        try:
-            self._settings.check_change(setting, text, value)
-        except BadValueError as error:
-            raise InvalidRequest(setting.refusal(text, error)) from None
 
     def _is_valid(self, name: str, text: str) -> bool:
         try:
