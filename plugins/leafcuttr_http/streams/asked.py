@@ -10,7 +10,7 @@ from leafcuttr_http.streams.positions import Place, parse
 from leafcuttr_sdk.broker import EARLIEST, LATEST
 
 _STARTS: Final = ("from", "offset", "time")
-_KNOWN: Final = (*_STARTS, "key", "format", "last_event_id")
+KNOWN: Final = (*_STARTS, "key", "format", "last_event_id")
 _MOST_KEYS: Final = 1000
 MOST_CREDITS: Final = 1_000_000
 _LARGEST: Final = 2**63 - 1
@@ -38,7 +38,7 @@ def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) ->
         )
     except ValueError:
         raise _wrong("The query cannot be read") from None
-    known = (*_KNOWN, "credits") if websocket else _KNOWN
+    known = (*KNOWN, "credits") if websocket else KNOWN
     given: dict[str, str] = {}
     keys: set[str] = set()
     for name, value in pairs:
