@@ -1,4 +1,4 @@
-"""The application: Quart with the endpoints of every part, behind the front door."""
+"""The application: Quart with the endpoints of every part. Imported by `rest.py`, when it is needed."""
 
 from quart import Response, request
 from quart_trio import QuartTrio
@@ -8,7 +8,6 @@ from leafcuttr_http import documentation, metadata
 from leafcuttr_http.asgi import App
 from leafcuttr_http.consumers import routes as consumers
 from leafcuttr_http.errors import ApiError, of_broker
-from leafcuttr_http.front import Front
 from leafcuttr_http.parts import Part, reply_error
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.streams import part as streams
@@ -23,7 +22,7 @@ _OF_THE_FRONT = (
 
 
 def build(proxy: Proxy) -> App:
-    """The ASGI application of one start of the service."""
+    """The application of one start of the service."""
     app = QuartTrio("leafcuttr_http", static_folder=None, template_folder=None)
     app.url_map.merge_slashes = False
     # The front has read the body within the limits already, and streams go on for as long as they like.
@@ -32,7 +31,7 @@ def build(proxy: Proxy) -> App:
     app.register_error_handler(BrokerError, _broker_error)
     app.register_error_handler(HTTPException, _http_error)
     add_routes(app, proxy)
-    return Front(proxy, app)  # type: ignore[arg-type]
+    return app  # type: ignore[return-value]
 
 
 def add_routes(app: QuartTrio, proxy: Proxy) -> None:
