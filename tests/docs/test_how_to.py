@@ -71,7 +71,14 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "parts"), [("embed.md", 2), ("plugin-services.md", 8), ("plugin-monitoring.md", 4)]
+    ("page", "parts"),
+    [
+        ("embed.md", 2),
+        ("plugins.md", 7),
+        ("plugin-services.md", 8),
+        ("plugin-monitoring.md", 4),
+        ("plugin-commands.md", 5),
+    ],
 )
 def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts
