@@ -341,6 +341,7 @@ async def test_a_client_that_leaves_while_it_waits_takes_nothing_with_it(proxy: 
     assert [value for _, value in pairs(await one.read(2))] == [1, "x" * 100]
 
 
+@pytest.mark.setting("lc.http.proxy.consumer.idle.timeout.ms")
 async def test_idle_consumers_go(tmp_path: Path) -> None:
     async with serving(tmp_path / "data", consumer_idle_timeout_ms=300) as proxy, proxy.client() as client:
         api = Api(client)
@@ -355,6 +356,7 @@ async def test_idle_consumers_go(tmp_path: Path) -> None:
         assert await proxy.counted("leafcuttr_http_consumers") == 0
 
 
+@pytest.mark.setting("lc.http.proxy.consumer.max")
 async def test_no_more_than_allowed(tmp_path: Path) -> None:
     async with serving(tmp_path / "data", consumer_max=1) as proxy, proxy.client() as client:
         api = Api(client)
@@ -428,6 +430,7 @@ async def test_no_body_is_the_default_consumer(api: Api) -> None:
     assert (await api.ask("GET", f"{path}/assignments")).json() == {"partitions": []}
 
 
+@pytest.mark.setting("lc.http.proxy.consumer.max.response.bytes")
 async def test_many_records_come_in_answers_that_are_bounded(tmp_path: Path) -> None:
     async with (
         serving(tmp_path / "data", consumer_max_response_bytes=10_000) as proxy,

@@ -55,6 +55,7 @@ async def test_keys_that_are_none(proxy: Running, key: str) -> None:
     assert (answer.status_code, answer.json()["error_code"]) == (422, 42208)
 
 
+@pytest.mark.setting("lc.http.proxy.idempotency.max.bytes")
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"idempotency.max.bytes": 0}) as proxy:
         answer = await post(proxy, "k", '{"records":[{}]}')

@@ -33,6 +33,7 @@ def body_of(answer: bytes) -> dict[str, object]:
     return found
 
 
+@pytest.mark.setting("lc.http.proxy.max.request.bytes")
 async def test_too_much_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.request.bytes": 2000}) as proxy:
         stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
@@ -81,6 +82,7 @@ async def test_the_connection_goes_on_after_a_small_body_that_nobody_read(proxy:
 
 
 @pytest.mark.parametrize("path", [b"/topics/t", b"/consumers/g"])
+@pytest.mark.setting("lc.http.proxy.request.timeout.ms")
 async def test_slow_senders_are_cut(tmp_path: Path, path: bytes) -> None:
     async with running(tmp_path / "data", {"request.timeout.ms": 50}) as proxy:
         stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
@@ -93,6 +95,7 @@ async def test_slow_senders_are_cut(tmp_path: Path, path: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", HEAD, b"GET /topics HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.setting("lc.http.proxy.idle.timeout.ms")
 async def test_idle_connections_are_closed(tmp_path: Path, sent: bytes) -> None:
     async with running(tmp_path / "data", {"idle.timeout.ms": 50}) as proxy:
         stream = await trio.open_tcp_stream("127.0.0.1", proxy.port)
@@ -102,6 +105,7 @@ async def test_idle_connections_are_closed(tmp_path: Path, sent: bytes) -> None:
         assert answer.startswith(b"HTTP/1.1 200 ") if sent.endswith(b"\r\n\r\n") else not answer
 
 
+@pytest.mark.setting("lc.http.proxy.max.connections")
 async def test_connections_are_bounded(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.connections": 2}) as proxy:
         first = await trio.open_tcp_stream("127.0.0.1", proxy.port)
@@ -123,6 +127,7 @@ async def test_connections_are_bounded(tmp_path: Path) -> None:
                             pass
 
 
+@pytest.mark.setting("lc.http.proxy.max.buffered.bytes")
 async def test_the_memory_for_bodies_is_bounded(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.buffered.bytes": 100_000}) as proxy, proxy.client() as client:
         headers = {"content-type": "application/json"}

@@ -86,6 +86,7 @@ async def test_cors_is_off_by_default(proxy: Running) -> None:
 
 
 @pytest.mark.parametrize("origins", ["https://a.example,https://c.example", "*"])
+@pytest.mark.setting("lc.http.proxy.cors.allowed.origins")
 async def test_cors(tmp_path: Path, origins: str) -> None:
     async with (
         running(tmp_path / "data", {"cors.allowed.origins": origins}) as proxy,

@@ -250,6 +250,7 @@ async def test_a_large_request_is_stored_whole_while_others_get_their_turn(proxy
     assert [key for key, _ in stored] == [str(number).encode() for number in range(8000)]
 
 
+@pytest.mark.setting("lc.http.proxy.max.record.bytes")
 async def test_one_record_may_be_too_long(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.record.bytes": 2000}) as proxy:
         body = {"records": [{"value": 1}, {"value": "x" * 3000}]}

@@ -210,6 +210,7 @@ async def test_only_some_keys(proxy: Running) -> None:
         assert {each["key"] for each in await listener.records(10)} == {"Yg=="}
 
 
+@pytest.mark.setting("lc.http.proxy.stream.heartbeat.ms")
 async def test_a_silent_stream_says_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.heartbeat.ms": 100}) as proxy:
         await proxy.broker.topics.create("t")
@@ -306,6 +307,7 @@ async def test_damage_on_the_disk_harms_no_other_partition(proxy: Running) -> No
         assert [each["partition"] for each in await listener.records(10)] == [1] * 10
 
 
+@pytest.mark.setting("lc.http.proxy.stream.buffer.bytes")
 async def test_a_slow_client_loses_nothing_and_keeps_nobody(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.buffer.bytes": 10_000}) as proxy:
         await proxy.broker.topics.create("t")
@@ -333,6 +335,7 @@ async def test_a_slow_client_loses_nothing_and_keeps_nobody(tmp_path: Path) -> N
     assert lines and found == list(range(count))
 
 
+@pytest.mark.setting("lc.http.proxy.max.streams")
 async def test_there_are_only_so_many(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.streams": 2}) as proxy:
         await proxy.broker.topics.create("t")

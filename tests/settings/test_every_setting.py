@@ -11,6 +11,8 @@ import pytest
 
 from leafcuttr.config.catalog import BROKER, CORE, GROUP, OF_TOPICS, TOPIC
 from leafcuttr.config.setting import Effect, Setting
+from leafcuttr.plugins.catalogue import catalog_of
+from leafcuttr.plugins.settings_page import bundled
 from support.setting_marks import registered
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
@@ -71,6 +73,14 @@ TOPICS_WITHOUT_EFFECT = {
     "remote.log.delete.on.disable": "tiered storage",
     "remote.storage.enable": "Tiered Storage",
 }
+# Those of the plugins that come with us. What has one choice only cannot be given another.
+BUNDLED = catalog_of(bundled())
+OF_PLUGINS = {
+    setting.name: setting
+    for section in BUNDLED.sections
+    for setting in (*section.broker, *section.topic)
+    if len(setting.choices) != 1
+}
 
 
 def seen_to_act() -> set[str]:
@@ -88,12 +98,14 @@ def test_every_honoured_setting_is_seen_to_act() -> None:
     tables = (BROKER, CORE.families, TOPIC)
     honoured = {s.name for t in tables for s in t.values() if s.effect is Effect.HONOURED}
     assert honoured - seen_to_act() == set(), "no test is marked for these"
+    assert OF_PLUGINS.keys() - seen_to_act() == set(), "no test is marked for these of plugins"
 
 
 def test_every_one_that_changes_while_running_is_changed_by_a_test() -> None:
     by_tests = {each.name for each in REGISTERED if each.while_running} | defaults_changed()
     tables = (BROKER, CORE.families)
     dynamic = {s.name for t in tables for s in t.values() if s.dynamic and s.effect is Effect.HONOURED}
+    dynamic |= {setting.name for setting in OF_PLUGINS.values() if setting.dynamic}
     assert dynamic - by_tests == set()
 
 
@@ -103,7 +115,7 @@ def test_every_topic_setting_is_changed_in_all_its_places() -> None:
 
 
 def test_marks_are_about_settings_that_are_honoured() -> None:
-    table = BROKER | TOPIC
+    table = BROKER | TOPIC | OF_PLUGINS
     wrong = [
         each
         for each in REGISTERED
