@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
+    from leafcuttr_sdk.testing.format_checks import check_record_format
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.samples import Sample, sample_records
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PLACES: Final = {
     "broker": "RunningBroker running_broker",
     "context": "HandClock fixed_settings topic_context",
+    "format_checks": "check_record_format",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
     "samples": "Sample sample_records",
@@ -39,6 +41,7 @@ __all__ = [
     "Sample",
     "check_produce_validator",
     "check_record_filter",
+    "check_record_format",
     "check_service",
     "fixed_settings",
     "running_broker",

@@ -1,0 +1,169 @@
+"""Conformance of record formats: `leafcuttr_sdk.formats` says what they promise.
+
+A format is opened and given bytes and texts. It may refuse any of them, but only in the one way that a command can tell
+the person of: FormatError with one line.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
+from leafcuttr_sdk.testing.report import Notes, Report
+from leafcuttr_sdk.testing.samples import sample_records
+
+T = TypeVar("T")
+
+_PROMISES: Final = {
+    "named": "its name can be typed after --format, and it says what it is",
+    "opens": "it opens without options, more than once",
+    "decodes": "bytes become text, or it raises FormatError with one line",
+    "encodes": "text becomes bytes, or it raises FormatError with one line",
+    "there and back": "the text of what it has encoded means the same bytes again",
+    "json": "where json_text says so, each text is JSON on one line",
+    "closes": "it can be closed, also after an error",
+}
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*\Z")
+_TEXTS: Final = (
+    "",
+    "hello",
+    "21.5",
+    "Größe 🌡",
+    '{"a": [1, null]}',
+    '"text"',
+    "null",
+    "two\nlines",
+    "\udcff",
+    "\0",
+)
+_PLACES: Final = (Place("test", "key"), Place("test", "value"))
+
+
+def check_record_format(
+    format: RecordFormat, *, options: Mapping[str, str] | None = None, texts: Iterable[str] = ()
+) -> None:
+    """Check a record format, opened with `options`. `texts` are some that it takes: it has to, and to give them back.
+    Raises ContractError with all that is wrong."""
+    format_report(format, options, texts).raise_problems()
+
+
+def format_report(
+    format: RecordFormat, options: Mapping[str, str] | None = None, texts: Iterable[str] = ()
+) -> Report:
+    """What `check_record_format` raises, to look at."""
+    name: Any = format.name
+    notes = Notes("record format", str(name), _PROMISES)
+    if not isinstance(name, str) or not _NAME.match(name):
+        notes.add(
+            "named", f"its name is {name!r}: lower-case letters, digits, `-` and `_`, beginning with a letter"
+        )
+    for word, about in {"its summary": format.summary, **dict(format.options)}.items():
+        if not about or len(about.splitlines()) != 1:
+            notes.add("named", f"{word} is {about!r}: a few words on one line")
+    try:
+        codec = format.open(options or {})
+        format.open(options or {}).close()
+    except Exception as error:
+        notes.add("opens", f"open({dict(options or {})}) raised {_told(error)}")
+        return notes.report(["named", "opens"])
+    trial = _Trial(codec, notes)
+    for sample in sample_records():
+        for data in (sample.record.key, sample.record.value):
+            if data is not None:
+                trial.decode(data)
+    for text in _TEXTS:
+        trial.there_and_back(text, must=False)
+    for text in texts:
+        trial.there_and_back(text, must=True)
+    try:
+        codec.close()
+    except Exception as error:
+        notes.add("closes", f"close() raised {_told(error)}")
+    return notes.report()
+
+
+class _Trial:
+    def __init__(self, codec: FormatCodec, notes: Notes) -> None:
+        self._codec = codec
+        self._notes = notes
+        claim = cast("object", codec.json_text)
+        if not isinstance(claim, bool):
+            notes.add("json", f"json_text is {claim!r}: it is True or False")
+        self._json = claim is True
+
+    def decode(self, data: bytes) -> None:
+        for place in _PLACES:
+            text = self._call("decodes", partial(self._codec.decode, data), place, str, _shown(data))
+            if text is not None and self._json:
+                self._check_json(text)
+
+    def there_and_back(self, text: str, *, must: bool) -> None:
+        for place in _PLACES:
+            data = self._call("encodes", partial(self._codec.encode, text), place, bytes, repr(text), must)
+            if data is None:
+                continue
+            again = self._call(
+                "there and back", partial(self._codec.decode, data), place, str, _shown(data), True
+            )
+            if again is None:
+                continue
+            if self._json:
+                self._check_json(again)
+            back = self._call(
+                "there and back", partial(self._codec.encode, again), place, bytes, repr(again), True
+            )
+            if back is not None and back != data:
+                self._notes.add(
+                    "there and back",
+                    f"{text!r} becomes {_shown(data)}, that {again!r}, and that {_shown(back)}",
+                )
+
+    def _call(
+        self,
+        check: str,
+        call: Callable[[Place], T],
+        place: Place,
+        kind: type[T],
+        what: str,
+        must: bool = False,
+    ) -> T | None:
+        """What it returned; None if it may and does refuse."""
+        try:
+            result: object = call(place)
+        except FormatError as error:
+            if must:
+                self._notes.add(check, f"it refuses {what}: {_told(error)}")
+            elif len(str(error).splitlines()) != 1:
+                self._notes.add(
+                    check, f"the FormatError for {what} says {str(error)!r}: it is one line for the person"
+                )
+            return None
+        except Exception as error:
+            self._notes.add(
+                check, f"it raised {_told(error)} for {what}: raise FormatError for what is not of the format"
+            )
+            return None
+        if not isinstance(result, kind):
+            self._notes.add(check, f"it made a {type(result).__name__} of {what}, not {kind.__name__}")
+            return None
+        return result
+
+    def _check_json(self, text: str) -> None:
+        try:
+            json.loads(text)
+        except ValueError:
+            self._notes.add("json", f"json_text is True, and {text[:60]!r} is no JSON")
+        else:
+            if len(text.splitlines()) > 1:
+                self._notes.add("json", f"json_text is True, and {text[:60]!r} has several lines")
+
+
+def _shown(data: bytes) -> str:
+    return repr(data) if len(data) <= 40 else f"{data[:40]!r}..."
+
+
+def _told(error: BaseException) -> str:
+    text = str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
