@@ -35,8 +35,10 @@ def leafcuttr_settings():
 """
     source = """
 import asyncio
+from types import ModuleType
 import pytest
 import trio
+from leafcuttr_sdk import Plugin, RecordFilterSpec
 
 pytestmark = pytest.mark.leafcuttr(settings={"log.retention.hours": 5, "num.partitions": 5})
 seen = []
@@ -85,10 +87,25 @@ def test_trio(leafcuttr_broker):
         leafcuttr_broker.produce("t", "from trio")
         return leafcuttr_broker.consume("t", 1)
     assert trio.run(main)[0].value == b"from trio"
+
+drops = ModuleType("drops")
+drops.PLUGIN = Plugin("drops", 1, "a plugin that is not installed")
+class Drop:
+    def __init__(self, context): pass
+    def filter(self, record):
+        from leafcuttr_sdk import DROP
+        return DROP
+drops.leafcuttr_register_record_filters = lambda: [RecordFilterSpec("drop", "drops", Drop)]
+
+@pytest.mark.leafcuttr(plugins=[drops])
+def test_a_plugin_of_its_own(leafcuttr_broker):
+    leafcuttr_broker.create_topic("gone", configs={"lc.filters": "drop"})
+    leafcuttr_broker.produce("gone", "x")
+    assert leafcuttr_broker.consume("gone") == []
 """
     done = run(tmp_path, "--strict-markers", conftest=conftest, test_fixtures=source)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 passed" in done.stdout
+    assert "9 passed" in done.stdout
 
 
 @pytest.mark.parametrize(

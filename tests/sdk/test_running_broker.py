@@ -6,14 +6,15 @@ import asyncio
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import trio
 
 from leafcuttr.errors import ConfigError
-from leafcuttr_sdk import Broker
+from leafcuttr_sdk import Broker, Plugin, RecordFilterSpec, Setting, Type
 from leafcuttr_sdk.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from leafcuttr_sdk.testing import RunningBroker, running_broker
 from support import librdkafka
@@ -153,3 +154,25 @@ def test_a_broker_without_metrics(tmp_path: Path) -> None:
         with pytest.raises(LookupError, match=r"lc\.metrics\.enable is false"):
             _ = broker.admin_port
         broker.restart()
+
+
+def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
+    plugin = ModuleType("shouting")
+
+    def settings() -> Iterable[Setting]:
+        yield Setting("lc.plugin.shouting.end", Type.STRING, "!", "What to add.")
+
+    class Shout:
+        def __init__(self, context) -> None:  # type: ignore[no-untyped-def]
+            self.end = context.settings.text("lc.plugin.shouting.end").encode()
+
+        def filter(self, record):  # type: ignore[no-untyped-def]
+            return record._replace(value=record.value.upper() + self.end)
+
+    vars(plugin)["PLUGIN"] = Plugin("shouting", 1, "for tests")
+    vars(plugin)["leafcuttr_register_settings"] = settings
+    vars(plugin)["leafcuttr_register_record_filters"] = lambda: [RecordFilterSpec("shout", "loud", Shout)]
+    with running_broker(tmp_path, {"lc.plugin.shouting.end": "?"}, [plugin]) as broker:
+        broker.create_topic("loud", configs={"lc.filters": "shout"})
+        broker.produce("loud", "hey")
+        assert [record.value for record in broker.consume("loud", 1)] == [b"HEY?"]
