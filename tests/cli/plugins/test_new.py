@@ -1,4 +1,4 @@
-"""`leafcuttr plugins new`: what it writes, and what it refuses. That the project works: tests/packaging."""
+"""`leafcuttr plugins new`: what it writes, and what it refuses. That the project works: tests/installed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,40 @@
+"""What `leafcuttr plugins new` writes is a whole project: it is built and installed, its tests and the checks pass."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.installed import Environment, build_wheel
+
+
+@pytest.fixture(scope="module")
+def project(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Written by the installed command, built and installed beside it."""
+    folder = tmp_path_factory.mktemp("new")
+    said = installed.run("leafcuttr", "plugins", "new", "parcel-watch", cwd=folder)
+    assert said.splitlines()[0] == "wrote the plugin parcel-watch: 9 files in parcel-watch"
+    wheel = build_wheel(folder / "parcel-watch", folder)
+    with zipfile.ZipFile(wheel) as files:
+        assert "leafcuttr_parcel_watch/py.typed" in files.namelist()
+    installed.pip_install("--no-deps", str(wheel))
+    return folder / "parcel-watch"
+
+
+def test_its_tests_pass(installed: Environment, project: Path) -> None:
+    """With nothing but what is installed: pytest finds the fixture by its entry point, the broker the plugin by its."""
+    said = installed.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
+    assert "5 passed" in said
+
+
+def test_it_is_enabled(installed: Environment, project: Path) -> None:
+    listed = json.loads(installed.run("leafcuttr", "plugins", "list", "--json", cwd=project))
+    (found,) = (one for one in listed if one["name"] == "parcel-watch")
+    assert (found["state"], found["distribution"], found["version"]) == (
+        "enabled",
+        "leafcuttr-parcel-watch",
+        "0.1.0",
+    )

@@ -1,0 +1,99 @@
+"""The light module that the entry point names: settings and hooks; all work is imported when it is needed."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from leafcuttr_sdk import (
+    AdminRoute,
+    Broker,
+    CliCommand,
+    HealthCheck,
+    MetricReading,
+    Plugin,
+    ProduceValidatorSpec,
+    RecordFilterSpec,
+    RecordFormat,
+    Service,
+    ServiceSpec,
+    Setting,
+    Type,
+    listener_settings,
+)
+
+if TYPE_CHECKING:
+    import click
+
+PREFIX = "lc.plugin.greenhouse"
+TOPIC = f"{PREFIX}.topic"
+TOKEN = f"{PREFIX}.token"
+LOWEST = f"{PREFIX}.lowest"
+HIGHEST = f"{PREFIX}.highest"
+ZONE = f"{PREFIX}.zone.<sensor>"
+
+PLUGIN = Plugin("greenhouse", 1, "readings of a greenhouse, by line and by record")
+
+
+def leafcuttr_register_settings() -> Iterable[Setting]:
+    yield Setting(TOPIC, Type.STRING, "greenhouse", "The topic that readings by line go to.")
+    yield Setting(TOKEN, Type.PASSWORD, None, "What a station has to say first, if anything.")
+    yield Setting(ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.")
+    yield from listener_settings(PREFIX, 0)
+
+
+def leafcuttr_register_topic_settings() -> Iterable[Setting]:
+    yield Setting(LOWEST, Type.DOUBLE, -40.0, "The filter plausible drops readings below.", unit="°C")
+    yield Setting(HIGHEST, Type.DOUBLE, 60.0, "The filter plausible refuses readings above.", unit="°C")
+
+
+def leafcuttr_register_services() -> Iterable[ServiceSpec]:
+    def make(broker: Broker) -> Service:
+        from leafcuttr_greenhouse.station import Station
+
+        return Station(broker)
+
+    yield ServiceSpec("greenhouse", make)
+
+
+def leafcuttr_register_record_filters() -> Iterable[RecordFilterSpec]:
+    from leafcuttr_greenhouse.plausible import Plausible
+
+    yield RecordFilterSpec("plausible", "drops what is too cold, dead-letters what is too hot", Plausible)
+
+
+def leafcuttr_register_produce_validators() -> Iterable[ProduceValidatorSpec]:
+    from leafcuttr_greenhouse.readings import Readings
+
+    yield ProduceValidatorSpec("readings", "takes readings only", Readings)
+
+
+def leafcuttr_register_record_formats() -> Iterable[RecordFormat]:
+    from leafcuttr_greenhouse.reading_format import ReadingFormat
+
+    yield ReadingFormat()
+
+
+def leafcuttr_register_cli_commands() -> Iterable[CliCommand]:
+    def load() -> "click.Command":
+        from leafcuttr_greenhouse.command import command
+
+        return command
+
+    yield CliCommand("greenhouse", "send readings of a greenhouse", load)
+
+
+def leafcuttr_register_health_checks(broker: Broker) -> Iterable[HealthCheck]:
+    from leafcuttr_greenhouse.admin import health_check
+
+    yield health_check(broker)
+
+
+def leafcuttr_register_metrics(broker: Broker) -> Iterable[MetricReading]:
+    from leafcuttr_greenhouse.admin import sensors
+
+    yield sensors(broker)
+
+
+def leafcuttr_register_admin_routes(broker: Broker) -> Iterable[AdminRoute]:
+    from leafcuttr_greenhouse.admin import latest
+
+    yield latest(broker)

@@ -1,0 +1,115 @@
+"""What an installation gets: wheels that are built from this tree, and virtual environments that know nothing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.broker_process import clean_environ
+from support.waiting import until
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "tests" / "sample_plugin"
+_PATIENCE_S = 240.0
+
+
+def build_wheel(project: Path, into: Path) -> Path:
+    """The wheel of a project whose backend is hatchling, built without a network."""
+    before = set(into.glob("*.whl"))
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = set(into.glob("*.whl")) - before
+    return wheel
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment that knows nothing of this checkout."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> Environment:
+        """Without pip: see `pip_install`."""
+        venv.create(folder, symlinks=True, with_pip=False)
+        return cls(folder)
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in clean_environ().items() if not name.startswith("PYTHON")}
+        path = os.pathsep.join([str(self.folder / "bin"), kept["PATH"]])
+        return {**kept, "PATH": path, "VIRTUAL_ENV": str(self.folder)}
+
+    def pip_install(self, *what: str) -> None:
+        """By the pip beside the interpreter of the tests: a fresh one would take longer than what it installs."""
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", *what]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, env=self.environ)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def run(self, *words: str, cwd: Path, status: int = 0, stdin: str = "") -> str:
+        """Run a program of this environment; what it printed, errors too. Fails at another exit status."""
+        done = subprocess.run(
+            [str(self.folder / "bin" / words[0]), *words[1:]],
+            cwd=cwd,
+            env=self.environ,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_PATIENCE_S,
+        )
+        assert done.returncode == status, f"{' '.join(words)}: status {done.returncode}\n{done.stdout}"
+        return done.stdout
+
+    @contextmanager
+    def broker(self, folder: Path, **settings: str) -> Iterator[dict[str, Any]]:
+        """`leafcuttr serve` of this environment; its ready file, with `log` for where its words are."""
+        ready, log = folder / "ready.json", folder / "broker.log"
+        given = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(folder / "data"),
+            "group.initial.rebalance.delay.ms": "0",
+            **settings,
+        }
+        words = [word for name, value in given.items() for word in ("-o", f"{name}={value}")]
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                [self.folder / "bin" / "leafcuttr", "serve", "--ready-file", ready, *words],
+                cwd=folder,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+
+        def is_ready() -> bool:
+            assert process.poll() is None, log.read_text()
+            return ready.exists()
+
+        try:
+            until(is_ready, "the broker's ready file", seconds=120)
+            yield {**json.loads(ready.read_text()), "log": log}
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0, log.read_text()
+        finally:
+            process.kill()
+            process.wait()
