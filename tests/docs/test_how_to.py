@@ -84,6 +84,10 @@ def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts
 
 
+def test_consume_over_http(tmp_path: Path) -> None:
+    assert run_page("how-to/consume-over-http.md", tmp_path) >= 8
+
+
 def test_the_pages_link_to_what_is_there() -> None:
     for page in (DOCS / "how-to").glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
