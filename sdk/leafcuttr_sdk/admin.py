@@ -17,6 +17,7 @@ class HealthCheck(NamedTuple):
     """One check. `look` is synchronous and quick: it says what is known. One that raises is not fine."""
 
     name: str
+    """Unique among those of its plugin, whose name `/health` puts before it: `<plugin>:<name>`."""
     summary: str
     """What it looks at, in one line."""
     look: Callable[[], Finding]
@@ -46,5 +47,6 @@ class AdminRoute(NamedTuple):
     """One path. `summary` is a line for who asks for `/`. The handler runs on the loop and does not keep it."""
 
     path: str
+    """Begins with a slash; of a plugin what comes behind `/plugins/<its name>`."""
     handler: Callable[[Request], Awaitable[Response]]
     summary: str

@@ -13,10 +13,12 @@ class Service(Protocol):
     """A service that has been made. `leafcuttr_sdk.testing.check_service` tests one against this contract."""
 
     async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
-        """Run until cancelled. Call `task_status.started()` once it serves: the broker is not ready before.
+        """Run until cancelled. Call `task_status.started()` once it serves, within half a minute: the broker is not
+        ready before.
 
         To return or to raise is a failure: one line is logged, health says so, and a new one is made and run after a
-        pause that grows. Cancellation is the stop: end within a few seconds, and leave nothing open.
+        pause that grows. PluginError at the first start ends the start of the broker with its line. Cancellation is
+        the stop: end within five seconds, and leave nothing open.
         """
         ...
 
