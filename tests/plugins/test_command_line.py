@@ -166,6 +166,7 @@ def test_shell_completion_offers_them(site: Path) -> None:
         "plain,turn-badly",
         "plain,turn-wrong",
     ]
+    assert leafcuttr(site, environ={**words, "KAFKA_LC_PLUGINS_PATH": "nowhere"}).err == ""
     words |= {"COMP_WORDS": "leafcuttr produce --format tu", "COMP_CWORD": "3"}
     assert leafcuttr(site, environ=words).out.split() == ["plain,turned"]
 

@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leafcuttr.plugins import entry_points
 from support.plugin_folders import install
@@ -79,3 +81,33 @@ def test_as_importlib_metadata_finds_them_in_this_environment(site: Path) -> Non
     expected = {(entry.name, entry.value) for entry in metadata.entry_points(group=entry_points.GROUP)}
     assert {(one.name, one.module) for one in entry_points.candidates(sys.path)} == expected
     assert ("acme", "acme_plugin") in expected
+
+
+_NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
+_SECTIONS = st.sampled_from(["leafcuttr.plugins", "console_scripts", "leafcuttr.plugins.more", "pytest11"])
+_LINES = st.one_of(
+    st.builds(
+        "{} = {}".format, _NAMES, st.from_regex(r"[a-z_]{1,8}(\.[a-z_]{1,8})?(:[a-z]{1,4})?", fullmatch=True)
+    ),
+    st.just(""),
+    st.builds("# {} = {}".format, _NAMES, _NAMES),
+)
+
+
+@given(
+    sections=st.lists(
+        st.tuples(_SECTIONS, st.lists(_LINES, max_size=4)), max_size=4, unique_by=lambda section: section[0]
+    )
+)
+def test_any_file_is_read_as_importlib_metadata_reads_it(
+    tmp_path_factory: pytest.TempPathFactory, sections: list[tuple[str, list[str]]]
+) -> None:
+    text = "".join(f"[{name}]\n" + "".join(f"{line}\n" for line in lines) for name, lines in sections)
+    info = tmp_path_factory.mktemp("site") / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text(text)
+    (info / "METADATA").write_text("Name: acme\nVersion: 1.0\n")
+    expected = metadata.PathDistribution(info).entry_points.select(group=entry_points.GROUP)
+    assert list(entry_points.parse(text)) == [(entry.name, entry.value) for entry in expected]
+    found = entry_points.candidates([str(info.parent)])
+    assert sorted((one.name, str(one.module)) for one in found) == sorted((e.name, e.value) for e in expected)

@@ -33,7 +33,8 @@ def installed() -> "Plugins":
     try:
         return find_plugins(Choice.of(Settings(about)))
     except (ConfigError, StartError) as error:
-        click.echo(f"leafcuttr: {error}", err=True)
+        if "_LEAFCUTTR_COMPLETE" not in os.environ:  # a shell that completes shows no errors
+            click.echo(f"leafcuttr: {error}", err=True)
         return find_plugins(Choice())
 
 
