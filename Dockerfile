@@ -7,8 +7,9 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY core ./core
 COPY sdk ./sdk
+COPY plugins ./plugins
 RUN python3 -m venv /opt/leafcuttr \
-    && /opt/leafcuttr/bin/pip install --no-cache-dir --disable-pip-version-check . \
+    && /opt/leafcuttr/bin/pip install --no-cache-dir --disable-pip-version-check ".[http]" \
     && /opt/leafcuttr/bin/leafcuttr --version
 
 FROM python:3.13-slim-bookworm
@@ -21,7 +22,7 @@ COPY docs/how-to/container.properties /etc/leafcuttr/server.properties
 ENV PATH=/opt/leafcuttr/bin:$PATH
 USER 10001:10001
 VOLUME /tmp/kafka-logs
-EXPOSE 9092
+EXPOSE 9092 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python3", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:9404/health/ready', timeout=4)"]

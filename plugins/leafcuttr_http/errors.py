@@ -11,6 +11,7 @@ from leafcuttr_sdk.errors import BrokerError, ErrorCode
 
 CODES: Final[Mapping[int, str]] = {
     400: "The body is not what its type says: no JSON, no UTF-8, no gzip; or the request line makes no sense.",
+    403: "A page of this origin may not open a WebSocket here (`lc.http.proxy.cors.allowed.origins`).",
     404: "There is no such path.",
     405: "The path is there, the method is not; `Allow` names those that are.",
     406: "None of the types in `Accept` can be answered.",
