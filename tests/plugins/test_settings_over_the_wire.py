@@ -324,6 +324,26 @@ def test_what_does_not_change_while_running(run: Run, scope: str, name: str, val
         assert plugin().CHANGES == []
 
 
+def test_a_change_outlives_the_plugin(run: Run) -> None:
+    with run() as client:
+        assert change(client, BROKER, "1", (SET, "weight", "6"), (SET, "secret", SECRET)) == (0, None)
+        assert change(client, BROKER, "", (SET, "weight", "8")) == (0, None)
+    with run({"lc.plugins.disabled": "acme"}) as client:
+        own, of_all = describe(client, BROKER, "1"), describe(client, BROKER, "")
+        assert own.keys() == {"weight", "secret", "lc.filters.dead.letter.topic"} and of_all.keys() == {
+            "weight"
+        }
+        assert all(own[name].is_sensitive and own[name].value is None for name in ("weight", "secret"))
+        assert synonyms(own["weight"]) == [
+            ("weight", None, Source.DYNAMIC_BROKER_CONFIG),
+            ("weight", None, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ]
+        assert change(client, BROKER, "1", (DELETE, "weight", None)) == (0, None)
+    with run() as client:
+        assert plugin().BROKERS[-1].settings.int(f"{P}weight") == 8
+        assert plugin().BROKERS[-1].settings.text(f"{P}secret") == SECRET
+
+
 def test_a_topic_follows_the_brokers_setting_of_the_same_name(run: Run) -> None:
     with run() as client:
         create(client, "t")

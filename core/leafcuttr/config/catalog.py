@@ -6,9 +6,9 @@ brokers of one process may have different plugins; whoever finds plugins makes i
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from leafcuttr.config import (
     cleaner_settings,
@@ -96,8 +96,7 @@ OF_LISTENERS: Final = ("max.connections", "max.connection.creation.rate")
 LISTENER_PREFIX: Final = "listener.name."
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """The settings of one plugin, and which of them switches it on; without one it is on once it is installed."""
 
     plugin: str
@@ -106,8 +105,7 @@ class Section:
     enabled_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(NamedTuple):
     """Every setting that one broker knows. Tables are by name, families by what their names begin with.
 
     `absent` says of plugins that were found but are left out why they are: `it is disabled by lc.plugins.disabled`.
@@ -115,10 +113,10 @@ class Catalog:
 
     broker: Mapping[str, Setting]
     topic: Mapping[str, Setting]
-    families: Mapping[str, Setting] = field(default_factory=dict)
-    topic_families: Mapping[str, Setting] = field(default_factory=dict)
+    families: Mapping[str, Setting] = {}
+    topic_families: Mapping[str, Setting] = {}
     sections: tuple[Section, ...] = ()
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = {}
 
     def broker_setting(self, name: str) -> Setting | None:
         """The broker setting of this name, which may be one listener's or of a family; None if there is none."""
@@ -155,8 +153,7 @@ class Catalog:
                     owner = self.owner_of(setting.name)
                     whose = f"plugin {owner}" if owner else "the broker itself"
                     raise ConfigError(f"its {kind} {setting.name} is one of {whose}")
-        return replace(
-            self,
+        return self._replace(
             broker={**self.broker, **_plain(section.broker)},
             topic={**self.topic, **_plain(section.topic)},
             families={**self.families, **_families(section.broker)},
@@ -166,7 +163,7 @@ class Catalog:
 
     def without_plugin(self, plugin: str, reason: str) -> "Catalog":
         """This, and why a plugin that was found is left out: a clause such as `it is disabled by ...`."""
-        return replace(self, absent={**self.absent, plugin: reason})
+        return self._replace(absent={**self.absent, plugin: reason})
 
     def owner_of(self, name: str) -> str | None:
         """The plugin that declares a setting of this name, or the family that it is of; None for the core's."""

@@ -46,6 +46,16 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
     return found
 
 
+def describe_kept(settings: Settings, own: Mapping[str, str], of_all: Mapping[str, str]) -> list[Described]:
+    """What was changed while running, for this broker or for all of them, under names that nobody knows now."""
+    layers = ((own, Source.DYNAMIC_BROKER_CONFIG), (of_all, Source.DYNAMIC_DEFAULT_BROKER_CONFIG))
+    return [
+        _unknown(name, *(source for layer, source in layers if name in layer))
+        for name in {**own, **of_all}
+        if settings.catalog.broker_setting(name) is None
+    ]
+
+
 def describe_topic(
     settings: Settings, topic: str, overrides: Mapping[str, str], config: TopicConfig
 ) -> list[Described]:
@@ -62,8 +72,11 @@ def describe_topic(
             shown = None if setting.sensitive else text
             synonyms = (Synonym(name, shown, Source.DYNAMIC_TOPIC_CONFIG), *synonyms)
         found.append(_described(setting, text, synonyms))
-    found += [_unknown(name) for name in overrides if catalog.topic_setting(name) is None]
-    return found
+    return found + [
+        _unknown(name, Source.DYNAMIC_TOPIC_CONFIG)
+        for name in overrides
+        if catalog.topic_setting(name) is None
+    ]
 
 
 def without_secrets(settings: Settings, overrides: Mapping[str, str]) -> dict[str, str]:
@@ -91,16 +104,18 @@ def _is_fixed(setting: Setting) -> bool:
     return not setting.dynamic or setting.name.startswith(LISTENER_PREFIX)
 
 
-def _unknown(name: str) -> Described:
-    """What a topic was given while a plugin was there that now is not. Without the plugin nobody knows whether it is a
-    secret, so that, as Kafka does it with names that it does not know, it is treated as one."""
+def _unknown(name: str, *sources: Source) -> Described:
+    """What was given while a plugin was there that now is not. Without it nobody knows whether this is a secret: as
+    Kafka does with names that it does not know, it is treated as one.
+    """
     return Described(
         name,
         None,
-        Source.DYNAMIC_TOPIC_CONFIG,
+        sources[0],
+        read_only=sources[0] is not Source.DYNAMIC_TOPIC_CONFIG,
         sensitive=True,
-        synonyms=(Synonym(name, None, Source.DYNAMIC_TOPIC_CONFIG),),
-        help="Given for this topic and kept, but without effect: no plugin that is here has a setting of this name.",
+        synonyms=tuple(Synonym(name, None, source) for source in sources),
+        help="Kept, but without effect: no plugin that is here has a setting of this name.",
     )
 
 

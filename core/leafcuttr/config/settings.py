@@ -9,7 +9,6 @@ worker threads may read, because a change replaces whole dictionaries and never 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from enum import IntEnum
-from fnmatch import fnmatchcase
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -298,7 +297,11 @@ def _best(patterns: Collection[str], topic: str) -> str:
     """The name itself, else of the patterns that match the one with most to match; empty if there is none."""
     if topic in patterns:
         return topic
-    matching = [] if topic.startswith("__") else [one for one in patterns if fnmatchcase(topic, one)]
+    if topic.startswith("__"):
+        return ""
+    from fnmatch import fnmatchcase  # which a start without patterns need not import
+
+    matching = [one for one in patterns if fnmatchcase(topic, one)]
     return max(matching, key=lambda one: (len(one.replace("*", "")), one), default="")
 
 

@@ -17,6 +17,7 @@ from leafcuttr.config.describe import (
     describe_broker,
     describe_cluster_default,
     describe_group,
+    describe_kept,
     describe_topic,
 )
 from leafcuttr.config.setting import Type
@@ -29,6 +30,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.log.pace import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.dynamic_settings import ALL_BROKERS
 from leafcuttr.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -102,10 +104,10 @@ def _settings_of(broker: Broker, resource: DescribeConfigsResource) -> list[Desc
                 raise UnknownTopicOrPartition
             return describe_topic(broker.settings, name, topic.overrides, topic.config)
         case Resource.BROKER if not name:
-            return describe_cluster_default(broker.settings)
+            return describe_cluster_default(broker.settings) + _kept(broker, own=False)
         case Resource.BROKER:
             _check_broker(broker, name, f"{broker.node_id} or empty string,")
-            return describe_broker(broker.settings)
+            return describe_broker(broker.settings) + _kept(broker, own=True)
         case Resource.BROKER_LOGGER:
             if not name:
                 raise InvalidRequest("Broker id must not be empty")
@@ -119,6 +121,13 @@ def _settings_of(broker: Broker, resource: DescribeConfigsResource) -> list[Desc
             if not name:
                 raise InvalidRequest("Client metrics subscription name must not be empty")
             return list(_CLIENT_METRICS)
+
+
+def _kept(broker: Broker, *, own: bool) -> list[Described]:
+    dynamic = broker.dynamic_settings
+    return describe_kept(
+        broker.settings, dynamic.texts(dynamic.own_scope) if own else {}, dynamic.texts(ALL_BROKERS)
+    )
 
 
 def _check_broker(broker: Broker, name: str, expected: str) -> None:

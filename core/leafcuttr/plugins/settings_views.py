@@ -127,14 +127,23 @@ class PluginSettings(_Values):
             try:
                 call(concerned)
             except Exception as error:
-                line = "plugin %s: what it does when settings change failed with %s: %s"
-                _log.error(line, self._plugin, type(error).__name__, error)
-                _log.debug("what it does when settings change", exc_info=error)
+                line = "plugin %s: what it does when settings change failed with %s%s"
+                _log.error(line, self._plugin, type(error).__name__, self._words(error))
 
         end = self._core.on_change(told)
         if self._ends is not None:
             self._ends.append(end)
         return end
+
+    def _words(self, error: Exception) -> str:
+        """What the exception says, unless it quotes a secret: `int("open sesame")` does."""
+        words, values = str(error), self._core.values
+        secrets = (
+            values.get(name)
+            for name in values
+            if (setting := self._core.catalog.broker_setting(name)) and setting.sensitive
+        )
+        return f": {words}" if words and not any(one and str(one) in words for one in secrets) else ""
 
 
 class TopicSettings(_Values):

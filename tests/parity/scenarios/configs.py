@@ -208,6 +208,13 @@ def broker_settings(side: Side, version: int) -> None:
     ask("read-only of all", "", ("log.dirs", SET, "/x"))
     ask("per broker only", "", ("listeners", SET, "PLAINTEXT://:1"))
     ask("unknown", "1", ("no.such", SET, "3"))
+    side.settle()
+    side.ask(
+        "describe_configs",
+        4,
+        asking(BROKER, "1", "no.such"),
+        "what is unknown is kept, and treated as a secret",
+    )
     ask("another broker", "9", ("log.retention.ms", SET, "600000000"))
     ask("undo here", "1", ("log.retention.ms", DELETE, None), ("no.such", DELETE, None))
     ask("undo for all", "", ("log.segment.bytes", DELETE, None), ("log.retention.ms", DELETE, None))
