@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from leafcuttr.cli import cli
+from leafcuttr.cli.plugins.new import render
 from leafcuttr.cli.reference import examples
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
@@ -79,6 +80,9 @@ def folder(tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     (tmp_path / "server.properties").write_text("log.retention.hours=48\nlisteners=PLAINTEXT://localhost:0\n")
     (tmp_path / "events.log").write_text("first\nsecond\n")
     (tmp_path / "ca.pem").write_text("")
+    for path, text in render("parcel-watch"):
+        (tmp_path / "parcel-watch" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "parcel-watch" / path).write_text(text)
     (tmp_path / "front.jpg").write_bytes(bytes(range(256)))
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
@@ -112,6 +116,8 @@ def prepare(line: str, address: str, folder: Path) -> str:
             line = line.replace(path, str(folder / "kafka"))
     if "--metadata" in line:
         (folder / "leafcuttr-data" / "metadata.sqlite").write_bytes(b"damaged" * 1000)
+    if "plugins new" in line:
+        shutil.rmtree(folder / "parcel-watch", ignore_errors=True)
     if "topics create" in line:
         for topic in calls(line)[0][3:]:
             if topic in TOPICS:

@@ -87,7 +87,7 @@ async def _in_a_broker(
         **DEFAULTS,
         "log.dirs": str(folder),
         "lc.plugins.strict": True,
-        "lc.plugins.disabled": _others(stand_in),
+        "lc.plugins.disabled": other_plugins(stand_in.PLUGIN.name),
         **({stand_in.PLUGIN.enabled_by: True} if stand_in.PLUGIN.enabled_by else {}),
         **settings,
     }
@@ -116,11 +116,11 @@ def _without_services(plugin: ModuleType | None, views: list[Broker]) -> Any:
     return stand_in
 
 
-def _others(plugin: Any) -> tuple[str, ...]:
+def other_plugins(name: str) -> tuple[str, ...]:
     """The names of all other plugins that are installed: they are not what is checked."""
     from leafcuttr.plugins.entry_points import candidates
 
-    return tuple(one.name for one in candidates() if one.name != plugin.PLUGIN.name)
+    return tuple(one.name for one in candidates() if one.name != name)
 
 
 def _name_of(make: object) -> str:

@@ -1,10 +1,11 @@
-"""`leafcuttr plugins`: which plugins are installed, what each of them brings; a new one. One module per kind of work.
+"""`leafcuttr plugins`: which plugins are installed, what they bring, whether it keeps its contracts; a new one.
 
 No broker is asked. Exit status of all of them: 0 done, 1 something is wrong, 2 wrong usage.
 """
 
 import click
 
+from leafcuttr.cli.plugins.check import check
 from leafcuttr.cli.plugins.describe import describe
 from leafcuttr.cli.plugins.list_plugins import list_plugins
 from leafcuttr.cli.plugins.new import new
@@ -12,12 +13,12 @@ from leafcuttr.cli.plugins.new import new
 
 @click.group()
 def command() -> None:
-    """List and describe the plugins that are installed here; begin a new one.
+    """List, describe and check plugins; begin a new one.
 
     A plugin is a module that an installed distribution names as an entry point of the group leafcuttr.plugins, or a
     file in the folder of lc.plugins.path. Exit status: 0 done, 1 something is wrong, 2 wrong usage.
     """
 
 
-for _command in (list_plugins, describe, new):
+for _command in (list_plugins, describe, check, new):
     command.add_command(_command)

@@ -1,0 +1,189 @@
+"""`leafcuttr plugins check`: a plugin by its file and by its project; what is wrong with it is told, and the status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leafcuttr.cli import cli
+
+SAMPLE = Path(__file__).parents[2] / "sample_plugin"
+
+PLAIN = """
+from leafcuttr_sdk import *
+PLUGIN = Plugin("parcels", 1, "for tests", enabled_by="lc.plugin.parcels.on")
+
+def leafcuttr_register_settings():
+    return [
+        Setting("lc.plugin.parcels.on", Type.BOOLEAN, False, "Whether it is on."),
+        Setting("lc.plugin.parcels.strength", Type.INT, 1, "How strong.", minimum=1),
+    ]
+
+def leafcuttr_register_topic_settings():
+    return [Setting("lc.plugin.parcels.max", Type.INT, 10, "How long.")]
+
+class Short:
+    def __init__(self, context):
+        self.max = context.topic_settings.int("lc.plugin.parcels.max")
+        assert self.max < 1000, "too long"
+    def filter(self, record):
+        return record if len(record.value or b"") < self.max else DROP
+
+def leafcuttr_register_record_filters():
+    return [RecordFilterSpec("short", "drops what is long", Short)]
+
+class Idle:
+    def __init__(self, broker):
+        self.strength = broker.settings.int("lc.plugin.parcels.strength")
+    async def run(self, *, task_status):
+        import trio
+        task_status.started()
+        await trio.sleep_forever()
+
+def leafcuttr_register_services():
+    return [ServiceSpec("parcels", Idle)]
+"""
+
+
+def check(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["plugins", "check", *words])
+
+
+def written(folder: Path, old: str = "", new: str = "") -> str:
+    """The plugin above in a file, with something else in one place."""
+    assert old in PLAIN
+    path = folder / "parcels.py"
+    path.write_text(PLAIN.replace(old, new) if old else PLAIN)
+    return str(path)
+
+
+def problems(done: Result) -> dict[str, list[str]]:
+    """By kind and name of the check."""
+    return {
+        f"{report['kind']}: {one['name']}": one["problems"]
+        for report in json.loads(done.stdout)
+        for one in report["checks"]
+        if one["problems"]
+    }
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    done = check(written(tmp_path))
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:4] == [
+        "plugin parcels: ok",
+        "record filter short: ok",
+        "service parcels: ok",
+        "broker parcels: ok",
+    ]
+    assert done.stdout.endswith(" checks, 0 problems\n")
+
+
+def test_json(tmp_path: Path) -> None:
+    done = check(written(tmp_path), "--json")
+    reports: list[dict[str, Any]] = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert [(one["kind"], one["name"], one["ok"]) for one in reports] == [
+        ("plugin", "parcels", True),
+        ("record filter", "short", True),
+        ("service", "parcels", True),
+        ("broker", "parcels", True),
+    ]
+    assert all(one["promise"] and one["ok"] for report in reports for one in report["checks"])
+
+
+def test_a_project_that_is_not_installed(tmp_path: Path) -> None:
+    """In a process of its own, because its packages are imported."""
+    done = subprocess.run(
+        [sys.executable, "-m", "leafcuttr", "plugins", "check", str(SAMPLE)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "record format reading: ok" in done.stdout
+    assert "command greenhouse: ok" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "says"),
+    [
+        ("PLUGIN = Plugin", "PLUGON = Plugin", "plugin: found", "has no PLUGIN"),
+        ('"parcels", 1,', '"parcels", 99,', "plugin: found", "written for version 99"),
+        (
+            "from leafcuttr_sdk import *",
+            "import nothing_of_this_name",
+            "plugin: found",
+            "nothing_of_this_name",
+        ),
+        (
+            "register_services",
+            "register_servces",
+            "plugin: found",
+            "did you mean leafcuttr_register_services?",
+        ),
+        ('"lc.plugin.parcels.max", Type', '"max", Type', "plugin: found", "max"),
+        (
+            "from leafcuttr_sdk import *",
+            "from leafcuttr_sdk import *\nimport click",
+            "plugin: light",
+            "imports click",
+        ),
+        (
+            'enabled_by="lc.plugin.parcels.on"',
+            'enabled_by="lc.plugin.parcels.strength"',
+            "plugin: switch",
+            "boolean",
+        ),
+        ("else DROP", "else None", "record filter: verdicts", "returned None"),
+        ("        await trio.sleep_forever()\n", "", "service: runs", "run returned"),
+        ("return [RecordFilterSpec", "return [1, RecordFilterSpec", "plugin: found", "RecordFilterSpec"),
+    ],
+)
+def test_what_is_wrong_is_told(old: str, new: str, where: str, says: str, tmp_path: Path) -> None:
+    done = check(written(tmp_path, old, new), "--json")
+    assert done.exit_code == 1, done.output
+    found = problems(done)
+    assert any(says in problem for problem in found.get(where, ())), done.stdout
+
+
+def test_the_settings_count(tmp_path: Path) -> None:
+    """A filter is made with those of the topic, a service with those of the broker."""
+    done = check(written(tmp_path), "--topic-config", "lc.plugin.parcels.max=5000")
+    assert done.exit_code == 1
+    assert "  made: to make it raised AssertionError: too long" in done.stdout
+    done = check(written(tmp_path), "-o", "lc.plugin.parcels.strength=7")
+    assert done.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nobody",), "nobody is neither an installed plugin nor a file or a folder"),
+        (("htpt",), "did you mean http?"),
+        (("empty",), "a folder has to be that of a project"),
+        (("bare",), "has no plugins: they are named below [project.entry-points"),
+        (("parcels.py", "-o", "lc.plugin.parcels.strength=0"), "lc.plugin.parcels.strength"),
+        (("parcels.py", "--topic-config", "lc.plugin.parcels.max=x"), "lc.plugin.parcels.max"),
+        (("parcels.py", "--topic-config", "max"), "expected KEY=VALUE"),
+    ],
+)
+def test_wrong_usage(
+    words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    monkeypatch.chdir(tmp_path)
+    done = check(*words)
+    assert done.exit_code == 2, done.output
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
