@@ -38,7 +38,8 @@ class DeadLetter(NamedTuple):
 
 
 Verdict: TypeAlias = Record | Drop | DeadLetter
-"""The record itself keeps it, another one takes its place, `DROP` and `DeadLetter` take it out."""
+"""The record itself, the same object, keeps it as it came; another one takes its place, `DROP` and `DeadLetter` take it
+out."""
 
 
 class TopicContext(NamedTuple):
@@ -57,8 +58,9 @@ class RecordFilter(Protocol):
     """A filter that has been made. `leafcuttr_sdk.testing.check_record_filter` tests one against this contract."""
 
     def filter(self, record: Record) -> Verdict:
-        """What is to become of the record. `timestamp` is never None. An exception refuses the whole batch with
-        UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
+        """What is to become of the record. Its `timestamp` is never None, and -1 where the producer gave none; one that
+        takes its place without a timestamp keeps that of the first. An exception, and what is no verdict, refuse the
+        whole batch with UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
         ...
 
 

@@ -370,9 +370,9 @@ def _fault(record: Record, before: Record, base_timestamp: int) -> str | None:
     """What of it cannot be stored."""
     fields: tuple[Any, ...] = record  # whatever its author has put there
     value, key, headers, timestamp = fields
-    if not isinstance(value, bytes | None):
+    if value is not None and not isinstance(value, bytes):
         return f"a value that is {_shown(value)}, neither bytes nor None"
-    if not isinstance(key, bytes | None):
+    if key is not None and not isinstance(key, bytes):
         return f"a key that is {_shown(key)}, neither bytes nor None"
     if timestamp != before.timestamp and (
         type(timestamp) is not int or not 0 <= timestamp <= min(LONG_MAX, base_timestamp + LONG_MAX)
@@ -386,7 +386,7 @@ def _fault(record: Record, before: Record, base_timestamp: int) -> str | None:
         if not (isinstance(header, tuple) and len(header) == 2):
             return f"a header that is {_shown(header)}, not a pair of name and value"
         name, content = header
-        if not isinstance(name, str) or not isinstance(content, bytes | None):
+        if not isinstance(name, str) or not (content is None or isinstance(content, bytes)):
             return f"a header that is {_shown(header)}, not a text and bytes or None"
         try:
             name.encode("utf-8", "surrogateescape")

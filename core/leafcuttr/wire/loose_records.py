@@ -15,6 +15,7 @@ from leafcuttr.wire.records import MalformedRecord
 from leafcuttr_sdk.records import Record
 
 _SHORT: Final = 0x80
+_SHORT_POSITIVE: Final = 0x40  # below it a number that is not negative takes one byte
 _make = tuple.__new__
 
 
@@ -129,26 +130,40 @@ def _write(out: bytearray, offset_delta: int, record: Record, base_timestamp: in
     value, key, headers, timestamp = record
     assert timestamp is not None
     one = bytearray(1)
-    write_varlong(one, timestamp - base_timestamp)
-    write_varlong(one, offset_delta)
-    for content in (key, value):
-        if content is None:
-            one.append(1)
-        else:
-            write_varlong(one, len(content))
-            one += content
-    write_varlong(one, len(headers))
-    for name, content in headers:
-        encoded = name.encode("utf-8", "surrogateescape")
-        write_varlong(one, len(encoded))
-        one += encoded
-        if content is None:
-            one.append(1)
-        else:
-            write_varlong(one, len(content))
-            one += content
-    write_varlong(out, len(one))
-    out += one
+    delta = timestamp - base_timestamp
+    if 0 <= delta < _SHORT_POSITIVE:
+        one.append(delta << 1)
+    else:
+        write_varlong(one, delta)
+    if offset_delta < _SHORT_POSITIVE:
+        one.append(offset_delta << 1)
+    else:
+        write_varlong(one, offset_delta)
+    _write_bytes(one, key)
+    _write_bytes(one, value)
+    if headers:
+        write_varlong(one, len(headers))
+        for name, content in headers:
+            _write_bytes(one, name.encode("utf-8", "surrogateescape"))
+            _write_bytes(one, content)
+    else:
+        one.append(0)
+    _write_bytes(out, one)
+
+
+def _write_bytes(out: bytearray, content: bytes | bytearray | None) -> None:
+    if content is None:
+        out.append(1)
+        return
+    size = len(content)
+    if size < _SHORT_POSITIVE:
+        out.append(size << 1)
+    elif size < _SHORT_POSITIVE << 7:
+        out.append(size << 1 & 0x7F | 0x80)
+        out.append(size >> 6)
+    else:
+        write_varlong(out, size)
+    out += content
 
 
 def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:

@@ -101,8 +101,8 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         HealthCheck("partitions", "no partition is offline", partitions),
         HealthCheck("coordinators", "no internal partition is unreadable", coordinators),
         HealthCheck("cleaner", "compaction has given up no partition", cleaner),
-        HealthCheck("dead letters", "what filters send to dead-letter topics gets there", dead_letters),
-        HealthCheck("record filters", "every topic has the filters and validators that it names", gates),
+        HealthCheck("dead-letters", "what filters send to dead-letter topics gets there", dead_letters),
+        HealthCheck("filters", "every topic has the filters and validators that it names", gates),
     ):
         table.add(check)
     return table
