@@ -29,6 +29,22 @@ from support.waiting import free_port, until
 MONITORING = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring"
 RULES = MONITORING / "leafcuttr.rules.yml"
 
+# A service, so that there are series of services.
+PLUGIN = """
+import trio
+from leafcuttr_sdk import Plugin, ServiceSpec
+
+PLUGIN = Plugin("pulse", 1, "Does nothing.")
+
+def leafcuttr_register_services():
+    return [ServiceSpec("pulse", lambda broker: Pulse())]
+
+class Pulse:
+    async def run(self, *, task_status):
+        task_status.started()
+        await trio.sleep_forever()
+"""
+
 pytestmark = pytest.mark.skipif(
     not (shutil.which("prometheus") and shutil.which("promtool")),
     reason="Prometheus is not installed (Debian: apt-get install prometheus)",
@@ -102,7 +118,10 @@ def running_prometheus(folder: Path, target: str) -> Iterator[Prometheus]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as found:
+    folder = tmp_path_factory.mktemp("broker")
+    (folder / "plugins").mkdir()
+    (folder / "plugins" / "pulse.py").write_text(PLUGIN)
+    with running_broker(folder, {"lc.plugins.path": str(folder / "plugins")}) as found:
         yield found
 
 
@@ -198,7 +217,7 @@ def test_the_series_are_there(prometheus: Prometheus) -> None:
         'kafka_consumergroup_lag{consumergroup="billing", topic="orders", partition="0"}': 151,
         'leafcuttr_transactions_ended_total{outcome="commit"}': 1,
         'kafka_network_requestmetrics_errors_total{request="CreateTopics", error="TOPIC_ALREADY_EXISTS"}': 1,
-        "count(leafcuttr_health_check == 1)": 7,
+        "count(leafcuttr_health_check == 1)": 10,
     }
     for expression, number in expected.items():
         until(lambda e=expression, n=number: value(e) == n, f"{expression} == {number}")  # type: ignore[misc]
@@ -214,8 +233,17 @@ def test_every_declared_metric_is_scraped(prometheus: Prometheus) -> None:
             if (f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else metric.name) not in names
         ]
 
-    # A series of its own only has what is offline.
-    until(lambda: missing() == ["leafcuttr_partition_offline"] or None, "every metric")
+    # Series of their own only have what is offline, and filters and validators that a topic names.
+    absent = {
+        "leafcuttr_partition_offline",
+        "leafcuttr_filter_records_total",
+        "leafcuttr_filter_failures_total",
+        "leafcuttr_validator_records_total",
+        "leafcuttr_validator_failures_total",
+        "leafcuttr_dead_letters_total",
+        "leafcuttr_dead_letters_lost_total",
+    }
+    until(lambda: set(missing()) == absent, "every metric")
 
 
 def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> None:
