@@ -340,6 +340,7 @@ async def test_there_are_only_so_many(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.streams": 2}) as proxy:
         await proxy.broker.topics.create("t")
         async with listening(proxy, "t"), listening(proxy, "t"), proxy.client() as client:
+            assert await proxy.counted("leafcuttr_http_streams") == 2
             refused = await client.get("/topics/t/stream")
             assert refused.status_code == 503 and "max.streams" in refused.text
         with trio.fail_after(PATIENCE_S):  # once those two have been seen to leave
@@ -384,3 +385,54 @@ async def test_many_streams_share_what_is_read(proxy: Running, monkeypatch: pyte
             await trio.sleep(0.005)
     assert seen == [list(range(1000))] * 20
     assert len(encoded) < 2000  # by the hub once; by each only what came before it was there
+
+
+async def test_a_failure_in_a_hub_ends_its_streams_and_no_more(
+    proxy: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await proxy.view.topics.create("t")
+    await proxy.view.topics.create("other")
+    async with listening(proxy, "t") as listener, listening(proxy, "other") as other:
+        for topic in ("t", "other"):
+            await fill(proxy, topic, 1)
+        await listener.records(1)
+        await other.records(1)
+        real = events.FORMATS["json"]
+
+        def broken(record: StoredRecord) -> str:
+            if record.topic == "t":
+                raise ZeroDivisionError
+            return real(record)
+
+        for hub in list(_hubs(proxy)):
+            monkeypatch.setattr(hub._reader, "_encode", broken)
+        await fill(proxy, "t", 1)
+        event = await listener.next()
+        assert (event.event, json.loads(event.data)["reason"]) == ("end", "failed")
+        await fill(proxy, "other", 1)
+        await other.records(1)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def _hubs(proxy: Running) -> list[Any]:
+    import gc
+
+    from leafcuttr_http.streams.hub import Hub
+
+    return [each for each in gc.get_objects() if isinstance(each, Hub) and not each.ended]
+
+
+async def test_over_http_2(proxy: Running) -> None:
+    await proxy.view.topics.create("t")
+    await fill(proxy, "t", 300)
+    async with proxy.client(http1=False, http2=True) as client, trio.open_nursery() as nursery:
+
+        async def listen() -> None:
+            query = {"from": "earliest"}
+            async with httpx_sse.aconnect_sse(client, "GET", "/topics/t/stream", params=query) as source:
+                assert source.response.http_version == "HTTP/2"
+                found = await Listener(source).records(300)
+                assert [each["value"] for each in found] == list(range(300))
+
+        for _ in range(5):  # on one connection
+            nursery.start_soon(listen)

@@ -9,7 +9,7 @@ from leafcuttr.wire.records import Record, decode_records, encode_batch
 
 maybe_bytes = st.none() | st.binary(max_size=300) | st.binary(min_size=8190, max_size=8200)
 headers = st.lists(st.tuples(st.text(max_size=20), maybe_bytes), max_size=4).map(tuple)
-rows = st.lists(st.tuples(maybe_bytes, maybe_bytes, headers, st.integers(0, 2**62)), min_size=1, max_size=70)
+rows = st.lists(st.tuples(maybe_bytes, maybe_bytes, headers, st.integers(0, 2**62)), min_size=1, max_size=40)
 
 
 @given(rows, st.integers(1, 100))

@@ -32,7 +32,7 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
     """Answer the request. Raises ApiError before the answer has begun."""
     choose(exchange.header(b"accept"), (EVENTS,))
     asked = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
-    with streams.proxy.open_stream():
+    with streams.opened():
         subscription, notices = await streams.subscribe(topic, asked)
         headers = [
             (b"content-type", EVENTS.encode()),

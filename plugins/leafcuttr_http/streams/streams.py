@@ -1,5 +1,7 @@
 """What all streams of one start of the proxy share: hubs, limits, the stop; and the door to them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -39,8 +41,19 @@ class Streams:
         self.events = metrics.counter(
             "leafcuttr_http_stream_events_total", "Records sent to streams of the HTTP proxy.", "kind"
         )
+        self._open = metrics.gauge("leafcuttr_http_streams", "Event streams and WebSockets that are open.")
         self._stop_listening = proxy.broker.topics.on_change(self._changed)
         proxy.nursery.start_soon(self._stop)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """For as long as a stream is open. Raises ApiError 503 where there are too many."""
+        with self.proxy.open_stream():
+            self._open.set(self.proxy.streams)
+            try:
+                yield
+            finally:
+                self._open.set(self.proxy.streams - 1)
 
     def known_hub(self, key: Key) -> Hub | None:
         """The one of this topic in this format, if there is one."""

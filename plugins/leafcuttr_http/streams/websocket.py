@@ -87,19 +87,16 @@ async def serve(streams: "Streams", scope: "Scope", receive: "Receive", send: "S
     try:
         _check_origin(headers, streams.proxy.limits.origins)
         asked = read(scope["query_string"], None, websocket=True)
-        opened = streams.proxy.open_stream()
-        subscription, notices = await streams.subscribe(topic, asked)
+        with streams.opened():
+            subscription, notices = await streams.subscribe(topic, asked)
+            _without_compression(send)
+            await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+            try:
+                await _run(streams, subscription, notices, _Credits(asked.credits), receive, send)
+            finally:
+                subscription.close()
     except ApiError as error:
         await _reject(send, error)
-        return
-    with opened:
-        _without_compression(send)
-        await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
-        credits = _Credits(asked.credits)
-        try:
-            await _run(streams, subscription, notices, credits, receive, send)
-        finally:
-            subscription.close()
 
 
 async def _run(
