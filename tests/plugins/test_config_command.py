@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+import trustme
 from click.testing import CliRunner, Result
 
 from leafcuttr.cli.config import command
-from leafcuttr.cli.doctor.local import settings_are_good
+from leafcuttr.cli.doctor.finding import Finding, Severity, examine
+from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
 from leafcuttr.cli.doctor.site import Site
+from support.listening import closed_port
 from support.plugin_folders import install
 
 ACME = """
@@ -169,3 +172,38 @@ def test_the_doctor_looks_at_them_too() -> None:
     assert "lc.plugin.acme.port=x (-o): allowed is a whole number from 0 to 65535" in said
     assert "did you mean lc.plugin.acme.secret?" in said
     assert "hunter2" not in said
+
+
+def listening(tmp_path: Path, *given: str) -> list[Finding]:
+    """What the doctor says of the listeners of plugins, with acme on."""
+    port = closed_port()
+    words = (
+        f"log.dir={tmp_path / 'data'}",
+        f"listeners=PLAINTEXT://127.0.0.1:{port}",
+        "lc.plugin.acme.enable=true",
+    )
+    found = list(examine(CHECKS, Site(None, {}, (*words, *(one.format(port=port) for one in given)))))
+    return [one.finding for one in found if one.check == "plugins"]
+
+
+def test_the_doctor_tries_the_listeners_of_plugins(tmp_path: Path) -> None:
+    (one,) = listening(tmp_path, "lc.plugin.acme.enable=false")
+    assert (one.severity, one.seen) == (Severity.FINE, "no plugin that is on listens anywhere")
+    (one,) = listening(tmp_path, "lc.plugin.acme.port=0")
+    assert (one.severity, one.seen) == (Severity.FINE, "can be opened: lc.plugin.acme")
+    (one,) = listening(tmp_path, "lc.plugin.acme.port={port}")
+    assert one.severity is Severity.PROBLEM
+    assert "another program listens there" in one.seen and "-o lc.plugin.acme.port=" in one.change[0]
+
+
+def test_the_doctor_reads_the_keys_of_plugins(tmp_path: Path) -> None:
+    (one,) = listening(tmp_path, "lc.plugin.acme.port=0", "lc.plugin.acme.ssl.client.auth=required")
+    assert one.severity is Severity.PROBLEM and "the listener would be plaintext" in one.seen
+    keys = tmp_path / "server.pem"
+    trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(keys)
+    given = ("lc.plugin.acme.port=0", f"lc.plugin.acme.ssl.keystore.location={keys}")
+    assert [one.severity for one in listening(tmp_path, *given)] == [Severity.FINE]
+    keys.write_bytes(keys.read_bytes().partition(b"-----BEGIN CERT")[0])
+    (one,) = listening(tmp_path, *given, f"lc.plugin.acme.ssl.key.password={SECRET}")
+    assert f"lc.plugin.acme.ssl.keystore.location={keys}: " in one.seen
+    assert SECRET not in str(one)

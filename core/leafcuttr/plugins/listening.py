@@ -49,7 +49,7 @@ async def listen(
     shown = host_name() if host in WILDCARDS else host
     asked = Listener(prefix, host, port, shown, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT")
     context, (listener, sockets) = await trio.to_thread.run_sync(
-        _prepare, asked, _files(settings, prefix), abandon_on_cancel=False
+        _prepare, asked, tls_files(settings, prefix), abandon_on_cancel=False
     )
     try:
         if prefix in core.plugged.listeners:
@@ -70,7 +70,8 @@ def _keystore(settings: Settings, prefix: str) -> str | None:
     return settings.optional_text(f"{prefix}.ssl.keystore.location") or None
 
 
-def _files(settings: Settings, prefix: str) -> TlsFiles:
+def tls_files(settings: Settings, prefix: str) -> TlsFiles:
+    """What the settings of a listener say of TLS."""
     return TlsFiles(
         prefix,
         _keystore(settings, prefix),

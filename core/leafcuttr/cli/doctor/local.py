@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.cli.doctor import directory, filesystem, host, listeners
+from leafcuttr.cli.doctor import directory, filesystem, host, listeners, plugins
 from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
@@ -17,7 +17,7 @@ def settings_are_good(site: Site) -> Iterator[Finding]:
     from leafcuttr.plugins.catalogue import examine_all
 
     try:
-        site.settings, findings, _ = examine_all(site.file, site.environ, site.overrides)
+        site.settings, findings, site.plugins = examine_all(site.file, site.environ, site.overrides)
     except (ConfigError, StartError) as error:
         yield _stops(str(error))
         return
@@ -54,6 +54,7 @@ CHECKS: Final[tuple[Check[Site], ...]] = (
     Check("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
     Check("disk", directory.has_room, needs=("settings",)),
     Check("ports", listeners.can_be_opened, needs=("settings",)),
+    Check("plugins", plugins.can_listen, needs=("settings",)),
     Check("advertised", listeners.tell_clients, needs=("settings",)),
     Check("access", listeners.ask_who_you_are, needs=("settings",)),
     Check("descriptors", host.may_open_enough, needs=("settings",)),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
+from leafcuttr.plugins.table import Plugins
 
 
 @dataclass
@@ -17,6 +18,7 @@ class Site:
     overrides: Sequence[str] = ()
     settings: Settings = field(default_factory=Settings)
     listeners: Sequence[Listener] = ()
+    plugins: Plugins = field(default_factory=Plugins)
     directory: Path = Path()
     running: int | None = None  # the process that is this broker, if it runs
 
