@@ -410,6 +410,8 @@ async def test_bodies_that_are_refused(api: Api) -> None:
     await one.refused(40903, "POST", "subscription", {"topics": ["t"], "topic_pattern": "t"})
     await one.refused(415, "POST", "subscription", b"<x/>", headers={"content-type": "text/xml"})
     await one.refused(422, "GET", "records?timeout=soon")
+    head = await api.ask("HEAD", f"{one.path}/records")
+    assert (head.status_code, head.headers["allow"]) == (405, "GET")
     missing = One(api, "/consumers/g/instances/nobody")
     for method, what in (
         ("GET", "subscription"), ("POST", "subscription"), ("DELETE", "subscription"), ("GET", "assignments"),

@@ -32,6 +32,8 @@ from leafcuttr_sdk.errors import FencedInstanceId, InvalidSessionTimeout, Unknow
 # Three heartbeats a session, and one every three seconds at least: Kafka's `heartbeat.interval.ms`.
 _BEATS: Final = 3
 _BEAT_S: Final = 3.0
+# Topics that come, grow or go within this time make one round together.
+_GATHER_S: Final = 0.1
 # An assignment of more members times partitions than this is made by a worker thread.
 _LARGE: Final = 20_000
 
@@ -53,13 +55,19 @@ class Subscription:
     def __init__(self, topics: frozenset[str], pattern: Pattern | None = None) -> None:
         self.topics = topics
         self.pattern = pattern
+        # Whether the pattern matches, of each topic that there was: one more topic is one more comparison.
+        self._matches: dict[str, bool] = {}
 
     async def resolve(self, broker: Broker) -> frozenset[str]:
         """The names as of now. A pattern never means the broker's own topics."""
         if self.pattern is None:
             return self.topics
-        names = [topic.name for topic in broker.topics.by_name.values() if not topic.internal]
-        return frozenset([name for name in names if await self.pattern.matches(name)])
+        matches: dict[str, bool] = {}
+        for name in [topic.name for topic in broker.topics.by_name.values() if not topic.internal]:
+            known = self._matches.get(name)
+            matches[name] = await self.pattern.matches(name) if known is None else known
+        self._matches = matches
+        return frozenset(name for name, matching in matches.items() if matching)
 
 
 class Member:
@@ -79,7 +87,8 @@ class Member:
         self._assigned_of: Mapping[str, int] | None = None
         self._allowed = trio.Event()
         self._stirred = trio.Event()
-        self._topics_changed = False
+        # When to look whether our topics are still what they were; infinite while nothing has changed.
+        self._look_at = float("inf")
         self._round: trio.CancelScope | None = None
         self._polling = False
         self._polled_at = 0.0
@@ -129,7 +138,7 @@ class Member:
         elif self._membership.phase is Phase.MEMBER:
             self._membership.wants_round = True
         elif self._round is not None:
-            self._topics_changed = True
+            self._look_at = trio.current_time()
         self._stir()
 
     def allow(self) -> None:
@@ -220,7 +229,7 @@ class Member:
         self._stirred.set()
 
     def _topic_changed(self, _name: str) -> None:
-        self._topics_changed = True
+        self._look_at = min(self._look_at, trio.current_time() + _GATHER_S)
         self._stir()
 
     # --- between rounds -----------------------------------------------------------------------------------
@@ -230,17 +239,17 @@ class Member:
         beat_s = min(self._options.session_timeout_ms / 1000 / _BEATS, _BEAT_S)
         beat_at = trio.current_time()
         while not self._allowed.is_set():
-            if not self._topics_changed:
-                wake_at = beat_at + beat_s if self._membership.phase is Phase.MEMBER else float("inf")
-                with trio.move_on_at(min(wake_at, self._overdue_at())):
-                    await self._stirred.wait()
+            wake_at = beat_at + beat_s if self._membership.phase is Phase.MEMBER else float("inf")
+            with trio.move_on_at(min(wake_at, self._overdue_at(), self._look_at)):
+                await self._stirred.wait()
             self._stirred = trio.Event()
-            if trio.current_time() >= self._overdue_at():
+            now = trio.current_time()
+            if now >= self._overdue_at():
                 self._overdue()
             elif self._membership.phase is Phase.MEMBER:
                 self._beat()
-                beat_at = trio.current_time()
-            if self._topics_changed:
+                beat_at = now
+            if now >= self._look_at:
                 await self._look_at_topics()
             if self.wants_round:
                 self._changed()
@@ -272,7 +281,7 @@ class Member:
 
     async def _look_at_topics(self) -> None:
         """Whether our subscription, or as leader the group's, comes to something else than in the last round."""
-        self._topics_changed = False
+        self._look_at = float("inf")
         if self._membership.phase is not Phase.MEMBER or self._subscription is None:
             self._changed()
             return
@@ -300,7 +309,7 @@ class Member:
         while membership.phase is not Phase.MEMBER:
             await trio.lowlevel.checkpoint()
             if membership.phase is Phase.JOINING:
-                self._topics_changed = False
+                self._look_at = float("inf")
                 subscription = self._subscription or subscription
                 self._topics = await subscription.resolve(self._broker)
                 membership.joined(await self._join())
