@@ -448,3 +448,58 @@ async def test_many_records_come_in_answers_that_are_bounded(tmp_path: Path) -> 
             answers.append(await one.read())
         assert max(map(len, answers)) <= 500
         assert [record["value"] - 10**19 for answer in answers for record in answer] == list(range(3000))
+
+
+async def test_a_group_of_http_and_kafka_members(proxy: Running, api: Api) -> None:
+    """Both sides together get every record once, and Kafka's tools see what was committed over HTTP."""
+    from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
+    from confluent_kafka.admin import AdminClient
+
+    servers = proxy.broker.bootstrap_servers
+    theirs: list[int] = []
+    stop = trio.Event()
+    options = {
+        "bootstrap.servers": servers,
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 300,
+        "partition.assignment.strategy": "range",
+    }
+    consumer = Consumer(options)
+    consumer.subscribe(["t"])
+
+    async def read_theirs() -> None:
+        while not stop.is_set():
+            message = await trio.to_thread.run_sync(consumer.poll, 0.1)
+            if message is not None and not message.error():
+                theirs.append(int(message.value()))
+
+    ours: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read_theirs)
+        one = await api.create(auto_offset_reset="earliest", auto_commit_enable=False)
+        await one.post("subscription", {"topics": ["t"]})
+        with trio.fail_after(60):
+            while len((await one.get("assignments"))["partitions"]) != 1 or len(consumer.assignment()) != 1:
+                await one.get("records?timeout=100")
+        for value in range(40):
+            await proxy.view.produce("t", b"%d" % value, partition=value % 2)
+        with trio.fail_after(60):
+            while len(ours) + len(theirs) < 40:
+                ours += [record["value"] for record in await one.get("records?timeout=100")]
+        (mine,) = (await one.get("assignments"))["partitions"]
+        await one.post("offsets", status=200)
+        stop.set()
+    assert sorted(ours + theirs) == list(range(40))
+    assert len(ours) == len(theirs) == 20
+
+    def committed() -> int:
+        admin = AdminClient({"bootstrap.servers": servers})
+        (asked,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")]).values()
+        (offset,) = [
+            each.offset for each in asked.result(30).topic_partitions if each.partition == mine["partition"]
+        ]
+        return int(offset)
+
+    assert await trio.to_thread.run_sync(committed) == 20
+    await trio.to_thread.run_sync(consumer.close)

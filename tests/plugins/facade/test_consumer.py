@@ -1,7 +1,9 @@
 """A consumer in process against the real coordinator, in the time of a clock that jumps when everybody sleeps."""
 
+import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -9,12 +11,15 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
+from leafcuttr.state.groups.committing import Committer, NewOffset
+from leafcuttr.state.internal_log import Producer
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import Broker, CommittedOffset, Consumer, Plugin, Record, StoredRecord, TopicPartition
 from leafcuttr_sdk.errors import (
     FencedInstanceId,
     GroupIdNotFound,
+    IllegalGeneration,
     InvalidGroupId,
     InvalidSessionTimeout,
     NonEmptyGroup,
@@ -541,3 +546,100 @@ async def test_committed_leaves_out_what_was_aborted_and_waits_for_what_is_open(
             assert await consumer.poll() == []
             end_of_log = core_of(view).topics.by_name["t"].partitions[0].log.log_end_offset
             assert consumer.position(T0) == end_of_log  # lag is 0 behind what nobody gets
+
+
+async def test_a_position_that_a_transaction_may_change_is_waited_for(
+    live: Live, autojump_clock: MockClock
+) -> None:
+    """KIP-447: to go on at the old offset would be to read twice what the transaction is about to say is done."""
+    async with live() as view:
+        await produce(view, range(5))
+        core = core_of(view)
+        await view.groups.commit("g", {T0: CommittedOffset(1)})
+        topic = core.topics.by_name["t"]
+        new = NewOffset("t", topic.id, 0, 4, -1, "")
+        staged = core.groups.offsets.commit_in_transaction("g", Committer(), Producer(9, 0), [new])
+        assert staged == [0]
+        partition = core.groups.partition_of("g").partition
+        async with view.consumer("g", auto_offset_reset="earliest") as consumer:
+            consumer.assign([T0, T1])
+            assert await consumer.poll(wait_s=10) == []
+            await produce(view, [9], 1)
+            assert values(await consumer.poll(wait_s=10)) == [9]  # the other one does not wait with it
+            assert consumer.position(T0) is None
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(decide, core, partition)
+                assert values(await consumer.poll(wait_s=10)) == [4]
+
+
+async def decide(core: Core, partition: int) -> None:
+    await wait_all_tasks_blocked()
+    core.groups.offsets.transaction_ended(partition, 9, commit=True, marker_at=100)
+
+
+class Worker:
+    """Somebody who polls, works, commits, and may fall over at any moment."""
+
+    def __init__(self, view: Broker, done: set[int], number: int) -> None:
+        self.view = view
+        self.done = done
+        self.number = number
+        self.scope = trio.CancelScope()
+
+    async def work(self, seed: int) -> None:
+        dice = random.Random(seed)
+        with self.scope:
+            kind = {"pattern": "t.*"} if dice.random() < 0.3 else {"topics": ["t"]}
+            if dice.random() < 0.2:
+                kind["instance_id"] = f"static-{self.number}"
+            options: dict[str, Any] = {"auto_offset_reset": "earliest", "session_timeout_ms": 6000, **kind}
+            async with self.view.consumer("g", **options) as consumer:
+                while True:
+                    try:
+                        records = await consumer.poll(
+                            wait_s=dice.choice([0, 0.5, 3]), max_records=dice.choice([1, 7, None])
+                        )
+                        await trio.sleep(dice.choice([0, 0, 0.2]))
+                        self.done.update(values(records))
+                        if dice.random() < 0.7:
+                            await consumer.commit()
+                    except (RebalanceInProgress, UnknownMemberId, IllegalGeneration):
+                        pass
+                    except FencedInstanceId:
+                        return
+                    if dice.random() < 0.02:
+                        consumer.unsubscribe()
+                        await consumer.poll(wait_s=0.1)
+                        consumer.subscribe(["t"])
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 40))])
+async def test_nothing_is_passed_over_whoever_comes_and_goes(
+    live: Live, autojump_clock: MockClock, seed: int
+) -> None:
+    """At least once: workers come, fall over, stand still, and a topic grows, while records are produced."""
+    dice = random.Random(seed)
+    autojump_clock.autojump_threshold = 0.002
+    async with live() as view, trio.open_nursery() as nursery:
+        done: set[int] = set()
+        workers: list[Worker] = []
+        count = 0
+        for step in range(60):
+            if dice.random() < 0.25 and len(workers) < 4:
+                workers.append(Worker(view, done, dice.randrange(3)))
+                nursery.start_soon(workers[-1].work, seed * 1000 + step)
+            if dice.random() < 0.15 and workers:
+                workers.pop(dice.randrange(len(workers))).scope.cancel()
+            if dice.random() < 0.03:
+                await view.topics.add_partitions("t", view.topics.partition_count("t") + 1)
+            many = dice.randrange(20)
+            await produce(view, range(count, count + many), dice.randrange(view.topics.partition_count("t")))
+            count += many
+            await trio.sleep(dice.choice([0, 0.1, 2, 8]))
+        last = Worker(view, done, 9)
+        nursery.start_soon(last.work, seed)
+        with trio.move_on_after(600):
+            while len(done) < count:
+                await trio.sleep(5)
+        assert done == set(range(count))
+        nursery.cancel_scope.cancel()
