@@ -76,15 +76,20 @@ def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
 
     assert loaded.hooks is not None
     call, plugged = partial(loaded.hooks.call, broker=view), core.plugged
+    names: set[str] = set()
     for check in call(registration.HEALTH_CHECKS):
-        if any(other == (loaded.name, check.name) for other in ((p, c.name) for p, c in plugged.checks)):
+        if check.name in names:
             raise PluginError(f"it has two health checks named {check.name}")
+        names.add(check.name)
         plugged.checks.append((loaded.name, check))
+    paths: set[str] = set()
     for route in call(registration.ADMIN_ROUTES):
-        if not route.path.startswith("/") or "?" in route.path:
+        path = route.path.rstrip("/")
+        if not route.path.startswith("/") or "?" in path:
             raise PluginError(f"{route.path!r} is no path: it has to begin with a slash")
-        if any(path == (loaded.name, route.path) for path in ((p, r.path) for p, r in plugged.routes)):
+        if path in paths:
             raise PluginError(f"it answers {route.path} twice")
+        paths.add(path)
         plugged.routes.append((loaded.name, route))
     for reading in call(registration.METRICS):
         try:

@@ -25,6 +25,7 @@ _complain: Final = Complaints(logger)
 
 def health_checks(plugged: Plugged) -> Iterator[HealthCheck]:
     """A check for each service, and those that plugins bring, with the plugin's name before theirs."""
+    services = {service.name for service in plugged.services}
     for service in plugged.services:
         yield HealthCheck(
             f"service:{service.name}",
@@ -32,6 +33,8 @@ def health_checks(plugged: Plugged) -> Iterator[HealthCheck]:
             _look_at(service),
         )
     for plugin, check in plugged.checks:
+        if plugin == "service" and check.name in services:
+            continue  # a plugin that is called so, of all names
         yield check._replace(name=f"{plugin}:{check.name}")
 
 
