@@ -80,6 +80,10 @@ def test_what_cannot_be_declared(setting: Setting, why: str) -> None:
 def test_an_enabling_setting_is_a_boolean_of_its_own() -> None:
     line = refusal(WEIGHT, plugin=ACME._replace(enabled_by=WEIGHT.name))
     assert line == "enabled_by is lc.plugin.acme.weight, which is no boolean setting of its own"
+    number = SWITCH._replace(name=f"{SWITCH.name}.now", dynamic=True)
+    assert refusal(number, plugin=ACME._replace(enabled_by=number.name)) == (
+        "enabled_by is lc.plugin.acme.enable.now, which acts at the start only: it cannot be dynamic"
+    )
     assert "no boolean setting" in refusal(plugin=ACME._replace(enabled_by="auto.create.topics.enable"))
 
 

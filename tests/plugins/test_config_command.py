@@ -116,6 +116,16 @@ def test_differences_from_the_default() -> None:
     assert "lc.plugin.acme.host" not in found
 
 
+def test_settings_of_a_plugin_that_is_off_are_noted() -> None:
+    given = ("-o", "lc.plugin.acme.port=7001", "-o", f"lc.plugin.acme.secret={SECRET}")
+    said = config("check", *given).stdout
+    assert said.splitlines()[0] == (
+        "note:    lc.plugin.acme.port, lc.plugin.acme.secret have no effect: the plugin acme is off; "
+        "lc.plugin.acme.enable=true switches it on"
+    )
+    assert "note" not in config("check", *given, "-o", "lc.plugin.acme.enable=true").stdout
+
+
 def test_a_plugin_that_is_left_out_is_said(site: Path) -> None:
     install(site, "broken", "raise ValueError('at once')")
     result = config("check")

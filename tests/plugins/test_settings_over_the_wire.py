@@ -377,6 +377,20 @@ def test_what_the_broker_gives_to_topics_by_pattern_is_shown_as_theirs(run: Run)
         )
 
 
+def test_two_brokers_of_one_process_have_their_own(run: Run, tmp_path: Path) -> None:
+    other = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": str(tmp_path / "other"),
+        "lc.metrics.port": "0",
+        "lc.plugins.disabled": "acme",
+    }
+    with run() as client, run_broker(other) as broker, WireClient(broker.bootstrap_servers) as without:
+        assert "weight" in describe(client, BROKER, "1")
+        assert "weight" not in describe(without, BROKER, "1")
+        assert create(client, "t", limit="7").error_code == 0
+        assert create(without, "t", limit="7").error_code == ErrorCode.INVALID_CONFIG
+
+
 # Secrets
 
 

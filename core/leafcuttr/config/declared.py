@@ -40,8 +40,11 @@ def section(
     of_topic = tuple(_rows(plugin, topic, bundled=bundled, of_topic=True))
     of_topic = tuple(_with_default(row, of_broker) for row in of_topic)
     switch = plugin.enabled_by
-    if switch is not None and not any(s.name == switch and s.type is Type.BOOLEAN for s in of_broker):
+    switches = [row for row in of_broker if row.name == switch]
+    if switch is not None and not any(row.type is Type.BOOLEAN for row in switches):
         raise ConfigError(f"enabled_by is {switch}, which is no boolean setting of its own")
+    if any(row.dynamic for row in switches):
+        raise ConfigError(f"enabled_by is {switch}, which acts at the start only: it cannot be dynamic")
     return Section(plugin.name, of_broker, of_topic, switch)
 
 

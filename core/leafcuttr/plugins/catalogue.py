@@ -71,3 +71,12 @@ def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
             yield Finding(level, trouble.switch, "true", settings.where(trouble.switch), trouble.line)
         else:
             yield Finding(level, STRICT, None, str(trouble.plugin.origin), trouble.line)
+    for one in plugins.all:
+        if one.state is not State.OFF or one.plugin is None:
+            continue
+        owned = (name for name in settings.given_names if settings.catalog.owner_of(name) == one.name)
+        idle = [name for name in owned if name != one.plugin.enabled_by]
+        if idle:
+            verb = "has" if len(idle) == 1 else "have"
+            line = f"{', '.join(idle)} {verb} no effect: the plugin {one.name} is off; {one.why}"
+            yield Finding(Level.NOTE, idle[0], None, settings.where(idle[0]), line)
