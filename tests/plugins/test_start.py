@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -72,6 +74,21 @@ def test_broken_ones_are_left_out_each_with_a_line(site: Path, tmp_path: Path) -
     assert "did you mean leafcuttr_register_services?" in found["misspelt"]
     assert "install a newer leafcuttr, or an older leafcuttr-newer" in found["newer"]
     assert "leafcuttr_register_services: it returned an int among others" in found["late"]
+
+
+def test_metrics_tell_what_became_of_each(site: Path, tmp_path: Path) -> None:
+    install(site, "acme", "1 / 0", version="4.5")
+    install(site, "sound")
+    with running_broker(
+        tmp_path / "broker", {"lc.plugins.disabled": "http"}, environ=environ(site)
+    ) as broker:
+        address = json.loads((broker.folder / "ready.json").read_text())["metrics"]
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+            lines = answer.read().decode().splitlines()
+    assert 'leafcuttr_plugin_info{plugin="acme",state="failed",version="4.5"} 1.0' in lines
+    assert 'leafcuttr_plugin_info{plugin="sound",state="enabled",version="1.2"} 1.0' in lines
+    (http,) = [line for line in lines if line.startswith('leafcuttr_plugin_info{plugin="http"')]
+    assert 'state="disabled"' in http
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,14 @@
-"""Metrics of plugins: their services, filters and validators. What plugins themselves add is in `added`."""
+"""Metrics of plugins: what became of them, their services, filters and validators. What plugins add is in `added`."""
 
-from leafcuttr_sdk.metrics import counter, gauge
+from leafcuttr_sdk.metrics import counter, gauge, info
 
+PLUGIN = info(
+    "leafcuttr_plugin_info",
+    "Plugins that are installed: state is enabled, off, disabled, unavailable or failed.",
+    "plugin",
+    "version",
+    "state",
+)
 UP = gauge(
     "leafcuttr_plugin_service_up",
     "1 while a service of a plugin serves, 0 while it starts, or pauses after a failure.",
@@ -59,6 +66,7 @@ DEAD_LETTERS_LOST = counter(
 )
 
 METRICS = (
+    PLUGIN,
     UP,
     RESTARTS,
     BLOCKS,

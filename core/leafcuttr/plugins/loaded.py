@@ -58,6 +58,15 @@ class Loaded:
         return cls(candidate.name, candidate.origin, state, candidate.module or candidate.origin.place, why)
 
     @property
+    def version(self) -> str:
+        """Of its distribution; empty if it has none."""
+        return self.origin.version or ""
+
+    @property
+    def became(self) -> str:
+        return self.state.value
+
+    @property
     def line(self) -> str:
         """What there is to say of it, for a log."""
         return f"plugin {self.name} ({self.origin}): {self.why}"

@@ -63,6 +63,7 @@ async def run_broker(
             _close_after(opened, admin_bound[1])
         broker = open_broker(settings, clock or SystemClock())
         broker.plugged = plugged or broker.plugged
+        broker.plugged.found = plugins.all if plugins else ()
         broker.admin = admin_bound[0] if admin_bound else None
         try:
             services = _services(broker, plugins, stop)

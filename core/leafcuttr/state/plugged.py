@@ -40,11 +40,29 @@ class ServiceState(Protocol):
         ...
 
 
+class FoundPlugin(Protocol):
+    """A plugin that is installed, whether or not it is on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str:
+        """Of its distribution; empty if it has none."""
+        ...
+
+    @property
+    def became(self) -> str:
+        """`enabled`, `off`, `disabled`, `unavailable` or `failed`."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Plugged:
-    """`listeners` are those that plugins have bound, by the prefix of their settings, and `warned` the prefixes of
-    those that a warning was given of; `checks` and `routes` have the name of their plugin beside them."""
+    """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
+    their settings, and `warned` the prefixes of those that a warning was given of; `checks` and `routes` have the name
+    of their plugin beside them."""
 
+    found: Sequence[FoundPlugin] = ()
     services: Sequence[ServiceState] = ()
     listeners: dict[str, Listener] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)

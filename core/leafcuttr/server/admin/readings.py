@@ -192,7 +192,13 @@ def _transactions_ended(scene: Scene) -> Iterator[Sample]:
     yield ("abort",), scene.broker.transactions.aborted
 
 
-# Plugins: services, filters and validators
+# Plugins: what became of them, services, filters and validators
+
+
+@_reads(plugins.PLUGIN)
+def _plugins(scene: Scene) -> Iterator[Sample]:
+    for each in scene.broker.plugged.found:
+        yield (each.name, each.version, each.became), 1
 
 
 def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
