@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Many event streams on one topic: does each get every record, how late, and what does it cost the broker?
 
-  streams.py [--streams 200] [--rate 100] [--seconds 20] [--kind sse|websocket] [--idle 1000]
+  streams.py [--streams 200] [--rate 100] [--seconds 20] [--kind sse|websocket] [--idle 1000] [--stuck 200]
 
 A broker with the HTTP proxy in a process of its own, the readers in another, records with the time of their making
 produced over the Kafka protocol. `--idle`: then so many streams are opened on a topic where nothing happens, and the
-memory of each is told.
+memory of each is told. `--stuck`: and so many whose clients read nothing, while 200 MB go by.
 """
 
 import argparse
@@ -119,6 +119,28 @@ def idle(broker: BrokerProcess, port: int, kind: str, streams: int) -> None:
         sock.close()
 
 
+def stuck(broker: BrokerProcess, port: int, kind: str, streams: int) -> None:
+    from confluent_kafka import Producer
+
+    before = broker.resident_mb()
+    socks = [connect(port, "stuck", kind) for _ in range(streams)]
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 5})
+    most = 0.0
+    for number in range(200_000):
+        producer.produce("stuck", b"x" * 1000)
+        producer.poll(0)
+        if number % 10_000 == 0:
+            producer.flush()
+            most = max(most, broker.resident_mb())
+    producer.flush()
+    most = max(most, broker.resident_mb()) - before
+    print(
+        f"{kind}: {streams} stuck streams beside 200 MB: {most:.0f} MB more at most, {most * 1e3 / streams:.0f} kB each"
+    )
+    for sock in socks:
+        sock.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -128,6 +150,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--kind", choices=("sse", "websocket"), default="sse")
     parser.add_argument("--idle", type=int, default=0, help="and so many streams of a silent topic")
+    parser.add_argument("--stuck", type=int, default=0, help="and so many streams that nobody reads")
     given = parser.parse_args()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -142,9 +165,12 @@ def main() -> None:
 
         create(broker.address, "t")
         create(broker.address, "idle")
+        create(broker.address, "stuck")
         live(broker, port, given.kind, given.streams, given.rate, given.seconds)
         if given.idle:
             idle(broker, port, given.kind, given.idle)
+        if given.stuck:
+            stuck(broker, port, given.kind, given.stuck)
 
 
 if __name__ == "__main__":

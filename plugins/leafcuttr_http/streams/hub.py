@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.topics import TopicInfo
 
-_ROUND_BYTES: Final = 256 * 1024
+_ROUND_BYTES: Final = 64 * 1024
+_ROUND_RECORDS: Final = 2000
 _REST_S: Final = 0.00025
 """For each stream."""
 _LONGEST_REST_S: Final = 0.1
@@ -53,6 +54,12 @@ class Tap:
         """What is here can still be taken."""
         self.cut = True
         self._woken.set()
+
+    def drop(self) -> None:
+        """What is here cannot be taken either: it is in the log, and nobody is to keep it for a client that is slow."""
+        self._chunks.clear()
+        self._size = 0
+        self.end()
 
     def take(self) -> Chunk | None:
         if not self._chunks:
@@ -118,7 +125,9 @@ class Hub:
             while self._taps:
                 chunk = None
                 with trio.CancelScope() as self._reading:
-                    chunk = await self._reader.read(max_bytes=_ROUND_BYTES, wait_s=_WAIT_S)
+                    chunk = await self._reader.read(
+                        max_bytes=_ROUND_BYTES, max_records=_ROUND_RECORDS, wait_s=_WAIT_S
+                    )
                 if chunk is None or not (
                     chunk.events or chunk.notices or chunk.after.offsets != self.positions.offsets
                 ):
@@ -145,6 +154,6 @@ class Hub:
         for number, tap in enumerate(tuple(self._taps), 1):
             if not tap.put(chunk):
                 self._taps.discard(tap)
-                tap.end()
+                tap.drop()
             if not number % _AT_ONCE:
                 await trio.lowlevel.checkpoint()

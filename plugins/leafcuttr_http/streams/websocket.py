@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _LONGEST: Final = 4096
 """Characters of a message from a client."""
 _AT_ONCE: Final = 1000
-"""Records in a message."""
+_AT_ONCE_CHARACTERS: Final = 64 * 1024
+"""Records in a message, and their length; but one record at least."""
 
 
 class Close(IntEnum):
@@ -151,11 +152,10 @@ async def _write(
             continue
         await _say(send, chunk.notices)
         events = chunk.events
-        if credits.count is None and len(events) <= _AT_ONCE:
-            if events:
-                await send({"type": "websocket.send", "text": _whole(chunk)})
-                streams.events.add(len(events), "websocket")
-                at = events[-1].id
+        if credits.count is None:
+            for count, text in _messages(chunk):
+                await send({"type": "websocket.send", "text": text})
+                streams.events.add(count, "websocket")
             continue
         while events:
             count = await credits.some(heartbeat_s)
@@ -164,19 +164,35 @@ async def _write(
             if not count:
                 await _say(send, [Notice("heartbeat", f'{{"id":"{at}"}}')])
                 continue
-            some, events = events[:count], events[count:]
+            some = events[: _fitting(events, count)]
+            events = events[len(some) :]
             await send({"type": "websocket.send", "text": _records(some)})
             streams.events.add(len(some), "websocket")
             credits.spend(len(some))
             at = some[-1].id
 
 
-def _whole(chunk: Chunk) -> str:
-    """All of its records, written once for all streams that get them."""
-    text = chunk.__dict__.get("websocket")
-    if text is None:
-        text = chunk.__dict__["websocket"] = _records(chunk.events)
-    return str(text)
+def _messages(chunk: Chunk) -> list[tuple[int, str]]:
+    """All of its records, with how many are in each message; written once for all streams that get them."""
+    messages: list[tuple[int, str]] | None = chunk.__dict__.get("websocket")
+    if messages is None:
+        messages = chunk.__dict__["websocket"] = []
+        events = chunk.events
+        while events:
+            some = events[: _fitting(events, _AT_ONCE)]
+            messages.append((len(some), _records(some)))
+            events = events[len(some) :]
+    return messages
+
+
+def _fitting(events: list[Event], most: int) -> int:
+    """How many of them go into one message."""
+    size = 0
+    for number, event in enumerate(events[:most]):
+        size += len(event.data)
+        if size > _AT_ONCE_CHARACTERS and number:
+            return number
+    return min(most, len(events))
 
 
 def _records(events: list[Event]) -> str:
