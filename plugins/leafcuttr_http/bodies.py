@@ -124,6 +124,9 @@ class Body:
                 data = gunzip.unused_data if gunzip.eof else gunzip.unconsumed_tail
                 if piece:
                     yield piece
+                if data:
+                    # A little gzip may be a lot of data: others get their turn.
+                    await trio.lowlevel.checkpoint()
         if not gunzip.eof:
             raise ApiError(400, "The gzip data ends too early.")
 

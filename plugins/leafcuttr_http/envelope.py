@@ -109,14 +109,15 @@ class _Reader:
     def __init__(self, text: str, limit: int) -> None:
         self._text = text
         self._limit = limit
-        self._window = ""
+        self._window = text[: limit + _SLACK]
         self._base = 0
 
     def value(self, at: int, what: str) -> tuple[Any, int]:
         """The value that begins at `at`, and where it ends."""
         if at >= len(self._text):
             raise _no_json("Expecting value", self._text, at, "The body")
-        if not self._base <= at <= self._base + len(self._window) - self._limit:
+        end_of_window = self._base + len(self._window)
+        if at < self._base or (end_of_window < len(self._text) and at > end_of_window - self._limit):
             self._base, self._window = at, self._text[at : at + self._limit + _SLACK]
         window = self._window
         cut = self._base + len(window) < len(self._text)

@@ -22,6 +22,8 @@ from leafcuttr_sdk.records import Produced, Record
 Result = Produced | BrokerError
 Records = tuple[list[Record], list[int | None]]
 
+_PIECE: Final = 1000
+"""Records that the broker gets at once."""
 _TURN_S: Final = 0.002
 """How long the loop is kept before others get their turn."""
 
@@ -45,10 +47,22 @@ async def produce(
 
 async def store(proxy: Proxy, topic: str, records: Records) -> list[Result]:
     """Append the records; an answer for each. Raises ApiError where the topic as such is at fault."""
+    rows, partitions = records
+    results: list[Result] = []
     try:
-        return await proxy.broker.produce_batch(topic, records[0], partitions=records[1])
+        if len(rows) <= _PIECE:
+            return await proxy.broker.produce_batch(topic, rows, partitions=partitions)
+        for start in range(0, len(rows), _PIECE):
+            end = start + _PIECE
+            results += await proxy.broker.produce_batch(
+                topic, rows[start:end], partitions=partitions[start:end]
+            )
     except BrokerError as error:
+        if results:
+            # The topic went while its records came: those that were stored have their answers, so have the others.
+            return results + [error] * (len(rows) - len(results))
         raise of_topic(error, topic) from None
+    return results
 
 
 async def _check_partition(proxy: Proxy, topic: str, partition: int) -> None:
@@ -76,6 +90,10 @@ async def _convert_in_turns(raws: Iterable[object], format: Format, partition: i
     partitions: list[int | None] = []
     turn = perf_counter() + _TURN_S
     for raw in raws:
+        # Between parsing and converting too: each may take long for a large record.
+        if perf_counter() > turn:
+            await trio.lowlevel.checkpoint()
+            turn = perf_counter() + _TURN_S
         _convert(raw, format, partition, records, partitions)
         if perf_counter() > turn:
             await trio.lowlevel.checkpoint()

@@ -39,6 +39,10 @@ class HttpProxy:
         self._connections: set[Connection] = set()
         self._left = trio.Event()
         self._context = WorkerContext(None)
+        self._count = broker.metrics.gauge(
+            "leafcuttr_http_connections", "Connections of clients that are open."
+        )
+        self._count.set(0)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         closing = trio.Event()
@@ -76,6 +80,7 @@ class HttpProxy:
             app, config, self._context, stream, idle_s=self._limits.idle_s, send_s=self._limits.request_s
         )
         self._connections.add(connection)
+        self._count.set(len(self._connections))
         try:
             await connection.serve()
         except* Exception as failed:
@@ -88,6 +93,7 @@ class HttpProxy:
             )
         finally:
             self._connections.discard(connection)
+            self._count.set(len(self._connections))
             self._left.set()
             self._left = trio.Event()
 
