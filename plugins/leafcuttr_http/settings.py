@@ -44,8 +44,8 @@ _OWN: Final = (
         f"{PREFIX}.max.record.bytes",
         Type.INT,
         1536 * 1024,
-        "The longest JSON text of one record, in a request or on a line of a bulk upload. It is parsed in one go: about "
-        "a millisecond for 20 KB.",
+        "The longest JSON text of one record, in a request or on a line of a bulk upload. It is parsed in one go: "
+        "about a millisecond for 20 KB.",
         unit="bytes",
         minimum=1024,
         maximum=128 * 1024 * 1024,
