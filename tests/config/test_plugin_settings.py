@@ -43,6 +43,11 @@ def test_a_declared_setting_is_a_row_like_the_cores() -> None:
     assert (row.type, row.default, row.unit, row.minimum, row.dynamic) == (Kind.INT, 3, "kg", 1, True)
 
 
+def test_a_whole_number_is_a_number() -> None:
+    share = Setting("lc.plugin.acme.share", Type.DOUBLE, 1, "A share.", maximum=1)
+    assert Settings({}, catalog(share)).float(share.name) == 1.0
+
+
 def test_the_cores_tables_stay_as_they_are() -> None:
     names = list(BROKER), list(TOPIC)
     assert catalog(WEIGHT, topic=(COLOUR,)).topic.keys() - TOPIC.keys() == {COLOUR.name}
@@ -225,7 +230,11 @@ def test_a_check_that_breaks_refuses_and_a_secret_stays_one() -> None:
     def tells(value: Value) -> str | None:
         return None if value is None else f"{value} is weak"
 
+    def leaves(value: Value) -> str | None:
+        raise SystemExit("two\nlines")
+
     for check, kind, said in (
+        (leaves, Type.STRING, "its check failed with SystemExit: two lines"),
         (breaks, Type.STRING, "its check failed with KeyError: 'open sesame'"),
         (breaks, Type.PASSWORD, "it is not allowed"),
         (tells, Type.PASSWORD, "it is not allowed"),

@@ -13,6 +13,8 @@ from leafcuttr.cli.config import command
 from leafcuttr.cli.doctor.finding import Finding, Severity, examine
 from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
 from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.installed import installed
+from leafcuttr.cli.repair import command as repair
 from support.listening import closed_port
 from support.plugin_folders import install
 
@@ -182,6 +184,15 @@ def test_the_doctor_looks_at_them_too() -> None:
     assert "lc.plugin.acme.port=x (-o): allowed is a whole number from 0 to 65535" in said
     assert "did you mean lc.plugin.acme.secret?" in said
     assert "hunter2" not in said
+
+
+def test_adopted_topics_take_them_too(tmp_path: Path) -> None:
+    installed.cache_clear()
+    for text, said in (("green", "String must be one of: red, blue"), ("blue", "")):
+        words = ("--adopt", str(tmp_path), "-c", f"lc.plugin.acme.colour={text}")
+        assert said in CliRunner().invoke(repair, words).output
+    assert "Unknown topic config" not in CliRunner().invoke(repair, words).output
+    installed.cache_clear()
 
 
 def listening(tmp_path: Path, *given: str) -> list[Finding]:

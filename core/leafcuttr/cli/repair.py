@@ -116,9 +116,13 @@ def command(
 
 
 def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
+    if not configs:
+        return {}
+    from leafcuttr.cli.installed import installed
     from leafcuttr.config.settings import Settings
     from leafcuttr.config.topic import validate_overrides
     from leafcuttr.errors import InvalidConfig
+    from leafcuttr.plugins.catalogue import catalog_of
 
     overrides: dict[str, str] = {}
     for item in configs:
@@ -127,7 +131,7 @@ def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"-c {item}: expected KEY=VALUE")
         overrides[name] = value
     try:
-        validate_overrides(Settings({}), dict(overrides))
+        validate_overrides(Settings({}, catalog_of(installed())), dict(overrides))
     except InvalidConfig as error:
         raise click.UsageError(str(error)) from error
     return overrides

@@ -90,6 +90,8 @@ def _check_name(plugin: str, name: str, *, bundled: bool) -> None:
 
 def _row(declared: Declared, *, of_topic: bool) -> Setting:
     kind = _TYPES[declared.type.value]
+    if kind is Type.DOUBLE and type(declared.default) is int:
+        declared = declared._replace(default=float(declared.default))
     row = Setting(
         declared.name,
         kind,
@@ -129,14 +131,18 @@ def _guarded(check: Callable[[Value], str | None], kind: Type) -> Callable[[Valu
     def guarded(value: Value) -> str | None:
         try:
             reason = check(value)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = f"its check failed with {type(error).__name__}: {error}"
         if reason is None:
             return None
-        return "it is not allowed" if kind is Type.PASSWORD and _tells(reason, value) else str(reason)
+        words = " ".join(str(reason).split())
+        return "it is not allowed" if kind is Type.PASSWORD and _tells(words, value) else words
 
     return guarded
 
 
-def _tells(reason: object, value: Value) -> bool:
-    return isinstance(value, str) and bool(value) and value in str(reason)
+def _tells(words: str, secret: Value) -> bool:
+    """Whether a text has a secret in it, as it is or as Python quotes it."""
+    if not isinstance(secret, str) or not secret:
+        return False
+    return any(one in words for one in (secret, repr(secret)[1:-1], " ".join(secret.split())))

@@ -126,7 +126,7 @@ class PluginSettings(_Values):
                 return
             try:
                 call(concerned)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 line = "plugin %s: what it does when settings change failed with %s%s"
                 _log.error(line, self._plugin, type(error).__name__, self._words(error))
 
@@ -135,7 +135,7 @@ class PluginSettings(_Values):
             self._ends.append(end)
         return end
 
-    def _words(self, error: Exception) -> str:
+    def _words(self, error: BaseException) -> str:
         """What the exception says, unless it quotes a secret: `int("open sesame")` does."""
         words, values = str(error), self._core.values
         secrets = (
