@@ -126,6 +126,13 @@ def crash(session: nox.Session) -> None:
 
 
 @nox.session
+def installed(session: nox.Session) -> None:
+    """The built wheel in fresh environments: a plugin of somebody else's, and what extras cost that are not used."""
+    install(session, "test")
+    session.run("pytest", "tests/installed", "--long", *session.posargs)
+
+
+@nox.session
 def container(session: nox.Session) -> None:
     """The commands of the Dockerfile in a fresh environment, and a linter's opinion of it."""
     install(session, "test")
