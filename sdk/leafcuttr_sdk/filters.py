@@ -74,8 +74,8 @@ class ProduceValidator(Protocol):
 
 
 class RecordFilterSpec(NamedTuple):
-    """A filter by its name: what `leafcuttr_register_record_filters` returns. `make` imports what is heavy; it may
-    raise PluginError, and the topic then takes no records, with that line."""
+    """A filter by its name: what `leafcuttr_register_record_filters` returns. `make` imports what is heavy; it may be
+    called in any thread, and raise PluginError: the topic then takes no records, with that line."""
 
     name: str
     summary: str

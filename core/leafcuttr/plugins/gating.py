@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import PluginError
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.gates import Instance, Tables
-from leafcuttr.state.topics import Topic
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
 
 if TYPE_CHECKING:
@@ -31,13 +31,18 @@ def tables_of(core: Core, plugins: "Plugins") -> Tables:
 
 
 def _made(
-    core: Core, plugin: str, spec: RecordFilterSpec | ProduceValidatorSpec, method: str, topic: Topic
+    core: Core,
+    plugin: str,
+    spec: RecordFilterSpec | ProduceValidatorSpec,
+    method: str,
+    topic: str,
+    config: TopicConfig,
 ) -> Instance:
     """An instance for a topic. Raises what `make` raises; PluginError if what it returns cannot be one."""
     ends: list[Callable[[], None]] = []
     context = TopicContext(
-        topic.name,
-        topic_settings(core.settings, plugin, topic.config),
+        topic,
+        topic_settings(core.settings, plugin, config),
         plugin_settings(core.settings, plugin, ends),
         core.clock,
         logging.getLogger(f"leafcuttr.plugin.{plugin}"),

@@ -4,12 +4,16 @@ A topic names them in its settings; what stands behind a name is in two tables, 
 (`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
 nobody has handed over tables yet, its gate refuses all. Internal topics have no gate.
 
-Instances are made for each topic, and made again when any of its settings changes. All of this is on the event loop.
+Instances are made for each topic, and made again when any of its settings changes: by a worker thread, which may import
+what is heavy, before the topic is there or its change is. At the start, and when settings of the broker change, it is
+done on the event loop, as everything else here.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
@@ -37,9 +41,9 @@ class Instance(NamedTuple):
     ends: Sequence[Callable[[], None]] = ()
 
 
-Make: TypeAlias = Callable[[Topic], Instance]
-"""Makes an instance for a topic. Raises PluginError with a line for a person, and whatever else its author did not
-think of."""
+Make: TypeAlias = Callable[[str, TopicConfig], Instance]
+"""Makes an instance for a topic of this name and these settings, in any thread. Raises PluginError with a line for a
+person, and whatever else its author did not think of."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +65,10 @@ class _Made(NamedTuple):
     gate: "Gate"
     ends: Sequence[Callable[[], None]]
 
+    def end(self) -> None:
+        for end in self.ends:
+            end()
+
 
 class Gates:
     """The gates of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as there
@@ -73,8 +81,10 @@ class Gates:
         self._post = post
         self._tables: Tables | None = None
         self._made: dict[Topic, _Made] = {}
+        self._prepared: dict[str, _Made] = {}  # for topics, by name, that are about to be created or changed
         self._complain = Complaints(logger)
         topics.vets.append(self.vet)
+        topics.prepares.append(self.prepare)
         topics.on_changed.append(self._changed)
         topics.on_deleted.append(self._deleted)
         settings.on_change(lambda _: self._look_at_all())
@@ -90,12 +100,25 @@ class Gates:
         for line in self.warnings():
             logger.warning("%s", line)
 
-    def vet(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    def vet(self, topic: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Raise InvalidConfig, which names the nearest, if what a topic would override names what is not there. What it
         has already is let pass: a plugin may have gone, and other settings can be changed all the same."""
         for setting in _KINDS:
             if setting in after and after[setting] != before.get(setting):
                 self._check(setting, setting, after[setting])
+        letters = after.get(DEAD_LETTER_TOPIC, "").strip()
+        if letters and letters != before.get(DEAD_LETTER_TOPIC, "").strip():
+            refusal = self._refuses_letters(topic, letters)
+            if refusal is not None:
+                raise InvalidConfig(
+                    f"Invalid value {letters} for configuration {DEAD_LETTER_TOPIC}: {refusal}"
+                )
+
+    async def prepare(self, topic: str, config: TopicConfig) -> None:
+        """Make what a topic needs that is about to have these settings."""
+        self._forget_prepared(topic)
+        if config.lc_filters or config.lc_validators:
+            self._prepared[topic] = await trio.to_thread.run_sync(self._make, topic, config)
 
     def vet_broker(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """The same for the families in the broker's own settings, in one scope."""
@@ -124,7 +147,7 @@ class Gates:
     # Steps of the above
 
     def _check(self, setting: str, key: str, text: str) -> None:
-        for name in filter(None, (one.strip() for one in text.split(","))):
+        for name in (one.strip() for one in text.split(",")) if text.strip() else ():
             if name not in self._table(setting):
                 raise InvalidConfig(
                     f"Invalid value {name} for configuration {key}: {self._unknown(setting, name)}"
@@ -168,44 +191,58 @@ class Gates:
             made = self._made.get(topic)
             if made is None or made.config != config:
                 self._let_go(topic)
-                made = self._made[topic] = self._make(topic)
+                prepared = self._prepared.get(topic.name)
+                if prepared is not None and prepared.config == config:
+                    made = self._prepared.pop(topic.name)
+                else:
+                    made = self._make(topic.name, config)
+                self._made[topic] = made
             gate = made.gate
+        self._forget_prepared(topic.name)
         for partition in topic.partitions:
             if partition.log.gate is not gate:
                 partition.log.use_gate(gate)
 
     def _let_go(self, topic: Topic) -> None:
         made = self._made.pop(topic, None)
-        for end in made.ends if made is not None else ():
-            end()
+        if made is not None:
+            made.end()
 
-    def _make(self, topic: Topic) -> _Made:
+    def _forget_prepared(self, topic: str) -> None:
+        prepared = self._prepared.pop(topic, None)
+        if prepared is not None:
+            prepared.end()
+
+    def _make(self, topic: str, config: TopicConfig) -> _Made:
+        """Does not fail: a gate that lacks something says so to whoever comes. Any thread."""
         from leafcuttr.log.gate import Gate
 
         ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
         refusal = None if self._tables is not None else "its record filters have not been made yet"
-        names = {VALIDATORS: topic.config.lc_validators, FILTERS: topic.config.lc_filters}
+        names = {VALIDATORS: config.lc_validators, FILTERS: config.lc_filters}
         for setting, made in steps.items():
             for name in names[setting] if refusal is None else ():
                 try:
-                    made.append(self._step(topic, setting, name, ends))
+                    made.append(self._step(topic, config, setting, name, ends))
                 except PluginError as error:
                     refusal = str(error)
                     break
         gate = Gate(
-            topic.name,
+            topic,
             validators=steps[VALIDATORS],
             filters=steps[FILTERS],
-            dead_letter_topic=topic.config.lc_filters_dead_letter_topic or topic.name + DEAD_LETTER_SUFFIX,
-            refuses_letters=lambda name: self._refuses_letters(topic.name, name),
+            dead_letter_topic=config.lc_filters_dead_letter_topic or topic + DEAD_LETTER_SUFFIX,
+            refuses_letters=lambda name: self._refuses_letters(topic, name),
             post=self._post,
             complain=self._complain,
             refusal=refusal,
         )
-        return _Made(topic.config, gate, ends)
+        return _Made(config, gate, ends)
 
-    def _step(self, topic: Topic, setting: str, name: str, ends: list[Callable[[], None]]) -> "Step":
+    def _step(
+        self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
+    ) -> "Step":
         """Raises PluginError."""
         from leafcuttr.log.gate import FAILURES, Step, Tally
 
@@ -213,16 +250,16 @@ class Gates:
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:
-            call, own_ends = make(topic)
+            call, own_ends = make(topic, config)
         except PluginError as error:
             raise PluginError(f"{kind} {name}: {error}") from None
         except FAILURES as error:
-            logger.debug("making the %s %s for %s", kind, name, topic.name, exc_info=error)
+            logger.debug("making the %s %s for %s", kind, name, topic, exc_info=error)
             raise PluginError(
                 f"{kind} {name} cannot be made: {type(error).__name__}: {error}".removesuffix(": ")
             ) from None
         ends += own_ends
-        return Step(name, call, self.tallies.setdefault((topic.name, setting, name), Tally()))
+        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()))
 
     def _refuses_letters(self, source: str, target: str) -> str | None:
         """Why dead letters of one topic cannot go to another."""

@@ -18,7 +18,7 @@ caller stops a creation before its commit, not after.
 import base64
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -75,7 +75,8 @@ class Topic:
     internal: bool
 
 
-Vet = Callable[[Mapping[str, str], Mapping[str, str]], None]
+Vet = Callable[[str, Mapping[str, str], Mapping[str, str]], None]
+Prepare = Callable[[str, TopicConfig], Awaitable[None]]
 
 
 class Topics:
@@ -83,8 +84,9 @@ class Topics:
 
     `on_deleted` are called with a topic after it is gone for everybody and before its name is free again, `on_changed`
     with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
-    and not wait. `vets` are asked before that: what a topic would override, after what it does. They may raise
-    InvalidConfig.
+    and not wait. Before that `vets` are asked: the name, what the topic overrides, and what it would; they may raise
+    InvalidConfig. Then `prepares` are waited for, with the name and the settings that the topic is about to have: what
+    takes long is done before the change can be seen.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Topics:
         self.on_deleted: list[Callable[[Topic], None]] = []
         self.on_changed: list[Callable[[str], None]] = []
         self.vets: list[Vet] = []
+        self.prepares: list[Prepare] = []
         self._settings = settings
         self._metadata = metadata
         self._logs = logs
@@ -154,7 +157,7 @@ class Topics:
         """What a topic's settings would be with other overrides. Raises InvalidConfig if they cannot be these."""
         config = topic_config(self._settings, after, topic=name, kept=before)
         for vet in self.vets:
-            vet(before, after)
+            vet(name, before, after)
         return config
 
     # Changing
@@ -180,6 +183,8 @@ class Topics:
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
             config = self.vetted(name, {}, record.overrides)
             specs = _specs(record, range(partitions), config)
+            if not internal:
+                await self._prepare_for(name, config)
             async with self._prepared(specs):
                 await trio.to_thread.run_sync(self._metadata.add_topics, [record])
             crashpoints.reach("topic-create.committed")
@@ -253,13 +258,19 @@ class Topics:
         async with self._turn(name):
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
-            self.vetted(name, topic.overrides, overrides)
+            config = self.vetted(name, topic.overrides, overrides)
+            if not topic.internal:
+                await self._prepare_for(name, config)
             await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
             _configure(topic, stored_topic_config(self._settings, overrides, name))
             self._tell(name)
 
     # Steps of the above
+
+    async def _prepare_for(self, name: str, config: TopicConfig) -> None:
+        for prepare in self.prepares:
+            await prepare(name, config)
 
     def _tell(self, name: str) -> None:
         for tell in tuple(self.on_changed):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from leafcuttr.config.topic import TopicConfig
 from leafcuttr.state.gates import Instance, Tables
-from leafcuttr.state.topics import Topic
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk.filters import DROP, DeadLetter
@@ -20,7 +21,7 @@ from support import librdkafka
 from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW
 from support.waiting import until
-from support.wire_client import WireClient
+from support.wire_client import WireClient, produce_request
 
 Call = Callable[[Record], Any]
 
@@ -45,13 +46,17 @@ def fail(record: Record) -> Any:
     raise LookupError("no table")
 
 
+def keep(record: Record) -> Any:
+    return record
+
+
 def short(record: Record) -> str | None:
     return None if len(record.value or b"") <= 3 else "the value is longer than 3 bytes"
 
 
 def tables(**more: Call) -> Tables:
-    def made(call: Call) -> Callable[[Topic], Instance]:
-        return lambda _: Instance(call)
+    def made(call: Call) -> Callable[[str, TopicConfig], Instance]:
+        return lambda *_: Instance(call)
 
     filters = {"drop-odd": drop_odd, "louder": louder, "only-json": only_json, "fail": fail, **more}
     return Tables({name: made(call) for name, call in filters.items()}, {"short": made(short)})
@@ -126,11 +131,53 @@ def test_the_dead_letter_topic_is_not_filtered_for_dead_letters(live: LiveBroker
         assert wire.produce("t.dlq", encode_batch([Stored(0, NOW, None, b"x")])).error_code == -1
 
 
-def test_a_topic_is_not_its_own_dead_letter_topic(live: LiveBroker) -> None:
-    librdkafka.create(live.address, "t", lc_filters="only-json", **{"lc.filters.dead.letter.topic": "t"})
+@pytest.mark.parametrize("target", ["t", "__consumer_offsets", "no/topic"])
+def test_where_dead_letters_cannot_go(live: LiveBroker, target: str) -> None:
+    from confluent_kafka import KafkaException
+
+    astray = tables(astray=lambda _: DeadLetter("astray", target))
+    live.call(live.broker.gates.equip, astray)
+    for create in (
+        lambda: librdkafka.create(live.address, "t", **{"lc.filters.dead.letter.topic": target}),
+        lambda: librdkafka.alter(live.address, "topic", "t", {"lc.filters.dead.letter.topic": target}),
+    ):
+        with pytest.raises(KafkaException, match=r"lc\.filters\.dead\.letter\.topic"):
+            create()
+        if "t" not in live.broker.topics.by_name:
+            librdkafka.create(live.address, "t", lc_filters="astray")
     with WireClient(live.address) as wire:
         answer = wire.produce("t", encode_batch([Stored(0, NOW, None, b"no")]))
-    assert (answer.error_code, answer.error_message) == (-1, "The record filter only-json of topic t failed")
+    assert (answer.error_code, answer.error_message) == (-1, "The record filter astray of topic t failed")
+    assert librdkafka.watermarks(live.address, "t") == (0, 0)
+
+
+def test_instances_are_made_by_a_worker_once_the_broker_serves(live: LiveBroker) -> None:
+    made: list[tuple[str, int]] = []
+
+    def make(topic: str, _: TopicConfig) -> Instance:
+        made.append((topic, threading.get_ident()))
+        return Instance(keep)
+
+    loop = live.call(threading.get_ident)
+    live.call(live.broker.gates.equip, Tables({"keep": make}))
+    librdkafka.create(live.address, "t", lc_filters="keep")
+    librdkafka.alter(live.address, "topic", "t", {"retention.ms": "100000"})
+    librdkafka.alter(
+        live.address, "broker", "1", {"log.retention.ms": "100000"}
+    )  # nothing of the topic changes
+    assert [topic for topic, _ in made] == ["t", "t"]
+    assert loop not in {thread for _, thread in made}
+
+
+def test_without_an_answer_and_in_sync_mode(live: LiveBroker) -> None:
+    librdkafka.create(live.address, "t", lc_filters="only-json", lc_log_sync_always="true")
+    with WireClient(live.address) as wire:
+        batch = encode_batch([Stored(0, NOW, None, b"no"), Stored(1, NOW, None, b"1")])
+        wire.send(produce_request("t", batch, 0, 0), 11)
+        for n in range(1, 5):
+            assert wire.produce("t", batch).base_offset == 2 * n
+    assert values(live, "t", 5) == [(2 * n + 1, b"1") for n in range(5)]
+    assert len(librdkafka.read(live.address, "t.dlq", 5)) == 5
 
 
 def test_dead_letters_that_cannot_be_written(live: LiveBroker, caplog: pytest.LogCaptureFixture) -> None:
