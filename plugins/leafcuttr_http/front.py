@@ -129,22 +129,19 @@ class Front:
             self._records.add(stored, format.name)
             return answer
 
-        headers: list[tuple[bytes, bytes]] = []
-        with trio.move_on_after(limits.request_s) as scope:
-            if key is None:
-                answer = await make()
-            else:
-                what = f"{partition} {content_type} ".encode() + body
-                answer, replayed = await self._answers.once(
-                    (topic, key), hashlib.sha256(what).digest(), make, self._proxy.nursery
-                )
-                if replayed:
-                    headers.append((b"idempotent-replayed", b"true"))
-        if scope.cancelled_caught:
+        try:
+            with trio.fail_after(limits.request_s):
+                if key is None:
+                    answer, replayed = await make(), False
+                else:
+                    what = hashlib.sha256(f"{partition} {content_type} ".encode() + body).digest()
+                    answer, replayed = await self._answers.once((topic, key), what, make, self._proxy.nursery)
+        except trio.TooSlowError:
             raise ApiError(
                 50003,
                 f"The records were not stored within {limits.request_s:g} s; some or all of them may still be.",
-            )
+            ) from None
+        headers = [(b"idempotent-replayed", b"true")] if replayed else []
         await exchange.answer(answer.status, answer.body, answer_type, headers)
 
     def _idempotency_key(self, exchange: Exchange) -> str | None:

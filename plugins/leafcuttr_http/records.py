@@ -70,8 +70,8 @@ def convert(raw: object, format: Format) -> tuple[Record, int | None]:
         raise ApiError(42206, "has to be an object")
     key = raw.get("key")
     value = raw.get("value")
+    member = "key"
     try:
-        member = "key"
         key_bytes = None if key is None else format.key(key)
         member = "value"
         value_bytes = None if value is None else format.value(value)
