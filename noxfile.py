@@ -127,7 +127,7 @@ def crash(session: nox.Session) -> None:
 
 @nox.session
 def installed(session: nox.Session) -> None:
-    """The built wheel in fresh environments: a plugin of somebody else's, and what extras cost that are not used."""
+    """The wheels in fresh environments: plugins of others, the tutorial to its end, what extras cost that are off."""
     install(session, "test")
     session.run("pytest", "tests/installed", "--long", *session.posargs)
 

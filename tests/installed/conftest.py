@@ -21,4 +21,5 @@ def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     """Both wheels, what they need from the index, and pytest."""
     environment = Environment.create(tmp_path_factory.mktemp("installed") / "venv")
     environment.pip_install(*map(str, wheels.values()), "pytest>=8")
+    environment.offer_pip()
     return environment

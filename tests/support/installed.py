@@ -65,6 +65,14 @@ class Environment:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, env=self.environ)
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def offer_pip(self) -> None:
+        """The same as a program, for pages that install something."""
+        program = self.folder / "bin" / "pip"
+        program.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m pip --python "{self.python}" --disable-pip-version-check "$@"\n'
+        )
+        program.chmod(0o755)
+
     def run(self, *words: str, cwd: Path, status: int = 0, stdin: str = "") -> str:
         """Run a program of this environment; what it printed, errors too. Fails at another exit status."""
         done = subprocess.run(

@@ -37,9 +37,11 @@ def parts(text: str) -> Iterator[tuple[str, str | None]]:
             yield found["command"], found["shown"]
 
 
-def run_page(page: str, folder: Path, *, without: tuple[str, ...] = ()) -> int:
+def run_page(
+    page: str, folder: Path, *, without: tuple[str, ...] = (), programs: Path = Path(sys.executable).parent
+) -> int:
     """Run a page below docs/ in `folder`; how many of its parts were run. Parts that begin with a word of `without`
-    are left out."""
+    are left out. `programs` is where `leafcuttr` and `python` are."""
     text = (DOCS / page).read_text(encoding="utf-8")
     ports = {"9092": str(free_port())}
     for _, port in _PORT.findall(text):
@@ -47,7 +49,7 @@ def run_page(page: str, folder: Path, *, without: tuple[str, ...] = ()) -> int:
     text = _PORT.sub(lambda found: f"{found[1]}{ports[found[2]]}", text)
     environ = clean_environ(
         {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
             "KAFKA_LISTENERS": f"PLAINTEXT://localhost:{ports['9092']}",
             "LEAFCUTTR_BOOTSTRAP_SERVER": f"localhost:{ports['9092']}",
             # Nobody who reads along would notice the three seconds; a test does.
