@@ -374,6 +374,26 @@ def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
     assert {record.value for record in stored(log)[0][1]} == {b"x"}
 
 
+def test_a_filter_that_was_slow_is_left_to_a_worker_until_it_is_quick_again(tmp_path: Path) -> None:
+    import time
+
+    pause = [0.02]
+    log = gated(tmp_path, TestGate(lambda record: time.sleep(pause[0]) or record))
+    log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
+    pause[0] = 0.0
+    for _ in range(40):
+        try:
+            log.stage_at_once(memoryview(one := numbered(1)), now_ms=NOW)
+        except LongWork as work:
+            log.stage_at_once(memoryview(one), now_ms=NOW, prepared=work.do())
+            slow = True
+        else:
+            slow = False
+            break
+    assert not slow
+    assert 2 < log.next_offset < 40
+
+
 def test_two_threads_never_call_one_filter(tmp_path: Path) -> None:
     gate = TestGate(keep)
     log = gated(tmp_path, gate)

@@ -9,13 +9,13 @@ A line in the log, `lost` and `trouble` say it; who is told of the batch has wai
 
 import logging
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from leafcuttr.errors import BrokerError, TopicAlreadyExists, UnknownTopicOrPartition
 from leafcuttr.log.complaints import Complaints
+from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
 from leafcuttr.log.rework import LongWork
 from leafcuttr.log.workers import decode_limiter
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 _BUILT_AT_ONCE: Final = 64 * 1024  # bytes of records, about: what a millisecond makes a batch of
 
 logger = logging.getLogger(__name__)
+
+
+class _Sent(NamedTuple):
+    """A batch of dead letters on its way into their topic."""
+
+    letters: "Letters"
+    topic: str
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
+    ticket: Ticket | None
+    base_offset: int
 
 
 class DeadLetterBox:
@@ -64,32 +74,43 @@ class DeadLetterBox:
                 await self.empty()
 
     async def empty(self) -> None:
-        """Write all that has been posted."""
+        """Write all that has been posted: what is there at one time goes with one write for each log."""
         while self._posted:
             posted, self._posted = self._posted, []
             self._arrived = trio.Event()
-            for letters in posted:
-                try:
-                    await self._write(letters)
-                except Exception:
-                    logger.exception("writing dead letters of %s failed", letters.partition)
-                finally:
+            sent: list[_Sent] = []
+            try:
+                for letters in posted:
+                    for name in dict.fromkeys(letter.topic for letter in letters.letters):
+                        sent += await self._send(letters, name)
+                for each in sent:
+                    await self._judge(each)
+            finally:
+                for letters in posted:
                     letters.finish()
 
-    async def _write(self, letters: "Letters") -> None:
-        for name in dict.fromkeys(letter.topic for letter in letters.letters):
-            total, done = sum(letter.topic == name for letter in letters.letters), 0
-            try:
-                topic = await self._topic(name, letters.partition.topic)
-                for batch, count in await self._batches(letters, name):
-                    log = topic.partitions[letters.partition.partition % len(topic.partitions)].log
-                    await self._append(log, batch)
-                    done += count
-                self.trouble.pop(name, None)
-            except BrokerError as error:
-                self._lose(letters, name, total - done, error)
-            if done:
-                self.written[name] = self.written.get(name, 0) + done
+    async def _send(self, letters: "Letters", name: str) -> "list[_Sent]":
+        """Begin to write those for one topic. What fails at once is lost; of the rest a ticket tells."""
+        sent: list[_Sent] = []
+        total = sum(letter.topic == name for letter in letters.letters)
+        try:
+            topic = await self._topic(name, letters.partition.topic)
+            for batch, count in await self._batches(letters, name):
+                log = topic.partitions[letters.partition.partition % len(topic.partitions)].log
+                sent.append(_Sent(letters, name, count, *await self._append(log, batch)))
+        except Exception as error:
+            self._lose(letters, name, total - sum(each.count for each in sent), error)
+        return sent
+
+    async def _judge(self, sent: "_Sent") -> None:
+        if sent.ticket is not None:
+            await sent.ticket.wait()
+            failure = sent.ticket.failure
+            if failure is not None and sent.base_offset >= failure.written_to:
+                self._lose(sent.letters, sent.topic, sent.count, failure)
+                return
+        self.written[sent.topic] = self.written.get(sent.topic, 0) + sent.count
+        self.trouble.pop(sent.topic, None)
 
     async def _topic(self, name: str, source: str) -> Topic:
         while (topic := self._topics.by_name.get(name)) is None:
@@ -110,7 +131,8 @@ class DeadLetterBox:
             return build()
         return await trio.to_thread.run_sync(build, limiter=decode_limiter())
 
-    async def _append(self, log: Log, batch: bytearray) -> None:
+    async def _append(self, log: Log, batch: bytearray) -> tuple[Ticket | None, int]:
+        """What tells of the write, None if it is done; and the offset that the batch has got."""
         prepared: Prepared | None = None
         while True:
             try:
@@ -118,14 +140,18 @@ class DeadLetterBox:
                     raise UnknownTopicOrPartition("it has been deleted")
                 staged = log.stage_letters(batch, now_ms=self._clock.now_ms(), prepared=prepared)
             except LongWork as work:
-                prepared = await trio.to_thread.run_sync(partial(work.do), limiter=decode_limiter())
-            else:
-                await log.commit_staged(staged)
-                return
+                prepared = await trio.to_thread.run_sync(work.do, limiter=decode_limiter())
+                continue
+            if log.must_wait:
+                return log.write_off_loop(), staged.base_offset
+            log.commit()
+            return None, staged.base_offset
 
-    def _lose(self, letters: "Letters", name: str, count: int, error: BrokerError) -> None:
+    def _lose(self, letters: "Letters", name: str, count: int, error: Exception) -> None:
+        reason = str(error) or (error.code.name if isinstance(error, BrokerError) else type(error).__name__)
+        if not isinstance(error, BrokerError):
+            logger.error("writing dead letters to %s failed", name, exc_info=error)
         self.lost[name] = self.lost.get(name, 0) + count
-        reason = error.message or error.code.name
         self.trouble[name] = reason
         self._complain(
             f"{name}: {reason}",
