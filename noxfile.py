@@ -53,10 +53,16 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy in strict mode, then pyright."""
+    """mypy in strict mode, then pyright; and what authors of plugins begin with."""
     install(session, "types")
     session.run("mypy")
     session.run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
+    new = Path(session.create_tmp()) / "parcel-watch"
+    shutil.rmtree(new, ignore_errors=True)
+    session.run("leafcuttr", "plugins", "new", "parcel-watch", "--into", str(new))
+    for project in (new, Path("tests/sample_plugin")):
+        sources = str(project / "src")
+        session.run("mypy", "--strict", "--config-file=", sources, env={"MYPYPATH": sources})
 
 
 @nox.session

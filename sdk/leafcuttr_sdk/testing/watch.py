@@ -68,13 +68,13 @@ def watched(function: Callable[[], T]) -> Call[T]:
     seen = _seen_by[me] = set()
     result: T | None = None
     error: Exception | None = None
-    waits, cpu, wall = _waits(), time.thread_time(), time.perf_counter()
+    waits, cpu, wall = times_waited(), time.thread_time(), time.perf_counter()
     try:
         result = function()
     except Exception as caught:
         error = caught
     finally:
-        took, worked, waited = time.perf_counter() - wall, time.thread_time() - cpu, _waits() - waits
+        took, worked, waited = time.perf_counter() - wall, time.thread_time() - cpu, times_waited() - waits
         del _seen_by[me]
     return Call(result, error, frozenset(seen), took, worked, waited)
 
@@ -95,7 +95,7 @@ def slowness(function: Callable[[], object], first: Call[Any]) -> str | None:
     return None
 
 
-def _waits() -> int:
+def times_waited() -> int:
     """How often this thread has given up the processor by itself: 0 where the system does not tell."""
     if not hasattr(resource, "RUSAGE_THREAD"):
         return 0
