@@ -34,7 +34,7 @@ def leafcuttr_register_settings():
 
 
 def leafcuttr_register_services():
-    return [ServiceSpec("turned", make=None, needs=("other",))]
+    return [ServiceSpec("turned", make=turn, needs=("other",))]
 
 
 def leafcuttr_register_cli_commands():

@@ -148,6 +148,8 @@ def test_two_of_one_name(site: Path) -> None:
          "leafcuttr_register_settings: it returned a Setting; it has to return an iterable of Setting"),
         ("def leafcuttr_register_settings(): yield 'lc.plugin.acme.a'",
          "leafcuttr_register_settings: it returned a str among others; all have to be of type Setting"),
+        ("def leafcuttr_register_settings(): yield Setting(None, Type.INT, 1, 'A.')",
+         "leafcuttr_register_settings: a Setting has None as its name; it has to be a text"),
         ("async def leafcuttr_register_settings(): return ()",
          "leafcuttr_register_settings: it returned a coroutine (hooks are not async); "
          "it has to return an iterable of Setting"),

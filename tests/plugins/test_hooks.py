@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import leafcuttr
 import leafcuttr_sdk
 from leafcuttr.plugins import registration
 from leafcuttr_sdk import hooks
@@ -65,3 +67,13 @@ def test_each_hook_is_called_once_where_its_page_says(tmp_path: Path) -> None:
         subprocess.run(command, env=environ, check=True, capture_output=True, timeout=120)
         called = calls.read_text().split()
         assert [name for name in called if name in on_the_command_line] == [expected]
+
+
+def test_one_room_knows_pluggy() -> None:
+    core = Path(leafcuttr.__file__).parent
+    knowing = [
+        file.relative_to(core)
+        for file in core.rglob("*.py")
+        if re.search(r"^\s*(import|from) pluggy\b", file.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert knowing == [Path("plugins", "registration.py")]

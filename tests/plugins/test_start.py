@@ -76,6 +76,32 @@ def test_broken_ones_are_left_out_each_with_a_line(site: Path, tmp_path: Path) -
     assert "leafcuttr_register_services: it returned an int among others" in found["late"]
 
 
+@pytest.mark.parametrize(
+    ("hook", "says"),
+    [
+        ("services(): yield ServiceSpec('', print)", "a ServiceSpec has '' as its name; it has to be a text"),
+        ("services(): yield ServiceSpec('a', 5)", "a ServiceSpec has 5 as its make; it has to be a function"),
+        ("health_checks(broker): yield HealthCheck('a', 'b', 1)", "has 1 as its look; it has to be a function"),
+        ("metrics(broker): return MetricReading", "returned a type; it has to return an iterable of MetricReading"),
+        ("record_filters(): return [RecordFilterSpec('a', 'b', print)] * 2", "it has two of the record filter a"),
+        ("record_filters(): yield RecordFilterSpec('mine', '', print)", "has '' as its summary; it has to be a text"),
+    ],
+)  # fmt: skip
+def test_what_a_hook_returns_is_looked_at(site: Path, tmp_path: Path, hook: str, says: str) -> None:
+    source = f"from leafcuttr_sdk import *\n{SOUND.format(name='acme')}\ndef leafcuttr_register_{hook}\n"
+    install(site, "acme", source)
+    (line,) = log_of_a_start(site, tmp_path)
+    assert says in line
+
+
+def test_two_plugins_with_a_filter_of_one_name(site: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        hook = "def leafcuttr_register_record_filters(): yield RecordFilterSpec('mask', 'masks', print)\n"
+        install(site, name, f"from leafcuttr_sdk import *\n{SOUND.format(name=name)}\n{hook}")
+    (line,) = log_of_a_start(site, tmp_path)
+    assert line.endswith("plugin second (leafcuttr-second 1.2): plugin first has a record filter mask too")
+
+
 def test_metrics_tell_what_became_of_each(site: Path, tmp_path: Path) -> None:
     install(site, "acme", "1 / 0", version="4.5")
     install(site, "sound")

@@ -48,6 +48,10 @@ RETURNS: Final = {
 }
 """Every hook that is called, and the class of the SDK that each thing it returns is of."""
 
+_TEXTS: Final = ("name", "path", "summary")
+_FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open")
+"""Fields that things of several kinds have."""
+
 _log: Final = logging.getLogger("leafcuttr.plugins")
 
 
@@ -141,7 +145,21 @@ def _checked(hook: str, returned: object) -> tuple[Any, ...]:
     for thing in things:
         if not _is(thing, expected):
             raise PluginError(f"it returned {_shown(thing)} among others; all have to be of type {name}")
+        _check_fields(thing)
     return things
+
+
+def _check_fields(thing: Any) -> None:
+    """What would fail later, in a place that knows nothing of hooks. Raises PluginError."""
+    kind = type(thing).__name__
+    for field in _TEXTS:
+        text = getattr(thing, field, "-")
+        if not isinstance(text, str) or not text:
+            raise PluginError(f"a {kind} has {text!r} as its {field}; it has to be a text")
+    for field in _FUNCTIONS:
+        function = getattr(thing, field, print)
+        if not callable(function):
+            raise PluginError(f"a {kind} has {function!r} as its {field}; it has to be a function")
 
 
 def _is(thing: object, expected: type) -> bool:

@@ -92,8 +92,7 @@ class Plugins:
             elif not on:
                 one.state, one.why = State.OFF, f"{one.plugin.enabled_by}=true switches it on"
             else:
-                one.state, one.why = State.ENABLED, ""
-                self._attempt(one, self._register)
+                self._enable(one)
 
     # What the enabled ones bring
 
@@ -135,15 +134,20 @@ class Plugins:
             else:
                 yield from ((one, thing) for thing in things)
 
-    def _register(self, one: Loaded) -> None:
+    def _enable(self, one: Loaded) -> None:
         from leafcuttr.plugins import registration
 
         assert one.hooks is not None
-        one.services = one.hooks.call(registration.SERVICES)
-        one.record_filters = one.hooks.call(registration.RECORD_FILTERS)
-        one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
-        for kind in ("services", "record_filters", "produce_validators"):
-            self._refuse_taken(one, kind)
+        one.state, one.why = State.ENABLED, ""
+        try:
+            one.services = one.hooks.call(registration.SERVICES)
+            one.record_filters = one.hooks.call(registration.RECORD_FILTERS)
+            one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
+            for kind in ("services", "record_filters", "produce_validators"):
+                self._refuse_taken(one, kind)
+        except PluginError as error:
+            one.state, one.why = State.FAILED, str(error)
+            one.services, one.record_filters, one.produce_validators = (), (), ()
 
     def _refuse_taken(self, one: Loaded, kind: str) -> None:
         """A second thing of one name would be found by nobody."""
@@ -158,10 +162,3 @@ class Plugins:
             if thing.name in seen:
                 raise PluginError(f"it has two of the {what} {thing.name}")
             seen.add(thing.name)
-
-    def _attempt(self, one: Loaded, step: Any) -> None:
-        try:
-            step(one)
-        except PluginError as error:
-            one.state, one.why = State.FAILED, str(error)
-            one.services, one.record_filters, one.produce_validators = (), (), ()
