@@ -354,11 +354,11 @@ def test_admin_routes(adding: BrokerProcess) -> None:
             "leafcuttr_log_size: a metric of the plugin bad begins with leafcuttr_bad_",
         ),
         (
-            "def leafcuttr_register_admin_routes(broker):\n    return [AdminRoute('hello', None, 'says hello')]\n",
+            "def leafcuttr_register_admin_routes(broker):\n    return [AdminRoute('hello', print, 'says hello')]\n",
             "'hello' is no path: it has to begin with a slash",
         ),
         (
-            "def leafcuttr_register_health_checks(broker):\n    return [HealthCheck('a', 'x', None)] * 2\n",
+            "def leafcuttr_register_health_checks(broker):\n    return [HealthCheck('a', 'x', print)] * 2\n",
             "it has two health checks named a",
         ),
     ],
