@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,8 @@ from confluent_kafka import Consumer, Producer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from support.broker_process import BrokerProcess, running_broker, start_broker
-from support.waiting import until
+from support.broker_process import BrokerProcess, clean_environ, running_broker, start_broker
+from support.waiting import free_port, until
 
 HEAD = """
 import time
@@ -215,30 +218,60 @@ def test_a_start_that_fails_ends_although_a_service_does_not(tmp_path: Path) -> 
     assert "the service mule of plugin mule has not ended" in str(ended.value)
 
 
-def test_a_signal_while_a_service_starts_stops_the_broker(tmp_path: Path) -> None:
-    """The slow one has half a minute until it counts as failed; nobody who presses Ctrl-C waits for that."""
-    import subprocess
-    import sys
-
-    from support.broker_process import clean_environ
-
-    given: Mapping[str, str] = {
-        **plugins(tmp_path, slow=SLOW),
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": str(tmp_path / "data"),
-    }
+@contextmanager
+def starting(folder: Path, settings: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A broker that is not ready yet; what it says is in `folder`/log."""
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder / "data"), **settings}
     words = [word for name, value in given.items() for word in ("-o", f"{name}={value}")]
-    with (tmp_path / "log").open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "leafcuttr", "serve", *words], stderr=out, stdout=out, env=clean_environ()
-        )
+    command = [sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(folder / "ready.json"), *words]
+    with (folder / "log").open("wb") as out:
+        process = subprocess.Popen(command, stderr=out, stdout=out, env=clean_environ())
         try:
-            until(lambda: "starting slowly" in (tmp_path / "log").read_text(), "the start of the service")
-            process.send_signal(signal.SIGINT)
-            assert process.wait(120) == 0
+            yield process
         finally:
             process.kill()
             process.wait()
+
+
+def test_the_broker_is_ready_once_its_services_are(tmp_path: Path) -> None:
+    waits = f"""
+    async def run(self, *, task_status):
+        import pathlib
+        while not pathlib.Path({str(tmp_path / "go")!r}).exists():
+            await trio.sleep(0.05)
+        task_status.started()
+        await trio.sleep_forever()
+"""
+    port = free_port()
+
+    def ready() -> int | None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=60) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                assert "serving" in json.load(error)["failing"]
+            return error.code
+        except OSError:
+            return None  # not even listening
+
+    with starting(tmp_path, {**plugins(tmp_path, waits=waits), "lc.metrics.port": str(port)}) as process:
+        assert until(ready, "the admin port") == 503
+        assert not (tmp_path / "ready.json").exists()
+        assert "is ready" not in (tmp_path / "log").read_text()
+        (tmp_path / "go").touch()
+        until(lambda: ready() == 200, "ready")
+        until((tmp_path / "ready.json").exists, "the ready file")
+        process.terminate()
+        assert process.wait(120) == 0
+
+
+def test_a_signal_while_a_service_starts_stops_the_broker(tmp_path: Path) -> None:
+    """The slow one has half a minute until it counts as failed; nobody who presses Ctrl-C waits for that."""
+    with starting(tmp_path, plugins(tmp_path, slow=SLOW)) as process:
+        until(lambda: "starting slowly" in (tmp_path / "log").read_text(), "the start of the service")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
     assert "was not ready" not in (tmp_path / "log").read_text()
 
 
