@@ -151,8 +151,11 @@ class Broker(Protocol):
         instance_id: str | None = None,
         committed: bool = False,
     ) -> "AbstractAsyncContextManager[Consumer]":
-        """A member of a consumer group for as long as the context lasts; it leaves the group at its end. Beside members
-        in other processes it agrees on the assignors `range` and `roundrobin`."""
+        """A member of a consumer group for as long as the context lasts; it leaves the group at its end, unless
+        `instance_id` makes it a static one (KIP-345). Beside members in other processes it agrees on the assignors
+        `range` and `roundrobin`. Without topics and pattern it is in no group yet: see `Consumer.subscribe` and
+        `Consumer.assign`. `committed` leaves out records of aborted transactions. Raises ValueError when the context is
+        entered; that the broker does not allow such a session, `poll` says."""
         ...
 
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":

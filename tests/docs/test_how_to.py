@@ -86,8 +86,9 @@ def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
     assert run_page(f"how-to/{page}", tmp_path) >= parts
 
 
-def test_consume_over_http(tmp_path: Path) -> None:
-    assert run_page("how-to/consume-over-http.md", tmp_path) >= 8
+@pytest.mark.parametrize(("page", "parts"), [("consume-over-http.md", 8), ("consume-in-process.md", 1)])
+def test_consume(tmp_path: Path, page: str, parts: int) -> None:
+    assert run_page(f"how-to/{page}", tmp_path) >= parts
 
 
 def test_the_pages_link_to_what_is_there() -> None:
