@@ -21,7 +21,9 @@ PASSWORD = "correct horse"
 @pytest.mark.setting("lc.http.proxy.enable", "lc.http.proxy.host", "lc.http.proxy.port")
 async def test_where_it_listens(tmp_path: Path) -> None:
     port = free_port()
-    async with running(tmp_path / "data", {"host": "127.0.0.3", "port": port}) as proxy:
+    # What a variable that is empty gives: no TLS.
+    empty = {"ssl.keystore.location": "", "ssl.key.password": "", "ssl.truststore.location": ""}
+    async with running(tmp_path / "data", {"host": "127.0.0.3", "port": port, **empty}) as proxy:
         assert proxy.core.plugged.listeners["lc.http.proxy"].advertised == f"127.0.0.3:{port}"
         async with httpx.AsyncClient(timeout=30) as client:
             assert (await client.get(f"http://127.0.0.3:{port}/topics")).json() == []

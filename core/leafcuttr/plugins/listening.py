@@ -75,7 +75,7 @@ def tls_files(settings: Settings, prefix: str) -> TlsFiles:
     return TlsFiles(
         prefix,
         _keystore(settings, prefix),
-        settings.optional_text(f"{prefix}.ssl.key.password"),
+        settings.optional_text(f"{prefix}.ssl.key.password") or None,
         settings.optional_text(f"{prefix}.ssl.truststore.location") or None,
         settings.text(f"{prefix}.ssl.client.auth"),
     )
