@@ -96,7 +96,7 @@ class BatchBuilder:
             number += 1
         if size > at_most:
             return False
-        self._parts += parts
+        self._parts.append(b"".join(parts))
         self._base_timestamp, self._max_timestamp = base, highest
         self.count, self.size = number, size
         return True

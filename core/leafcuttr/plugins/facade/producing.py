@@ -72,22 +72,27 @@ class Producing:
             raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
         found = self._core.topics.by_name.get(topic) or await ensured(self._core, topic)
         batches = _Batches(found, self._sticky, self._core.clock.now_ms(), records, partitions)
-        if len(records) <= _SLICE:
-            batches.take(0, len(records))
-        else:
-            pace = Pace()
-            for start in range(0, len(records), _SLICE):
-                batches.take(start, min(start + _SLICE, len(records)))
+        pace = Pace()
+        for start in range(0, len(records), _SLICE):
+            if start:
                 await pace.turn()
+            batches.take(start, min(start + _SLICE, len(records)))
         asked: list[Asked] = []
         for each in batches.made:
+            await pace.turn()
             builder = each.builder
             whole = (
                 builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
             )
             asked.append((each.log, whole))
-        for each, outcome in zip(batches.made, await self._core.rounds.append(asked), strict=True):
-            batches.answer(each, outcome if isinstance(outcome, Staged) else self._told(found, outcome))
+        outcomes = await self._core.rounds.append(asked)
+        pace = Pace()
+        for each, outcome in zip(batches.made, outcomes, strict=True):
+            said = outcome if isinstance(outcome, Staged) else self._told(found, outcome)
+            for start in range(0, len(each.numbers), _SLICE):
+                if start:
+                    await pace.turn()
+                batches.answer(each, said, start, start + _SLICE)
         return batches.answers()
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
@@ -237,24 +242,23 @@ class _Batches:
         self.made.append(made)
         return made
 
-    def answer(self, made: _Made, outcome: Staged | BrokerError) -> None:
-        """What became of one of the batches."""
-        answers = self._answers
+    def answer(self, made: _Made, outcome: Staged | BrokerError, start: int, end: int) -> None:
+        """What became of the records of one of the batches, from the one at `start` on."""
+        answers, numbers = self._answers, made.numbers[start:end]
         if isinstance(outcome, Staged):
-            name, partition, offset = self._topic.name, made.partition, outcome.base_offset
+            name, partition, offset = self._topic.name, made.partition, outcome.base_offset + start
             appended = outcome.log_append_time
-            for number, timestamp in zip(made.numbers, made.timestamps, strict=True):
+            for number, timestamp in zip(numbers, made.timestamps[start:end], strict=True):
                 answers[number] = Produced(name, partition, offset, timestamp if appended < 0 else appended)
                 offset += 1
         elif outcome.record_errors:
-            reasons = dict(outcome.record_errors)
-            for index, number in enumerate(made.numbers):
+            reasons = {index: reason for index, reason in outcome.record_errors if start <= index < end}
+            kind = InvalidTimestamp if isinstance(outcome, InvalidTimestamp) else InvalidRecord
+            for index, number in enumerate(numbers, start):
                 if index in reasons:
-                    reason = reasons[index] or "refused"
-                    timed = isinstance(outcome, InvalidTimestamp)
-                    answers[number] = InvalidTimestamp(reason) if timed else InvalidRecord(reason)
+                    answers[number] = kind(reasons[index] or "refused")
                 else:
                     answers[number] = InvalidRecord(_NOT_ALONE)
         else:
-            for number in made.numbers:
+            for number in numbers:
                 answers[number] = outcome
