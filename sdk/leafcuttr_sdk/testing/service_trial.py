@@ -40,7 +40,7 @@ Run = Callable[..., Awaitable[None]]
 
 
 class ServiceTrial:
-    """`stuck` is called with what there is to report when the service cannot be stopped; `run` then never returns."""
+    """`stuck` is called with what there is to report when the service does not stop in time; `run` then waits for it."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class ServiceTrial:
                 "does and `except BaseException` does not), and shield nothing that may wait for ever",
             )
             self._stuck(self.notes.report())
-            await trio.sleep_forever()
+            await life.ended.wait()
         if life.error is not None:
             self.notes.add("stops", f"it raised {_told(life.error)} when it was cancelled")
 
