@@ -40,7 +40,7 @@ Run = Callable[..., Awaitable[None]]
 
 
 class ServiceTrial:
-    """`stuck` is called with what there is to report when the service does not stop in time; `run` then waits for it."""
+    """`stuck` is told what there is to report when the service does not stop in time; `run` waits for it then."""
 
     def __init__(
         self,
