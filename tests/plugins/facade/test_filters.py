@@ -51,8 +51,8 @@ def fail(record: Record) -> Any:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
     made = Tables(
-        {"sort": lambda _: Instance(sort), "fail": lambda _: Instance(fail)},
-        {"short": lambda _: Instance(short)},
+        {"sort": lambda *_: Instance(sort), "fail": lambda *_: Instance(fail)},
+        {"short": lambda *_: Instance(short)},
     )
     with live_broker(Path(tmp_path_factory.mktemp("filters"))) as live:
         live.call(live.broker.gates.equip, made)
