@@ -38,3 +38,12 @@ def test_it_is_enabled(installed: Environment, project: Path) -> None:
         "leafcuttr-parcel-watch",
         "0.1.0",
     )
+
+
+@pytest.mark.parametrize("name", ["parcel-watch", "greenhouse"])
+def test_what_is_installed_keeps_its_contracts(
+    name: str, installed: Environment, project: Path, tmp_path: Path
+) -> None:
+    said = installed.run("leafcuttr", "plugins", "check", name, cwd=tmp_path)
+    assert f"service {name}: ok" in said
+    assert said.endswith(" checks, 0 problems\n")
