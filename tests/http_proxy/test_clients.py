@@ -77,10 +77,13 @@ def test_the_manuals_lines(broker: BrokerProcess, url: str) -> None:
     }
     kafka = pytest.importorskip("kafka")
     consumer = kafka.KafkaConsumer(
-        "jsontest", bootstrap_servers=broker.address, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+        "jsontest",
+        bootstrap_servers=broker.address,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=PATIENCE_S * 1000,
     )
     try:
-        got = [(record.key, record.value) for record, _ in zip(consumer, range(2), strict=False)]
+        got = [(record.key, record.value) for _, record in zip(range(2), consumer, strict=False)]
     finally:
         consumer.close()
     assert got == [(b"someKeyText", b'{"name":"testUser"}'), (b"someKeyText", b'{"name":"testUser2"}')]
