@@ -19,6 +19,7 @@ from leafcuttr_sdk import Broker, CommittedOffset, Consumer, Plugin, Record, Sto
 from leafcuttr_sdk.errors import (
     FencedInstanceId,
     GroupIdNotFound,
+    GroupMaxSizeReached,
     IllegalGeneration,
     InvalidGroupId,
     InvalidSessionTimeout,
@@ -449,6 +450,46 @@ async def test_a_session_that_the_broker_does_not_allow(live: Live, autojump_clo
         with pytest.raises(ValueError, match="earliest, latest, none"):
             async with view.consumer("g", ["t"], auto_offset_reset="never"):
                 pass
+
+
+async def test_a_group_that_is_full_takes_the_next_one_once_somebody_has_left(
+    live: Live, autojump_clock: MockClock
+) -> None:
+    async with live(group_max_size="1") as view, view.consumer("g", ["t"]) as second:
+        async with view.consumer("g", ["t"]) as first:
+            await settled(first)
+            for _ in range(2):
+                with pytest.raises(GroupMaxSizeReached):
+                    await second.poll()
+        await settled(second)
+
+
+async def test_the_groups_topic_is_deleted(live: Live, autojump_clock: MockClock) -> None:
+    """Whoever deletes it deletes the groups: members begin anew, with nothing committed."""
+    async with live() as view, view.consumer("g", ["t"], auto_offset_reset="earliest") as consumer:
+        await produce(view, [1])
+        assert await drain(consumer, 1) == [1]
+        await consumer.commit()
+        await core_of(view).topics.delete("__consumer_offsets")
+        assert await drain(consumer, 1) == [1]
+        await consumer.commit()
+        assert view.groups.committed("g")[T0] == CommittedOffset(1)
+
+
+async def test_no_poll_after_the_end_of_a_subscription_that_was_under_way(
+    live: Live, autojump_clock: MockClock
+) -> None:
+    async with live() as view, view.consumer("g", ["t"]) as first:
+        await settled(first)
+        async with view.consumer("g", ["t"]) as second:
+            await second.poll(wait_s=0)  # its round waits for the first one
+            second.unsubscribe()
+            found = view.groups.get("g")
+            assert found is not None and len(found.members) == 1
+            assert await second.poll(wait_s=5) == []
+            second.subscribe(["t"])
+            await settled(first, second)
+            assert {*first.assignment, *second.assignment} == {T0, T1}
 
 
 async def test_errors_of_the_body_come_out_as_they_are(live: Live, autojump_clock: MockClock) -> None:
