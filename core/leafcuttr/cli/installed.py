@@ -7,10 +7,13 @@ comes here, and a command that is ours looks for plugins only if a name is not o
 
 import os
 import re
+from collections.abc import Container, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import click
+
+from leafcuttr.cli.own_formats import NAME, OWN_NAMES
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
@@ -38,30 +41,9 @@ def installed() -> "Plugins":
         return find_plugins(Choice())
 
 
-def look_at_names(plugins: "Plugins") -> None:
-    """Add to the plugins' remarks what of theirs cannot be offered here, because its name is taken."""
-    from leafcuttr.cli import own_commands
-    from leafcuttr.cli.formats import own_names
-
-    commands_of(plugins, own_commands())
-    formats_of(plugins, own_names())
-
-
-def commands_of(plugins: "Plugins", ours: frozenset[str]) -> "dict[str, tuple[Loaded, CliCommand]]":
+def commands_of(plugins: "Plugins", ours: Container[str]) -> "dict[str, tuple[Loaded, CliCommand]]":
     """By name, in the order of names. One with a name of ours, or of another plugin's command, is left out."""
-    found: dict[str, tuple[Loaded, CliCommand]] = {}
-    for plugin, command in plugins.cli_commands():
-        if not _COMMAND.match(command.name):
-            plugin.remarks.append(f"{command.name!r} cannot name a command: lower-case letters, digits and -")
-        elif command.name in ours:
-            plugin.remarks.append(f"its command {command.name} is left out: LeafCuttr has one of that name")
-        elif command.name in found:
-            other = found[command.name][0]
-            plugin.remarks.append(
-                f"its command {command.name} is left out: plugin {other.name} has one of that name"
-            )
-        else:
-            found[command.name] = plugin, command
+    found = _offered("command", plugins.cli_commands(), ours, _COMMAND, "lower-case letters, digits and -")
     return dict(sorted(found.items()))
 
 
@@ -85,20 +67,40 @@ def loaded_command(plugin: "Loaded", command: "CliCommand") -> click.Command:
     return made
 
 
-def formats_of(plugins: "Plugins", ours: frozenset[str]) -> "dict[str, tuple[Loaded, RecordFormat]]":
+def formats_of(plugins: "Plugins") -> "dict[str, tuple[Loaded, RecordFormat]]":
     """By name, in the order of the plugins. One with a name of ours, or of another plugin's format, is left out."""
-    from leafcuttr.cli.formats import NAME
+    return _offered(
+        "format", plugins.record_formats(), OWN_NAMES, NAME, "lower-case letters, digits, - and _"
+    )
 
-    found: dict[str, tuple[Loaded, RecordFormat]] = {}
-    for plugin, one in plugins.record_formats():
-        if not NAME.match(one.name):
-            plugin.remarks.append(f"{one.name!r} cannot name a format: lower-case letters, digits, - and _")
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
+
+
+def _offered(
+    kind: str,
+    brought: "Iterable[tuple[Loaded, T]]",
+    ours: Container[str],
+    allowed: re.Pattern[str],
+    letters: str,
+) -> "dict[str, tuple[Loaded, T]]":
+    """What plugins bring, by name; the plugin of one that is left out gets a remark. `letters` says in words what names
+    are `allowed`."""
+    found: dict[str, tuple[Loaded, T]] = {}
+    for plugin, one in brought:
+        if not allowed.match(one.name):
+            plugin.remarks.append(f"{one.name!r} cannot name a {kind}: {letters}")
         elif one.name in ours:
-            plugin.remarks.append(f"its format {one.name} is left out: LeafCuttr has one of that name")
+            plugin.remarks.append(f"its {kind} {one.name} is left out: LeafCuttr has one of that name")
         elif one.name in found:
             other = found[one.name][0]
             plugin.remarks.append(
-                f"its format {one.name} is left out: plugin {other.name} has one of that name"
+                f"its {kind} {one.name} is left out: plugin {other.name} has one of that name"
             )
         else:
             found[one.name] = plugin, one

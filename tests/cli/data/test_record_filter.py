@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.formats import JsonFormat, TextFormat
 from leafcuttr.cli.json_records import Codecs
+from leafcuttr.cli.own_formats import JsonFormat, TextFormat
 from leafcuttr.cli.record_filter import FilterError, RecordFilter
 
 NOW = 1_700_000_000_000

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leafcuttr.cli.installed import look_at_names
+from leafcuttr.cli import own_commands
+from leafcuttr.cli.installed import commands_of, formats_of
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
@@ -50,5 +51,7 @@ def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
         _, _, plugins = examine_all(file, os.environ, overrides)
     except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
-    look_at_names(plugins)
+    # Both remark on what cannot be offered here because its name is taken.
+    commands_of(plugins, own_commands())
+    formats_of(plugins)
     return plugins
