@@ -245,6 +245,51 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
     assert [letters.base_offset for letters in gate.posted] == [0]
 
 
+@pytest.mark.parametrize("kind", ["filter", "validator"])
+@pytest.mark.parametrize("at", [0, 2])
+def test_stop_iteration_lets_nothing_past(tmp_path: Path, kind: str, at: int) -> None:
+    """`next()` of something empty, in a filter: it ends whatever iterates over the records without an error."""
+
+    def careless(record: Record) -> Any:
+        if record.value == b"%d" % at:
+            raise StopIteration
+        return record if kind == "filter" else None
+
+    gate = TestGate(careless) if kind == "filter" else TestGate(validators=(careless,))
+    log = gated(tmp_path, gate)
+    with pytest.raises(GateError, match=kind):
+        log.append(numbered(4), NOW)
+    assert log.log_end_offset == 0
+    assert (gate.filters or gate.validators)[0].tally.failures == 1
+
+
+def test_a_changed_record_keeps_no_timestamp_that_is_only_equal(tmp_path: Path) -> None:
+    log = gated(tmp_path, TestGate(lambda record: record._replace(timestamp=float(record.timestamp or 0))))
+    with pytest.raises(GateError):
+        log.append(numbered(1), NOW)
+
+
+def test_a_time_beyond_what_a_header_can_say(tmp_path: Path) -> None:
+    """The record's own, of base and delta: its header says the latest that there is."""
+    log = gated(tmp_path, TestGate(by_value(_0=DROP)), message_timestamp_after_max_ms=2**63 - 1)
+    late = encode_batch([Stored(0, 0, None, b"0"), Stored(1, 2**62, None, b"1")])
+    log.append(patched(late, ">q", 27, 2**63 - 9), NOW)
+    header = parse(read_all(log))
+    assert (header.count, header.max_timestamp) == (1, 2**63 - 1)
+
+
+def test_letters_of_a_write_that_rolls_are_waited_for(tmp_path: Path) -> None:
+    """Those of any group of the write, not only of its last."""
+    gate = TestGate(by_value(_0=DeadLetter("bad")))
+    log = gated(tmp_path, gate, segment_bytes=700)
+    log.stage(memoryview(numbered(5)), now_ms=NOW)
+    for _ in range(5):
+        log.stage(memoryview(encode_batch([Stored(0, NOW, None, b"1" * 200)])), now_ms=NOW)
+    assert len(log.groups) > 1
+    assert log.groups[-1].letters is None
+    assert log.must_wait
+
+
 async def test_who_waits_for_a_batch_waits_for_its_dead_letters(tmp_path: Path) -> None:
     import trio
 

@@ -241,12 +241,17 @@ class Gate:
     def _call(self, step: Step, records: list[Record], kind: str) -> list[Any]:
         """What it says to each record."""
         rest = iter(records)
+        said: list[Any] = []
         try:
-            return list(map(step.call, rest))
+            said += map(step.call, rest)
         except FAILURES as error:
             index = len(records) - operator.length_hint(rest) - 1
             logger.debug("%s %s on %s", kind, step.name, self.topic, exc_info=error)
             self._fail(step, _described(error), index, error)
+        if len(said) < len(records):
+            # It ends the map, and nothing more: what follows would go past unseen.
+            self._fail(step, "StopIteration", len(said))
+        return said
 
     def _judge(
         self,
@@ -339,7 +344,7 @@ def _written(
         raise MessageTooLarge(f"The records of the batch are {len(payload)} bytes once filtered")
     codec = target_codec(config, Codec(header.codec))
     body = payload if codec is Codec.NONE else compress(codec, payload, level_of(codec, config))
-    latest = max(record.timestamp or 0 for record in records)
+    latest = min(max(record.timestamp or 0 for record in records), LONG_MAX)
     attributes = header.attributes & ~CODEC_MASK | codec
     return _sealed(
         header._replace(attributes=attributes, max_timestamp=max(latest, NO_TIMESTAMP), count=len(records)),
@@ -374,8 +379,8 @@ def _fault(record: Record, before: Record, base_timestamp: int) -> str | None:
         return f"a value that is {_shown(value)}, neither bytes nor None"
     if key is not None and not isinstance(key, bytes):
         return f"a key that is {_shown(key)}, neither bytes nor None"
-    if timestamp != before.timestamp and (
-        type(timestamp) is not int or not 0 <= timestamp <= min(LONG_MAX, base_timestamp + LONG_MAX)
+    if type(timestamp) is not int or (
+        timestamp != before.timestamp and not 0 <= timestamp <= min(LONG_MAX, base_timestamp + LONG_MAX)
     ):
         return f"a timestamp that is {_shown(timestamp)}, not milliseconds since 1970"
     if headers is before.headers:

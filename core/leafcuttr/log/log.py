@@ -407,9 +407,8 @@ class Log:
         rules = self.rules
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
-        last = groups[-1]
-        size = last.size
-        return size > LARGE or last.letters is not None or PRESSURE.stalls(size)
+        size = groups[-1].size
+        return size > LARGE or any(group.letters for group in groups) or PRESSURE.stalls(size)
 
     def write_off_loop(self) -> Ticket | None:
         """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile
