@@ -30,15 +30,16 @@ _EXPECTED: Final = (OSError, DamagedSegmentError)
 
 
 class Ticket:
-    """The fate shared by all that goes with one flight. Once `finished`, `failure` says what of it is not there, if
-    anything."""
+    """The fate shared by all that goes with one flight. Once `landed`, `failure` says what of it is not there, if
+    anything; once `finished`, the dead letters of what is there are written too, or lost."""
 
-    __slots__ = ("_calls", "failure", "finished")
+    __slots__ = ("_calls", "_on_landing", "failure", "finished", "landed")
 
     def __init__(self) -> None:
-        self.finished = False
+        self.landed = self.finished = False
         self.failure: WriteError | None = None
         self._calls: list[Callable[[], None]] = []
+        self._on_landing: list[Callable[[], None]] = []
 
     def when_finished(self, call: Callable[[], None]) -> None:
         """Have it called once the fate is known; it may not touch the log. Not when that is so already."""
@@ -54,8 +55,26 @@ class Ticket:
                 self.when_finished(finished.set)
                 await finished.wait()
 
+    async def wait_for_landing(self) -> None:
+        """As `wait`, but not for dead letters: for whoever writes them, and for nobody else."""
+        with trio.CancelScope(shield=True):
+            if self.landed:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+            else:
+                landed = trio.Event()
+                self._on_landing.append(landed.set)
+                await landed.wait()
+
+    def land(self, failure: WriteError | None = None) -> None:
+        self.landed, self.failure = True, failure
+        calls, self._on_landing = self._on_landing, []
+        for call in calls:
+            call()
+
     def finish(self, failure: WriteError | None = None) -> None:
-        self.finished, self.failure = True, failure
+        if not self.landed:
+            self.land(failure)
+        self.finished = True
         calls, self._calls = self._calls, []
         for call in calls:
             call()
@@ -157,7 +176,8 @@ class Flight:
             return
         from leafcuttr.log.dead_letters import when_all_finished
 
-        when_all_finished(posted, lambda: self.ticket.finish(failure))
+        self.ticket.land(failure)
+        when_all_finished(posted, self.ticket.finish)
 
     def _fail(self, error: BaseException) -> None:
         """Nothing that is not published is written any more, what waits for the next flight neither."""

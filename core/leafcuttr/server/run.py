@@ -87,21 +87,26 @@ async def _serve(
     doors = Listening(broker, connections, bound)
     async with trio.open_nursery() as background:
         loops.start(broker, connections, background)
-        await background.start(broker.dead_letters.run)
-        await background.start(broker.groups.run)
-        await background.start(broker.transactions.run)
-        if admin_sockets:
-            background.start_soon(admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections))
-        async with services, trio.open_nursery() as serving:
-            serving.start_soon(connections.reactor.run)
-            async with trio.open_nursery() as listening:
-                await listening.start(doors.run, serving)
-                broker.serving = True
-                task_status.started(broker)
-                await stop.wait()
-                listening.cancel_scope.cancel()
-            await _finish(broker, connections)
-            serving.cancel_scope.cancel()
+        background.start_soon(broker.dead_letters.run)
+        try:
+            await background.start(broker.groups.run)
+            await background.start(broker.transactions.run)
+            if admin_sockets:
+                background.start_soon(
+                    admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections)
+                )
+            async with services, trio.open_nursery() as serving:
+                serving.start_soon(connections.reactor.run)
+                async with trio.open_nursery() as listening:
+                    await listening.start(doors.run, serving)
+                    broker.serving = True
+                    task_status.started(broker)
+                    await stop.wait()
+                    listening.cancel_scope.cancel()
+                await _finish(broker, connections)
+                serving.cancel_scope.cancel()
+        finally:
+            broker.dead_letters.stop()
         background.cancel_scope.cancel()
 
 

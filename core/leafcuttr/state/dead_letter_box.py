@@ -53,25 +53,37 @@ class DeadLetterBox:
         self._clock = clock
         self._posted: list[Letters] = []
         self._arrived = trio.Event()
+        self._scope = trio.CancelScope(shield=True)
+        self._ended = False
         self._complain = Complaints(logger)
         topics.on_deleted.append(lambda topic: self._forget(topic.name))
 
     def post(self, letters: "Letters") -> None:
         """Have them written. On the event loop; touches no log, so it may be called while one is written."""
+        if self._ended:
+            for name in dict.fromkeys(letter.topic for letter in letters.letters):
+                count = sum(letter.topic == name for letter in letters.letters)
+                self._lose(letters, name, count, BrokerError("the broker has stopped"))
+            letters.finish()
+            return
         self._posted.append(letters)
         self._arrived.set()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write what is posted, until cancelled; then what is left, which clients have been told is stored."""
-        task_status.started()
-        try:
+    def stop(self) -> None:
+        """Have `run` end: nobody waits for a batch any more."""
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Write what is posted, until `stop`; then what is left. Cancellation does not end it: whoever waits for a
+        batch is not to be cancelled, and waits for its dead letters too."""
+        with self._scope:
             while True:
                 await self._arrived.wait()
                 with trio.CancelScope(shield=True):
                     await self.empty()
-        finally:
-            with trio.CancelScope(shield=True):
-                await self.empty()
+        with trio.CancelScope(shield=True):
+            await self.empty()
+        self._ended = True
 
     async def empty(self) -> None:
         """Write all that has been posted: what is there at one time goes with one write for each log."""
@@ -104,7 +116,8 @@ class DeadLetterBox:
 
     async def _judge(self, sent: "_Sent") -> None:
         if sent.ticket is not None:
-            await sent.ticket.wait()
+            # Not for dead letters that clients' batches in the same write have left: they are behind these.
+            await sent.ticket.wait_for_landing()
             failure = sent.ticket.failure
             if failure is not None and sent.base_offset >= failure.written_to:
                 self._lose(sent.letters, sent.topic, sent.count, failure)

@@ -1,0 +1,86 @@
+"""Whoever waits for dead letters always hears of them in the end: when writes cross, and when the broker stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from leafcuttr.config.listeners import parse_listeners
+from leafcuttr.config.settings import Settings
+from leafcuttr.config.topic import TopicConfig
+from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.server.run import run_broker
+from leafcuttr.state.gates import Instance, Tables
+from leafcuttr_sdk import DeadLetter, Plugin, Record
+from support.live_broker import live_broker
+from support.logs import NOW, batch
+
+
+def refuse_own(record: Record) -> Any:
+    """What comes from its producer is a dead letter; nothing else gets here."""
+    return DeadLetter("no")
+
+
+def made(_: str, __: TopicConfig) -> Instance:
+    return Instance(refuse_own)
+
+
+TABLES = Tables({"all": made}, {})
+
+
+def test_dead_letters_that_share_their_write_with_those_of_clients(tmp_path: Path) -> None:
+    """Each of two topics is the other's dead-letter topic. A write that holds dead letters of one also holds batches
+    that have left some for the other: neither may wait for the other."""
+    with live_broker(tmp_path) as live:
+        live.call(live.broker.gates.equip, TABLES)
+        view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
+
+        async def produce() -> None:
+            for topic, other in (("a", "b"), ("b", "a")):
+                config = {
+                    "lc.filters": "all",
+                    "lc.filters.dead.letter.topic": other,
+                    "lc.log.sync.always": "true",
+                }
+                await view.topics.create(topic, partitions=1, configs=config)
+
+            async def some(topic: str) -> None:
+                for _ in range(20):
+                    await view.produce(topic, b"x")
+
+            with trio.fail_after(60):
+                async with trio.open_nursery() as nursery:
+                    for topic in ("a", "b") * 10:
+                        nursery.start_soon(some, topic)
+            assert live.broker.dead_letters.written == {"a": 200, "b": 200}
+
+        live.run(produce)
+
+
+async def test_a_broker_that_is_cancelled_while_somebody_waits(tmp_path: Path) -> None:
+    """The write lands after the cancellation; whoever cannot be cancelled meanwhile still hears of its dead letters."""
+    given = Settings(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(tmp_path),
+            "lc.metrics.enable": "false",
+        }
+    )
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            broker = await nursery.start(run_broker, given, parse_listeners(given))
+            broker.gates.equip(TABLES)
+            await make_broker_view(broker, Plugin("p", 1, "Produces.")).topics.create(
+                "t", configs={"lc.filters": "all"}
+            )
+            log = broker.topics.by_name["t"].partitions[0].log
+            log.stage_at_once(memoryview(batch(3)), now_ms=NOW)
+            assert log.must_wait
+            ticket = log.write_off_loop()
+            assert ticket is not None
+            nursery.cancel_scope.cancel()
+            await ticket.wait()
+            assert ticket.failure is None
+    assert broker.dead_letters.written.get("t.dlq", 0) + broker.dead_letters.lost.get("t.dlq", 0) == 3
