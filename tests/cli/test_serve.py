@@ -213,7 +213,12 @@ def test_the_environment_of_the_manuals_compose_file(tmp_path: Path) -> None:
         assert {(about.id, about.host, about.port) for about in brokers.values()} == {(1, "localhost", host)}
         with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
             probe.connect(("127.0.0.1", controller))
-    assert broker.log.count("\n") == 1, "nothing to warn of"
+    warned = re.findall(r"WARNING (.*)", broker.log)
+    assert warned == [
+        f"every host that reaches 0.0.0.0 port {port} may use the listener {name} without authentication (listeners)"
+        for name, port in (("HOST", host), ("DOCKER", docker))
+    ]
+    assert broker.log.count("\n") == 1 + len(warned), "nothing else to warn of"
 
 
 def test_serving_imports_nothing_heavy(tmp_path: Path) -> None:

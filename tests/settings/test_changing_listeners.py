@@ -72,6 +72,20 @@ def test_one_is_opened_and_closed_again(serve: Any) -> None:
         assert set(listeners(broker)) == {"PLAINTEXT"}
 
 
+def test_one_that_other_machines_reach_is_one_warning(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """However often it is opened."""
+    open_to_all = {
+        "listeners": f"{FIRST},INSIDE://0.0.0.0:{free_port()}",
+        "listener.security.protocol.map": MAP,
+    }
+    with serve() as broker:
+        for change, count in ((open_to_all, 2), (dict.fromkeys(TWO), 1), (open_to_all, 2)):
+            alter_broker(broker.address, OWN, change)
+            until(lambda count=count: len(listeners(broker)) == count, "the change")  # type: ignore[misc]
+    warned = [line for line in caplog.messages if "without authentication" in line]
+    assert len(warned) == 1 and "may use the listener INSIDE" in warned[0]
+
+
 def test_one_moves_to_another_port(serve: Any) -> None:
     with serve() as broker, WireClient(broker.address) as before:
         assert served(before)

@@ -4,7 +4,6 @@ Sockets are bound by the same code as the broker's own. While one is open it sta
 ready file and for `/health`.
 """
 
-import ipaddress
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +15,7 @@ import trio
 from leafcuttr.config.listeners import WILDCARDS, Listener, host_name
 from leafcuttr.errors import PluginError, StartError
 from leafcuttr.net.binding import bind
+from leafcuttr.net.exposure import warn_if_open
 from leafcuttr.net.tls import TlsError, TlsFiles, server_context
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr_sdk.settings import Settings
@@ -55,7 +55,7 @@ async def listen(
         if prefix in core.plugged.listeners:
             raise PluginError(f"{prefix} is open already")
         if not authenticates and settings.text(f"{prefix}.ssl.client.auth") != "required":
-            _warn_if_open_to_the_world(core, plugin, listener, sockets)
+            _warn_once(core, plugin, listener, sockets)
         core.plugged.listeners[prefix] = listener
         try:
             yield Open(sockets, listener.host, listener.port, context)
@@ -91,22 +91,10 @@ def _prepare(
         raise PluginError(str(error)) from None
 
 
-def _warn_if_open_to_the_world(
-    core: Core, plugin: str, listener: Listener, sockets: Sequence[socket.socket]
-) -> None:
-    """Once for each listener, however often its service is started again."""
-    addresses = [sock.getsockname()[0] for sock in sockets]
-    if listener.name in core.plugged.warned or all(_is_loopback(one) for one in addresses):
-        return
-    core.plugged.warned.add(listener.name)
-    logger.warning(
-        "every host that reaches %s may use %s of plugin %s without authentication (%s.host)",
-        f"{listener.host or 'this machine'} port {listener.port}",
-        listener.name,
-        plugin,
-        listener.name,
-    )
-
-
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+def _warn_once(core: Core, plugin: str, listener: Listener, sockets: Sequence[socket.socket]) -> None:
+    """However often its service is started again."""
+    name = listener.name
+    if name not in core.plugged.warned and warn_if_open(
+        logger, listener, sockets, f"use {name} of plugin {plugin}", f"{name}.host"
+    ):
+        core.plugged.warned.add(name)

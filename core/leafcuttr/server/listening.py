@@ -16,6 +16,7 @@ from leafcuttr.config.listeners import SETTINGS, Listener, parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError, StartError
 from leafcuttr.net import binding
+from leafcuttr.net.exposure import warn_if_open
 from leafcuttr.server.listener import Connections, accept_loop
 from leafcuttr.state.broker import Broker
 
@@ -53,7 +54,8 @@ class Listening:
     def __init__(self, broker: Broker, connections: Connections, bound: Sequence[Bound]) -> None:
         self._broker = broker
         self._connections = connections
-        self._open = {each.asked.name: _Open(each) for each in bound}
+        self._warned: set[Listener] = set()
+        self._open = {each.asked.name: self._opened(each) for each in bound}
         self._changed = trio.Event()
         self._nurseries: tuple[trio.Nursery, trio.Nursery] | None = None
         broker.settings.on_change(self._settings_changed)
@@ -122,9 +124,17 @@ class Listening:
         bound = await trio.to_thread.run_sync(bind, self._broker.settings, listener)
         assert self._nurseries is not None
         nursery, serving = self._nurseries
-        opened = self._open[listener.name] = _Open(bound)
+        opened = self._open[listener.name] = self._opened(bound)
         nursery.start_soon(self._accept, opened, serving)
         logger.info("listener %s is open", bound.listener)
+
+    def _opened(self, bound: Bound) -> _Open:
+        """What is open to other machines is said once, also if it is closed and opened again."""
+        if bound.asked not in self._warned and warn_if_open(
+            logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"
+        ):
+            self._warned.add(bound.asked)
+        return _Open(bound)
 
     async def _serve_again(self, bound: Bound) -> None:
         try:

@@ -67,7 +67,7 @@ async def run_broker(
         broker.admin = admin_bound[0] if admin_bound else None
         try:
             services = _services(broker, plugins, stop)
-            await _serve(broker, services, bound, admin_bound[1] if admin_bound else (), stop, task_status)
+            await _serve(broker, services, bound, admin_bound, stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -79,7 +79,7 @@ async def _serve(
     broker: Broker,
     services: AbstractAsyncContextManager[None],
     bound: Sequence[Bound],
-    admin_sockets: Sequence[socket.socket],
+    admin_bound: admin.Bound | None,
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
@@ -91,10 +91,8 @@ async def _serve(
         try:
             await background.start(broker.groups.run)
             await background.start(broker.transactions.run)
-            if admin_sockets:
-                background.start_soon(
-                    admin.serve, admin_sockets, partial(_admin_endpoint, broker, connections)
-                )
+            if admin_bound is not None:
+                background.start_soon(admin.serve, admin_bound, partial(_admin_endpoint, broker, connections))
             async with services, trio.open_nursery() as serving:
                 serving.start_soon(connections.reactor.run)
                 async with trio.open_nursery() as listening:

@@ -373,6 +373,18 @@ async def test_the_host_and_port_that_were_asked_for(serve: Serve) -> None:
         assert (await Client(stream).get("/health/live"))[0] == 200
 
 
+async def test_one_that_other_machines_reach_is_a_warning(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await serve({**ON, "lc.metrics.host": ""})
+    assert broker.admin is not None
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line == (
+        f"every host that reaches this machine port {broker.admin.port} may read metrics and health "
+        "without authentication (lc.metrics.host)"
+    )
+
+
 async def test_the_index_names_every_path(serve: Serve) -> None:
     broker = await serve(ON)
     status, _, body = await ask(broker, "/")

@@ -21,6 +21,7 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.net import binding
+from leafcuttr.net.exposure import warn_if_open
 
 if TYPE_CHECKING:
     from leafcuttr.server.admin.endpoint import AdminEndpoint
@@ -49,9 +50,11 @@ def bind(settings: Settings) -> Bound | None:
         return None
 
 
-async def serve(socks: Sequence[socket.socket], make: "Callable[[], AdminEndpoint]") -> None:
-    """Answer on these bound sockets until cancelled. `make` is called once, in a worker thread, for the first
+async def serve(bound: Bound, make: "Callable[[], AdminEndpoint]") -> None:
+    """Answer on these sockets until cancelled. `make` is called once, in a worker thread, for the first
     connection."""
+    listener, socks = bound
+    warn_if_open(logger, listener, socks, "read metrics and health", "lc.metrics.host")
     connections = AdminConnections(make)
     async with trio.open_nursery() as nursery:
         for sock in socks:

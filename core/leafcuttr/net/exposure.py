@@ -1,0 +1,26 @@
+"""The warning for a listener that other machines reach and that asks nobody who he is."""
+
+import logging
+import socket
+from collections.abc import Sequence
+
+from leafcuttr.config.listeners import Listener
+
+
+def warn_if_open(
+    logger: logging.Logger, listener: Listener, sockets: Sequence[socket.socket], what: str, setting: str
+) -> bool:
+    """Say that all who reach the listener may do `what`, and which `setting` names its address; True if it was said.
+
+    Nothing is said of a listener that is bound to addresses of this machine only.
+    """
+    if all(_is_loopback(sock.getsockname()[0]) for sock in sockets):
+        return False
+    where = f"{listener.host or 'this machine'} port {listener.port}"
+    logger.warning("every host that reaches %s may %s without authentication (%s)", where, what, setting)
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    """As `getsockname` writes them. An IPv6 socket here takes no mapped IPv4 address."""
+    return address.startswith("127.") or address == "::1"
