@@ -47,6 +47,15 @@ def test_text(written: Callable[[Format], io.StringIO]) -> None:
     assert "ERROR it failed" in lines[1] and r"ValueError: bad\nvalue" in lines[1]
 
 
+def test_what_plugins_say_has_their_names(written: Callable[[Format], io.StringIO]) -> None:
+    out = written("text")
+    logging.getLogger("leafcuttr.plugin.doorbell").warning("it rings at %s", "nine")
+    logging.getLogger("leafcuttr.plugins").warning("of all")
+    first, second = out.getvalue().splitlines()
+    assert first.endswith("WARNING plugin doorbell: it rings at nine")
+    assert second.endswith("WARNING of all")
+
+
 def test_json(written: Callable[[Format], io.StringIO]) -> None:
     out = written("json")
     log_something()

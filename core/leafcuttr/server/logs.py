@@ -16,9 +16,17 @@ _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 
     0x2029: "\\u2029",
 }
 _LONGEST: Final = 4000
+_OF_PLUGINS: Final = "leafcuttr.plugin."
+"""What the names of plugins' loggers begin with."""
 
 
 class _TextFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's
+        """What a plugin says has its name before it: the words are not ours."""
+        if record.name.startswith(_OF_PLUGINS):
+            record.message = f"plugin {record.name.removeprefix(_OF_PLUGINS)}: {record.message}"
+        return super().formatMessage(record)
+
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record).translate(_CONTROLS)
         # The end of a traceback says what happened, so the middle goes.
