@@ -165,7 +165,8 @@ def test_folder_of_single_files(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "count_words.py").write_text(SOUND.format(name="count-words"))
     (folder / "broken.py").write_text(SOUND.format(name="brokn"))
-    (folder / "_helper.py").write_text("raise RuntimeError")
+    for passed_over in ("_helper", "test_count_words", "count_words_test", "conftest"):
+        (folder / f"{passed_over}.py").write_text("raise RuntimeError")
     (folder / "readme.txt").write_text("no plugin")
     (folder / "folder.py").mkdir()
     plugins = found(Choice(folder=str(folder)))
@@ -175,6 +176,15 @@ def test_folder_of_single_files(tmp_path: Path) -> None:
     }
     assert plugins["broken"].why == "its file calls it broken, its PLUGIN brokn"
     assert str(plugins["count-words"].origin) == str(folder / "count_words.py")
+
+
+def test_a_file_for_another_api_version(tmp_path: Path) -> None:
+    for name, version in (("newer", 2), ("older", 0)):
+        source = SOUND.format(name=name).replace("api_version=1", f"api_version={version}")
+        (tmp_path / f"{name}.py").write_text(source)
+    plugins = found(Choice(folder=str(tmp_path)))
+    assert plugins["newer"].why.endswith(": install a newer leafcuttr, or change the file")
+    assert plugins["older"].why.endswith(": change the file, or get a newer one")
 
 
 def test_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The folder of `lc.plugins.path`: every file `NAME.py` in it is a plugin of that name, for those who do not package.
 
-A name that begins with `_` or `.` is passed over, as is what is no file.
+A name that begins with `_` or `.` is passed over, as is what is no file. So are the files that pytest looks for: an
+author's tests lie beside his plugins.
 """
 
 from pathlib import Path
@@ -18,8 +19,12 @@ def candidates(folder: str, where: str) -> list[Candidate]:
     return [
         Candidate(name_of(file), None, Origin(str(file)))
         for file in files
-        if file.suffix == ".py" and file.name[0] not in "_." and file.is_file()
+        if file.suffix == ".py" and file.name[0] not in "_." and not _is_of_tests(file) and file.is_file()
     ]
+
+
+def _is_of_tests(file: Path) -> bool:
+    return file.stem.startswith("test_") or file.stem.endswith("_test") or file.stem == "conftest"
 
 
 def name_of(file: Path) -> str:

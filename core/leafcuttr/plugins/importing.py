@@ -111,11 +111,18 @@ def _plugin(module: ModuleType, candidate: Candidate) -> Plugin:
 def _check_version(version: int, candidate: Candidate) -> None:
     if version == API_VERSION:
         return
-    what = candidate.origin.distribution or "it"
-    advice = f"a newer leafcuttr, or an older {what}" if version > API_VERSION else f"a newer {what}"
+    newer, what = version > API_VERSION, candidate.origin.distribution
+    if what:
+        advice = f"install a newer leafcuttr, or an older {what}" if newer else f"install a newer {what}"
+    else:
+        advice = (
+            "install a newer leafcuttr, or change the file"
+            if newer
+            else "change the file, or get a newer one"
+        )
     raise PluginError(
-        f"it was written for version {version} of the plugin API, and this LeafCuttr has version {API_VERSION}: "
-        + (f"install {advice}" if candidate.origin.distribution else f"change it, or install {advice}")
+        f"it was written for version {version} of the plugin API, "
+        f"and this LeafCuttr has version {API_VERSION}: {advice}"
     )
 
 

@@ -168,6 +168,7 @@ def test_the_settings_count(tmp_path: Path) -> None:
     [
         (("nobody",), "nobody is neither an installed plugin nor a file or a folder"),
         (("htpt",), "did you mean http?"),
+        (("notes.txt",), "notes.txt is no Python file"),
         (("empty",), "a folder has to be that of a project"),
         (("bare",), "has no plugins: they are named below [project.entry-points"),
         (("parcels.py", "-o", "lc.plugin.parcels.strength=0"), "lc.plugin.parcels.strength"),
@@ -179,6 +180,7 @@ def test_wrong_usage(
     words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path)
+    (tmp_path / "notes.txt").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "pyproject.toml").write_text("[project]\nname = 'x'\n")

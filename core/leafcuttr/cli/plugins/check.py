@@ -107,6 +107,10 @@ def _find(target: str) -> "Iterator[tuple[Candidate, list[str]]]":
         for name, module in _entry_points(path).items():
             yield Candidate(name, module, Origin(str(path.resolve()))), sources
     elif path.is_file():
+        if path.suffix != ".py":
+            raise click.UsageError(
+                f"{target} is no Python file; a plugin is NAME.py, or a project with a pyproject.toml"
+            )
         yield Candidate(name_of(path), None, Origin(str(path.resolve()))), []
     else:
         near = difflib.get_close_matches(target, installed, 1)
