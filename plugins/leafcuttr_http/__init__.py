@@ -1,7 +1,24 @@
 """Records over HTTP: the manual's `POST /topics/{topic}`, and around it the REST proxy API v2.
 
 This module is imported at every start, also where the proxy is off: it says what there is and imports nothing heavy.
-The server itself begins in `service.py`.
+
+The way of a request:
+    service, connection     listening, one connection, the stop; the protocols are hypercorn's
+    front                   every request comes through here: limits, CORS, errors, counting
+    exchange, bodies        one request and its answer below any framework; reading a body within its limits (`asgi`:
+                            the types of both)
+    lazy_app, app, parts    Quart, for all but producing and streams; what a part of it is made of
+Producing:
+    produce, bulk           a body of records; a record a line
+    envelope, records       from JSON text to raw records; from those to bytes
+    idempotency             answers kept by Idempotency-Key
+The other endpoints:
+    metadata, `consumers`, `streams`
+What all of them use:
+    proxy, settings         the broker and the life of the service; what can be set
+    errors, negotiation     codes and messages; media types
+    cors                    which pages of other origins may call
+    openapi, documentation  words of OpenAPI for the pages of the parts; the document
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The application: Quart with the endpoints of every part. Imported by `rest.py`, when it is needed."""
+"""The application: Quart with the endpoints of every part. Imported by `lazy_app`, when it is needed."""
 
 from quart import Response, request
 from quart_trio import QuartTrio
@@ -10,7 +10,7 @@ from leafcuttr_http.consumers import routes as consumers
 from leafcuttr_http.errors import ApiError, of_broker
 from leafcuttr_http.parts import Part, reply_error
 from leafcuttr_http.proxy import Proxy
-from leafcuttr_http.streams import part as streams
+from leafcuttr_http.streams import pages as streams
 from leafcuttr_sdk.errors import BrokerError
 
 PARTS: tuple[Part, ...] = (metadata.PART, consumers.PART, streams.PART)

@@ -1,4 +1,4 @@
-"""The few types of ASGI that the proxy uses, and how an answer is sent."""
+"""The few types of ASGI that the proxy uses."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias

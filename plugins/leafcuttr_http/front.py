@@ -16,7 +16,17 @@ from leafcuttr_http.cors import Cors
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.exchange import Exchange
 from leafcuttr_http.idempotency import LONGEST, Answer, Answers
-from leafcuttr_http.negotiation import AS_JSON, JSON, LINES, METADATA, V2_BINARY, V2_JSON, choose, media_type
+from leafcuttr_http.negotiation import (
+    AS_JSON,
+    JSON,
+    LINES,
+    METADATA,
+    SCHEMA_FORMATS,
+    V2_BINARY,
+    V2_JSON,
+    choose,
+    media_type,
+)
 from leafcuttr_http.produce import produce
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.records import ALL_JSON, BINARY, TEXT_KEYS, Format
@@ -32,9 +42,7 @@ FORMATS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
 }
 """What records can be produced as, and the types of the answer."""
 _WITH_SCHEMA: Final = frozenset(
-    f"application/vnd.kafka.{name}{version}+json"
-    for name in ("avro", "jsonschema", "protobuf")
-    for version in ("", ".v2")
+    f"application/vnd.kafka.{name}{version}+json" for name in SCHEMA_FORMATS for version in ("", ".v2")
 )
 
 

@@ -11,6 +11,8 @@ V2: Final = "application/vnd.kafka.v2+json"
 V2_JSON: Final = "application/vnd.kafka.json.v2+json"
 V2_BINARY: Final = "application/vnd.kafka.binary.v2+json"
 LINES: Final = "application/x-ndjson"
+SCHEMA_FORMATS: Final = ("avro", "jsonschema", "protobuf")
+"""Formats of the API that need a schema registry."""
 
 # What metadata and errors are answered with; the first where the client does not care. The older names, without the
 # version, are those that clients of the API before it send.

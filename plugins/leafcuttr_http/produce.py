@@ -142,5 +142,4 @@ def render(result: Result) -> str:
 
 
 def render_error(code: int, message: str) -> str:
-
     return f'{{"partition":null,"offset":null,"error_code":{code},"error":{json.dumps(message)}}}'

@@ -11,8 +11,8 @@ from hypercorn.trio.worker_context import WorkerContext
 
 from leafcuttr_http.connection import Connection, Stream
 from leafcuttr_http.front import Front
+from leafcuttr_http.lazy_app import LazyApp
 from leafcuttr_http.proxy import Proxy
-from leafcuttr_http.rest import Rest
 from leafcuttr_http.settings import PREFIX, Limits, read_limits
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class HttpProxy:
         async with self._broker.listen(PREFIX) as listening, trio.open_nursery() as service:
             nursery = await service.start(_keep, closing)
             proxy = Proxy(self._broker, self._limits, nursery, closing)
-            app = ASGIWrapper(cast("ASGIFramework", Front(proxy, Rest(proxy))))
+            app = ASGIWrapper(cast("ASGIFramework", Front(proxy, LazyApp(proxy))))
             config = _config(self._broker.logger, self._limits)
             try:
                 task_status.started()

@@ -1,4 +1,4 @@
-"""What can be set, and the values as the proxy uses them. Parts that come with settings of their own add them here."""
+"""What can be set, and the values as the proxy uses them."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr_http.streams.asked import KNOWN
+from leafcuttr_http.streams.query import KNOWN
 from leafcuttr_http.streams.websocket import Close
 from support.pages import DOCS, run_page
 

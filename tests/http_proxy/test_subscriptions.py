@@ -17,9 +17,10 @@ from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import open_broker
 from leafcuttr.state.clock import SystemClock
 from leafcuttr_http.streams import subscription as rooms
-from leafcuttr_http.streams.asked import Asked
+from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Event
 from leafcuttr_http.streams.positions import parse
+from leafcuttr_http.streams.query import Query
 from leafcuttr_http.streams.streams import Streams
 from leafcuttr_sdk import EARLIEST, Broker, Record
 
@@ -92,8 +93,8 @@ async def test_every_record_once_and_in_order(
 
     async def read(streams: Streams, pauses: list[float], breaks: bool) -> None:
         seen: dict[int, int] = {}
-        asked = Asked(time=EARLIEST)
-        subscription, _ = await streams.subscribe("t", asked)
+        asked = Query(time=EARLIEST)
+        subscription, _ = await subscribe(streams, "t", asked)
         last: Event | None = None
         while not (over.is_set() and seen == sent):
             chunk = await subscription.next(0.05)
@@ -108,8 +109,8 @@ async def test_every_record_once_and_in_order(
                 continue
             assert last is not None
             subscription.close()
-            asked = Asked(last=parse(last.id))
-            subscription, notices = await streams.subscribe("t", asked)
+            asked = Query(last=parse(last.id))
+            subscription, notices = await subscribe(streams, "t", asked)
             assert not notices
         subscription.close()
 

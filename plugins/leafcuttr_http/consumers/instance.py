@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from leafcuttr_http.consumers.rendering import RENDER
-from leafcuttr_http.consumers.wishes import InstanceConfig, Subscribed
+from leafcuttr_http.consumers.request_bodies import InstanceConfig, Subscribed
 from leafcuttr_http.errors import ApiError
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.consumer import Consumer

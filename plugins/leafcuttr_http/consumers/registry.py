@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from leafcuttr_http.consumers.instance import Instance, no_consumer
-from leafcuttr_http.consumers.wishes import InstanceConfig
+from leafcuttr_http.consumers.request_bodies import InstanceConfig
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.proxy import Proxy
 

@@ -12,11 +12,21 @@ from urllib.parse import quote
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from leafcuttr_http.consumers import pages, wishes
+from leafcuttr_http.consumers import pages
+from leafcuttr_http.consumers import request_bodies as bodies
 from leafcuttr_http.consumers.instance import Instance
 from leafcuttr_http.consumers.registry import Registry
 from leafcuttr_http.errors import ApiError, no_partition, of_broker
-from leafcuttr_http.negotiation import JSON, METADATA, V2, V2_BINARY, V2_JSON, choose, media_type
+from leafcuttr_http.negotiation import (
+    JSON,
+    METADATA,
+    SCHEMA_FORMATS,
+    V2,
+    V2_BINARY,
+    V2_JSON,
+    choose,
+    media_type,
+)
 from leafcuttr_http.parts import Part, reply
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_sdk import TopicPartition
@@ -24,7 +34,7 @@ from leafcuttr_sdk.errors import BrokerError, ErrorCode
 from leafcuttr_sdk.groups import CommittedOffset
 
 _EMBEDDED: Final = tuple(
-    f"application/vnd.kafka.{name}.v2+json" for name in ("json", "binary", "avro", "jsonschema", "protobuf")
+    f"application/vnd.kafka.{name}.v2+json" for name in ("json", "binary", *SCHEMA_FORMATS)
 )
 _OFFERS: Final = (*METADATA, *_EMBEDDED)
 _TAKEN: Final = frozenset({JSON, *_OFFERS, "application/octet-stream", "application/x-www-form-urlencoded"})
@@ -44,7 +54,7 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
 def _life(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.post("/consumers/<group>")
     async def create(group: str) -> Response:
-        config = wishes.config(await _body(), round(proxy.limits.consumer_idle_s * 1000))
+        config = bodies.config(await _body(), round(proxy.limits.consumer_idle_s * 1000))
         instance = await registry.create(group, config)
         base = (
             f"{request.host_url}consumers/{quote(group, safe='')}/instances/{quote(instance.name, safe='')}"
@@ -61,7 +71,7 @@ def _targets(app: QuartTrio, registry: Registry) -> None:
     @app.post(f"{_ONE}/subscription")
     async def subscribe(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            wanted = wishes.subscription(await _body())
+            wanted = bodies.subscription(await _body())
             instance.subscribe(wanted)
         return _done()
 
@@ -79,7 +89,7 @@ def _targets(app: QuartTrio, registry: Registry) -> None:
     @app.post(f"{_ONE}/assignments")
     async def assign(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            partitions = wishes.partitions(await _body())
+            partitions = bodies.partitions(await _body())
             with _in_state():
                 instance.consumer.assign(partitions)
         return _done()
@@ -94,7 +104,7 @@ def _positions(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.post(f"{_ONE}/positions")
     async def seek(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            offsets = wishes.offsets(await _body())
+            offsets = bodies.offsets(await _body())
             _check_assigned(instance, offsets)
             for partition, offset in offsets.items():
                 instance.seek(partition, offset.offset)
@@ -111,7 +121,7 @@ def _positions(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
 
 async def _seek(proxy: Proxy, registry: Registry, group: str, name: str, *, beginning: bool) -> Response:
     with registry.use(group, name) as instance:
-        partitions = wishes.partitions(await _body())
+        partitions = bodies.partitions(await _body())
         _check_assigned(instance, partitions)
         _check_partitions(proxy, partitions)
         if partitions:
@@ -130,7 +140,7 @@ def _offsets(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
                     await instance.consumer.commit(
                         {
                             partition: CommittedOffset(each.offset + 1, each.metadata)
-                            for partition, each in wishes.offsets(body).items()
+                            for partition, each in bodies.offsets(body).items()
                         }
                     )
                 else:
@@ -141,7 +151,7 @@ def _offsets(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     async def committed(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
             body = await _body()
-            asked = wishes.partitions(body) if body.strip() else sorted(instance.consumer.assignment)
+            asked = bodies.partitions(body) if body.strip() else sorted(instance.consumer.assignment)
             _check_partitions(proxy, asked)
             found = await instance.consumer.committed(asked)
             return _reply(
@@ -163,8 +173,8 @@ def _records(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
             raise ApiError(405, f"{request.path} does not take HEAD.", (("allow", "GET"),))
         with registry.use(group, name) as instance:
             content_type = _format(instance)
-            timeout_ms = wishes.number(request.args.get("timeout"), "timeout")
-            max_bytes = wishes.number(request.args.get("max_bytes"), "max_bytes")
+            timeout_ms = bodies.number(request.args.get("timeout"), "timeout")
+            max_bytes = bodies.number(request.args.get("max_bytes"), "max_bytes")
             most = proxy.limits.consumer_response_bytes
             records = await instance.read(
                 None if timeout_ms is None else timeout_ms / 1000,
@@ -177,7 +187,7 @@ def _format(instance: Instance) -> str:
     """The media type of the answer. Raises ApiError 40601 where the client wants another format than it asked for when
     it made the consumer."""
     accept = request.headers.get("accept")
-    own = wishes.FORMATS[instance.config.format]
+    own = bodies.FORMATS[instance.config.format]
     offers = (own, *METADATA)
     try:
         return choose(accept, offers)

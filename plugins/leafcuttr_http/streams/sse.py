@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr_http.negotiation import choose
-from leafcuttr_http.streams.asked import read
+from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk
+from leafcuttr_http.streams.query import read
 from leafcuttr_http.streams.reader import GoneError, notice
 from leafcuttr_http.streams.subscription import StoppingError
 
@@ -33,7 +34,7 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
     choose(exchange.header(b"accept"), (EVENTS,))
     asked = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
     with streams.opened():
-        subscription, notices = await streams.subscribe(topic, asked)
+        subscription, notices = await subscribe(streams, topic, asked)
         headers = [
             (b"content-type", EVENTS.encode()),
             (b"cache-control", b"no-store"),

@@ -1,4 +1,4 @@
-"""What all streams of one start of the proxy share: hubs, limits, the stop; and the door to them."""
+"""What all streams of one start of the proxy share: hubs, limits, the stop. No single stream is known here."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,19 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_http.errors import ApiError, no_topic, of_topic
 from leafcuttr_http.proxy import Proxy
-from leafcuttr_http.streams.asked import Asked
 from leafcuttr_http.streams.hub import Hub
-from leafcuttr_http.streams.positions import Positions, tag_of
-from leafcuttr_http.streams.reader import notice
-from leafcuttr_http.streams.subscription import Subscription
-from leafcuttr_sdk.broker import EARLIEST, LATEST
-from leafcuttr_sdk.errors import BrokerError
-from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
-    from leafcuttr_http.streams.events import Notice
     from leafcuttr_sdk.topics import TopicInfo
 
 _READERS: Final = 4
@@ -74,61 +65,6 @@ class Streams:
         finally:
             if self._hubs.get(key) is hub:
                 del self._hubs[key]
-
-    async def subscribe(self, name: str, asked: Asked) -> "tuple[Subscription, list[Notice]]":
-        """A stream, and what it has to say before anything else. Raises ApiError."""
-        topic = self.broker.topics.get(name)
-        if topic is None:
-            raise no_topic(name)
-        notices: list[Notice] = []
-        try:
-            if asked.last is not None and asked.last.tag == tag_of(topic.topic_id):
-                offsets = asked.last.offsets
-                if len(offsets) > len(topic.partitions):
-                    raise ApiError(
-                        422,
-                        f"The id of the last event has {len(offsets)} partitions, {name!r} {len(topic.partitions)}.",
-                    )
-            elif asked.last is not None:
-                notices.append(notice("reset", message=f"topic {name!r} was deleted and made again"))
-                offsets = await self._by_time(topic, EARLIEST)
-            elif asked.offset is not None:
-                offsets = [min(asked.offset, each.high_watermark) for each in topic.partitions]
-            elif asked.offsets is not None:
-                offsets = self._given(topic, asked.offsets)
-            else:
-                offsets = await self._by_time(topic, asked.time)
-        except BrokerError as error:
-            raise of_topic(error, name) from error
-        start = Positions(tag_of(topic.topic_id), offsets)
-        start.add_partitions(len(topic.partitions))
-        return Subscription(self, topic, asked.format, asked.keys, start), notices
-
-    async def _by_time(self, topic: "TopicInfo", time: int) -> list[int]:
-        """A partition that cannot be read is found out when it is read."""
-        if time == EARLIEST:
-            return [each.log_start_offset for each in topic.partitions]
-        if time == LATEST:
-            return [each.high_watermark for each in topic.partitions]
-        online = [each.partition for each in topic.partitions if each.offline is None]
-        found = await self.broker.offsets({TopicPartition(topic.name, number): time for number in online})
-        return [
-            found.get(TopicPartition(topic.name, each.partition), each.high_watermark)
-            for each in topic.partitions
-        ]
-
-    def _given(self, topic: "TopicInfo", given: dict[int, int]) -> list[int]:
-        """Partitions that are not named begin at their end."""
-        for partition, offset in given.items():
-            if partition >= len(topic.partitions):
-                raise ApiError(422, f"Topic {topic.name!r} has no partition {partition}.")
-            end = topic.partitions[partition].high_watermark
-            if offset > end:
-                raise ApiError(
-                    422,
-                    f"Partition {partition} of {topic.name!r} ends at {end}, there is no offset {offset}.",
-                )
-        return [given.get(each.partition, each.high_watermark) for each in topic.partitions]
 
     def _changed(self, name: str) -> None:
         for key, hub in self._hubs.items():

@@ -17,8 +17,9 @@ import trio
 
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.negotiation import JSON
-from leafcuttr_http.streams.asked import MOST_CREDITS, read
+from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk, Event, Notice
+from leafcuttr_http.streams.query import MOST_CREDITS, read
 from leafcuttr_http.streams.reader import GoneError
 from leafcuttr_http.streams.subscription import StoppingError
 
@@ -89,7 +90,7 @@ async def serve(streams: "Streams", scope: "Scope", receive: "Receive", send: "S
         _check_origin(headers, streams.proxy.limits.origins)
         asked = read(scope["query_string"], None, websocket=True)
         with streams.opened():
-            subscription, notices = await streams.subscribe(topic, asked)
+            subscription, notices = await subscribe(streams, topic, asked)
             _without_compression(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             try:

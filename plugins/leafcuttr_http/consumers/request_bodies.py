@@ -6,13 +6,12 @@ from typing import Any, Final, NamedTuple
 
 from leafcuttr_http.envelope import decode, parse
 from leafcuttr_http.errors import ApiError
-from leafcuttr_http.negotiation import V2_BINARY, V2_JSON
+from leafcuttr_http.negotiation import SCHEMA_FORMATS, V2_BINARY, V2_JSON
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.groups import CommittedOffset
 
 FORMATS: Final[Mapping[str, str]] = {"json": V2_JSON, "binary": V2_BINARY}
 """What an instance can be made for, and the media type of its records."""
-SCHEMA_FORMATS: Final = frozenset({"avro", "jsonschema", "protobuf"})
 RESETS: Final = ("earliest", "latest", "none")
 REQUEST_TIMEOUT_MS: Final = 1000
 _LONGEST_NAME: Final = 255

@@ -1,4 +1,5 @@
-"""What a request asks a stream for: the query, and the id of the last event. Pure, but for the broker's offsets."""
+"""What a request asks a stream for: the query, and the id of the last event, checked. What that means in offsets of the
+topic is found in `beginning`. Pure."""
 
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -16,7 +17,7 @@ MOST_CREDITS: Final = 1_000_000
 _LARGEST: Final = 2**63 - 1
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """`time` is one of a record, or EARLIEST or LATEST; `offset` holds for every partition and `offsets` for some; at
     most one of the three is used, and `last` goes before all of them. `keys`: None is every record. `credits`: None is
     no flow control."""
@@ -30,7 +31,7 @@ class Asked(NamedTuple):
     credits: int | None = None
 
 
-def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) -> Asked:
+def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) -> Query:
     """Raises ApiError 422 for what makes no sense."""
     try:
         pairs = parse_qsl(
@@ -58,7 +59,7 @@ def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) ->
     format = given.get("format", "json")
     if format not in FORMATS:
         raise _wrong(f"'format' has to be {' or '.join(FORMATS)}, not {format!r}")
-    asked = Asked(format, _keys(format, keys) if keys else None)
+    asked = Query(format, _keys(format, keys) if keys else None)
     last = last_event_id or given.get("last_event_id")
     if last:
         asked = asked._replace(last=_last(last))
@@ -117,7 +118,7 @@ def _time(text: str) -> int:
     return max(int(moment.timestamp() * 1000), 0)
 
 
-def _offset(asked: Asked, text: str) -> Asked:
+def _offset(asked: Query, text: str) -> Query:
     """One for all partitions, or `partition:offset,...`."""
     if ":" not in text:
         return asked._replace(offset=_number("offset", text, _LARGEST))

@@ -1,4 +1,4 @@
-"""Everything that the front does not serve itself: Quart, imported when the first request needs it.
+"""The application of Quart (`app`), imported when the first request needs it: everything that the front does not serve.
 
 It is two thirds of what the proxy would import at the start; a broker whose clients only produce never pays for it. The
 import goes on in a worker thread, because it takes a tenth of a second.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _APPLICATION: Final = "leafcuttr_http.app"
 
 
-class Rest:
+class LazyApp:
     """The ASGI application of all parts."""
 
     def __init__(self, proxy: Proxy) -> None:
