@@ -12,8 +12,6 @@ of it. Nothing of the batch is staged until then, and every check is made again.
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from leafcuttr.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -45,6 +43,7 @@ from leafcuttr.wire.batch import (
     stamp,
     unpack,
 )
+from leafcuttr.wire.checksum import crc32c
 
 if TYPE_CHECKING:
     from leafcuttr.log.dead_letters import Letters

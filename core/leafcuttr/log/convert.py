@@ -16,8 +16,6 @@ in the batch (KIP-467), and a bad timestamp decides the error code before a miss
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import BrokerError, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordError
 from leafcuttr.wire.batch import (
@@ -34,6 +32,7 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     parse,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, DecompressionLimitError, compress, decompress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, record_shapes, summarize_records

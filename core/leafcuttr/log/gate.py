@@ -21,8 +21,6 @@ from threading import Lock
 from time import perf_counter
 from typing import Any, Final, NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import GateError, InvalidRecord, MessageTooLarge, RecordError
 from leafcuttr.log.complaints import Complaints
@@ -41,6 +39,7 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     parse,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.loose_records import LooseRecords, put_together, take_apart

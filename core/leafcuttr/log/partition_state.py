@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from crc32c import crc32c
-
 from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.checkpoints import uuid_bytes, uuid_text
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr_sdk import TopicPartition
 
 STATE_FILE: Final = "leafcuttr.partitions"

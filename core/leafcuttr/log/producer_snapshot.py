@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from crc32c import crc32c
-
 from leafcuttr.log.atomic import replace_file
 from leafcuttr.log.producer_state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE
+from leafcuttr.wire.checksum import crc32c
 
 VERSION: Final = 1
 _HEAD = struct.Struct(">hI")

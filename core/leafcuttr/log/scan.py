@@ -7,8 +7,6 @@ means to a segment is not known here.
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
-
 from leafcuttr.log.files import OpenFile
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -19,6 +17,7 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     unpack,
 )
+from leafcuttr.wire.checksum import crc32c
 
 LOOKUP_CHUNK: Final = 8 * 1024
 SCAN_CHUNK: Final = 1024 * 1024

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from typing import Final, NamedTuple
 
 import trio
-from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, MessageTooLarge
@@ -20,6 +19,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.state.java_hash import java_hash
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, Record, encode_batch
 from leafcuttr_sdk import Clock

@@ -7,8 +7,6 @@ a third of the cost a record. Layout: see `wire.records`.
 from collections.abc import Iterable
 from typing import Final
 
-from crc32c import crc32c
-
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CRC_AT,
@@ -19,6 +17,7 @@ from leafcuttr.wire.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.primitives import write_varlong
 
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -17,8 +17,6 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CONTROL,
@@ -32,6 +30,7 @@ from leafcuttr.wire.batch import (
     TRANSACTIONAL,
     parse,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint, read_varlong, write_varlong

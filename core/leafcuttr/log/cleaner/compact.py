@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from leafcuttr.log.cleaner.job import Cleaned, Done, Round, Source
 from leafcuttr.log.cleaner.output import Output
 from leafcuttr.log.cleaner.pages import Throttle, forget_pages
@@ -40,6 +38,7 @@ from leafcuttr.wire.batch import (
     TRANSACTIONAL,
     BatchHeader,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.records import DELETE_HORIZON, decode_records, encode_batch, record_bytes

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
-
 from leafcuttr.log.cleaner.job import Source
 from leafcuttr.log.cleaner.pages import Throttle
 from leafcuttr.wire.batch import (
@@ -21,6 +19,7 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     unpack,
 )
+from leafcuttr.wire.checksum import crc32c
 
 _MOST: Final = 1 << 30
 

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Final
 
 import trio
-from crc32c import crc32c
 
 from leafcuttr.errors import CorruptMessage, StorageError, UnknownTopicOrPartition
 from leafcuttr.log.log import Log
@@ -23,6 +22,7 @@ from leafcuttr.wire.batch import (
     CorruptBatch,
     parse,
 )
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.records import decode_records, record_bytes
 from leafcuttr_sdk import EARLIEST, LATEST, Fetched, RawRead, StoredRecord, TopicPartition
