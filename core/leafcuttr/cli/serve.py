@@ -70,6 +70,8 @@ def command(
     setting or wrong usage, 3 when it stopped but could not close its data directory (a full or read-only disk): then
     the next start recovers it.
     """
+    # A start makes much that stays, and hardly any garbage in a circle; `_serve` sets this anew once it is over.
+    gc.set_threshold(10_000, 20, 20)
     from leafcuttr.config.load import load_settings
     from leafcuttr.errors import ConfigError, StartError
     from leafcuttr.plugins.catalogue import Finder

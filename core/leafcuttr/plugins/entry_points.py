@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
 from leafcuttr.plugins.origin import Candidate, Origin
 
 GROUP: Final = "leafcuttr.plugins"
+_GROUP: Final = GROUP.encode()
 _METADATA: Final = (".dist-info", ".egg-info")
 _SEPARATORS: Final = re.compile(r"[-_.]+")
 
@@ -45,27 +47,35 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
 def _in_folder(folder: str, seen: set[str]) -> Iterator[tuple[Origin, str, str]]:
     try:
         with os.scandir(folder) as entries:
-            folders = [entry.path for entry in entries if entry.name.endswith(_METADATA)]
+            folders = [
+                (entry.path, entry.name.rpartition(".")[0])
+                for entry in entries
+                if entry.name.endswith(_METADATA)
+            ]
     except NotADirectoryError:
         yield from _by_importlib(folder, seen)
         return
     except OSError:
         return
-    for metadata in folders:
+    for metadata, stem in folders:
         # The name without a look at the file: `Acme_Plugin-1.0.dist-info`, also without a version in `.egg-info`.
-        key = _key(Path(metadata).stem.partition("-")[0])
+        key = _key(stem.partition("-")[0])
         if key not in seen:
             seen.add(key)
-            yield from _of(Path(metadata))
+            yield from _of(metadata)
 
 
-def _of(metadata: Path) -> Iterator[tuple[Origin, str, str]]:
+def _of(metadata: str) -> Iterator[tuple[Origin, str, str]]:
+    # There may be hundreds, at every start, and hardly any of them has a plugin: no `Path`, no text before one has.
     try:
-        text = (metadata / "entry_points.txt").read_text("utf-8", "replace")
+        with FileIO(f"{metadata}/entry_points.txt") as file:
+            raw = file.read()
     except OSError:
         return
-    if GROUP in text and (lines := list(parse(text))):
-        origin = _origin(metadata)
+    if _GROUP not in raw:
+        return
+    if lines := list(parse(raw.decode("utf-8", "replace"))):
+        origin = _origin(Path(metadata))
         yield from ((origin, name, value) for name, value in lines)
 
 

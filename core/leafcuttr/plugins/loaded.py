@@ -1,6 +1,5 @@
 """A plugin that was found, and what became of it."""
 
-from dataclasses import dataclass, field
 from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -28,30 +27,30 @@ class State(Enum):
     FAILED = "failed"
 
 
-@dataclass(slots=True)
 class Loaded:
     """One plugin. `plugin` and `hooks` are None for those that were not or could not be imported.
 
     What it brings to a broker (services, filters, validators) is there once it is enabled; its settings always are.
     """
 
-    name: str
-    origin: Origin
-    state: State
-    module: str
-    """What the entry point names, or the file."""
-    why: str = ""
-    """One line, for any state but enabled."""
-    plugin: Plugin | None = None
-    hooks: "Hooks | None" = None
-    settings: "tuple[Setting, ...]" = ()
-    topic_settings: "tuple[Setting, ...]" = ()
-    services: "tuple[ServiceSpec, ...]" = ()
-    record_filters: "tuple[RecordFilterSpec, ...]" = ()
-    produce_validators: "tuple[ProduceValidatorSpec, ...]" = ()
-    remarks: list[str] = field(default_factory=list)
-    """Lines on what it brings to the command line and does not get: names that are taken."""
-    _missing: tuple[str, ...] | None = field(default=None, repr=False)
+    def __init__(self, name: str, origin: Origin, state: State, module: str, why: str = "") -> None:
+        self.name = name
+        self.origin = origin
+        self.state = state
+        self.module = module
+        """What the entry point names, or the file."""
+        self.why = why
+        """One line, for any state but enabled."""
+        self.plugin: Plugin | None = None
+        self.hooks: Hooks | None = None
+        self.settings: tuple[Setting, ...] = ()
+        self.topic_settings: tuple[Setting, ...] = ()
+        self.services: tuple[ServiceSpec, ...] = ()
+        self.record_filters: tuple[RecordFilterSpec, ...] = ()
+        self.produce_validators: tuple[ProduceValidatorSpec, ...] = ()
+        self.remarks: list[str] = []
+        """Lines on what it brings to the command line and does not get: names that are taken."""
+        self._missing: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, candidate: Candidate, state: State, why: str = "") -> "Loaded":

@@ -2,12 +2,13 @@
 `leafcuttr.plugins`; nothing is called from here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
-from leafcuttr.config.listeners import Listener
-from leafcuttr.metrics.added import AddedMetrics
-from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+if TYPE_CHECKING:
+    from leafcuttr.config.listeners import Listener
+    from leafcuttr.metrics.added import AddedMetrics
+    from leafcuttr_sdk.admin import AdminRoute, HealthCheck
 
 
 class ServiceState(Protocol):
@@ -56,19 +57,25 @@ class FoundPlugin(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
 class Plugged:
     """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
     their settings, and `warned` the prefixes of those that a warning was given of; `checks` and `routes` have the name
     of their plugin beside them."""
 
-    found: Sequence[FoundPlugin] = ()
-    services: Sequence[ServiceState] = ()
-    listeners: dict[str, Listener] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
-    checks: list[tuple[str, HealthCheck]] = field(default_factory=list)
-    routes: list[tuple[str, AdminRoute]] = field(default_factory=list)
-    metrics: AddedMetrics = field(default_factory=AddedMetrics)
+    def __init__(self) -> None:
+        self.found: Sequence[FoundPlugin] = ()
+        self.services: Sequence[ServiceState] = ()
+        self.listeners: dict[str, Listener] = {}
+        self.warned: set[str] = set()
+        self.checks: list[tuple[str, HealthCheck]] = []
+        self.routes: list[tuple[str, AdminRoute]] = []
+
+    @cached_property
+    def metrics(self) -> "AddedMetrics":
+        """Made when a plugin is on, or somebody asks for metrics."""
+        from leafcuttr.metrics.added import AddedMetrics
+
+        return AddedMetrics()
 
     @property
     def left_behind(self) -> bool:

@@ -4,8 +4,7 @@ Times that clients name are milliseconds, as on the wire; clock readings are sec
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from leafcuttr.errors import ErrorCode
 
@@ -19,16 +18,14 @@ NO_GENERATION = -1
 NO_MEMBER = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupLimits:
+class GroupLimits(NamedTuple):
     """The broker's settings that the machine needs."""
 
     max_size: int = 2**31 - 1
     initial_rebalance_delay_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(NamedTuple):
     """JoinGroup. `two_steps`: hand out a member id first (v4, KIP-394). `can_skip_assignment`: v9 (KIP-814)."""
 
     member_id: str
@@ -44,8 +41,7 @@ class Join:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(NamedTuple):
     """SyncGroup. Protocol type and name are checked if given (v5, KIP-559); assignments by member id."""
 
     member_id: str
@@ -56,8 +52,7 @@ class Sync:
     assignments: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Leaver:
+class Leaver(NamedTuple):
     """One member of a LeaveGroup: by member id, or by instance id alone (an administrator removes it)."""
 
     member_id: str
@@ -65,8 +60,7 @@ class Leaver:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedMember:
+class JoinedMember(NamedTuple):
     """What the leader is told of each member."""
 
     member_id: str
@@ -74,8 +68,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAnswer:
+class JoinAnswer(NamedTuple):
     """The answer to a Join."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -88,8 +81,7 @@ class JoinAnswer:
     members: Sequence[JoinedMember] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncAnswer:
+class SyncAnswer(NamedTuple):
     """The answer to a Sync."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -98,16 +90,14 @@ class SyncAnswer:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Give this to the request that waits under this token."""
 
     token: Token
     value: JoinAnswer | SyncAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """Write the group's metadata with these assignments (by member id), then call `Group.stored` with this
     object.
 
