@@ -79,9 +79,8 @@ def filter_report(
     repeatable: bool = True,
 ) -> Report:
     """What `check_record_filter` raises, to look at."""
-    if isinstance(filter, RecordFilterSpec):
-        return Trial(_FILTER, filter.name, filter.make, context).run(records, repeatable=repeatable)
-    return Trial(_FILTER, _name_of(filter), filter, context).run(records, repeatable=repeatable)
+    name, make = _named(filter)
+    return Trial(_FILTER, name, make, context).run(records, repeatable=repeatable)
 
 
 def validator_report(
@@ -92,10 +91,13 @@ def validator_report(
     repeatable: bool = True,
 ) -> Report:
     """What `check_produce_validator` raises, to look at."""
-    if isinstance(validator, ProduceValidatorSpec):
-        return Trial(_VALIDATOR, validator.name, validator.make, context).run(records, repeatable=repeatable)
-    return Trial(_VALIDATOR, _name_of(validator), validator, context).run(records, repeatable=repeatable)
+    name, make = _named(validator)
+    return Trial(_VALIDATOR, name, make, context).run(records, repeatable=repeatable)
 
 
-def _name_of(make: object) -> str:
-    return getattr(make, "__name__", type(make).__name__)
+def _named(
+    checked: RecordFilterSpec | ProduceValidatorSpec | Callable[[TopicContext], object],
+) -> tuple[str, Callable[[TopicContext], object]]:
+    if isinstance(checked, RecordFilterSpec | ProduceValidatorSpec):
+        return checked.name, checked.make
+    return getattr(checked, "__name__", type(checked).__name__), checked

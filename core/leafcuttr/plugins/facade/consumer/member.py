@@ -3,6 +3,9 @@
 The consumer allows each round, since only it knows that the records of the last one have been dealt with. The member
 does the rest beside it: a `poll` that ends or is cancelled while a round is under way changes nothing here. Whenever
 there is something new for the consumer (a round is due, there is a share, an error) it is told by `changed`.
+
+Longer than other modules because all that may come between two steps of a round (a poll, a heartbeat, a change of the
+topics, the end) has to be seen beside them; the protocol itself is in `membership`.
 """
 
 import logging

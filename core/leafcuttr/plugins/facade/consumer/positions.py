@@ -3,7 +3,7 @@
 A position belongs to a topic's id, not its name: one that is deleted and made anew is begun anew. Nothing here waits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
@@ -100,7 +100,7 @@ class Positions:
                 offset = self._first(partition, log)
             elif not log.log_start_offset <= offset <= log.log_end_offset:
                 offset = self._after_the_policy(
-                    partition, log, f"Offset {offset} of {partition} is not in the log any more, or not yet"
+                    log, f"Offset {offset} of {partition} is not in the log any more, or not yet"
                 )
             self._places[partition] = _Place(topic.id, offset)
             ready[partition] = offset
@@ -113,21 +113,19 @@ class Positions:
         return self._broker.groups.offsets.unstable(self._group) if self._group else frozenset()
 
     def _first(self, partition: TopicPartition, log: Log) -> int:
-        offsets: Mapping[int, object] = {}
+        committed = None
         if self._group:
-            found = self._broker.groups.offsets.fetch(self._group).get(partition.topic, {})
-            offsets = found
-            committed = found.get(partition.partition)
-            if committed is not None and log.log_start_offset <= committed.offset <= log.log_end_offset:
-                return committed.offset
-        what = "is out of the log's range" if partition.partition in offsets else "there is none"
+            offsets = self._broker.groups.offsets.fetch(self._group).get(partition.topic, {})
+            committed = offsets.get(partition.partition)
+        if committed is not None and log.log_start_offset <= committed.offset <= log.log_end_offset:
+            return committed.offset
+        what = "there is none" if committed is None else "is out of the log's range"
         return self._after_the_policy(
-            partition,
             log,
             f"Group {self._group!r} should go on at its committed offset of {partition}: {what}",
         )
 
-    def _after_the_policy(self, partition: TopicPartition, log: Log, why: str) -> int:
+    def _after_the_policy(self, log: Log, why: str) -> int:
         if self._reset == "none":
             raise OffsetOutOfRange(f"{why}, and auto_offset_reset is none.")
         return self._end(log, beginning=self._reset == "earliest")
