@@ -38,6 +38,9 @@ async def produce(proxy: Proxy, exchange: Exchange, topic: str, partition: int |
         async for piece in _pieces(body.pieces(), proxy.limits.record_bytes):
             if proxy.closing.is_set():
                 raise ApiError(503, "The broker is stopping.")
+            if not piece:
+                await trio.lowlevel.checkpoint()
+                continue
             with trio.fail_after(proxy.limits.request_s):
                 results = await _store(proxy, topic, partition, piece)
             stored += sum(1 for result in results if isinstance(result, Produced))
@@ -120,16 +123,18 @@ class _Lines:
         self._rest += data
         begin = 0
         piece: list[Line] = []
-        size = 0
+        size = seen = 0
         while (end := self._rest.find(b"\n", max(begin, len(self._rest) - len(data)))) >= 0:
             line = self._line(self._rest[begin:end])
             size += end - begin
             begin = end + 1
+            seen += 1
             if line is not None:
                 piece.append(line)
-            if len(piece) >= _LINES or size >= _BYTES:
+            # Blank lines count too: there are a million of them in a kilobyte of gzip.
+            if seen >= _LINES or size >= _BYTES:
                 yield piece
-                piece, size = [], 0
+                piece, size, seen = [], 0, 0
         del self._rest[:begin]
         if len(self._rest) > self._limit:
             # Its answer is due at its end; until then nothing of it is kept.

@@ -62,11 +62,12 @@ class Exchange:
         self, status: int, body: bytes, content_type: str = JSON, headers: RawHeaders = ()
     ) -> None:
         """A whole answer."""
-        fields = [
-            (b"content-type", content_type.encode("latin-1")),
-            (b"content-length", b"%d" % len(body)),
-            *headers,
-        ]
+        fields = [*headers]
+        if status != 204:  # which must not have these (RFC 9110, 8.6)
+            fields += [
+                (b"content-type", content_type.encode("latin-1")),
+                (b"content-length", b"%d" % len(body)),
+            ]
         # HTTP/2 has windows that a held answer could wait for.
         connection = self.scope["state"]["connection"] if self.scope["http_version"][0] == "1" else None
         if connection is not None:

@@ -5,7 +5,7 @@ errors, counting. Producing, the one path that has to be fast, is served from he
 import hashlib
 from time import perf_counter
 from typing import Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 import trio
 
@@ -75,9 +75,11 @@ class Front:
             else:
                 await self._app(scope, receive, send)
             return
+        _make_relative(scope)
         exchange = Exchange(scope, receive, send)
         endpoint = "other"
         try:
+            _check_framing(exchange)
             if self._cors_answered(exchange):
                 await exchange.answer(204, b"")
                 return
@@ -85,7 +87,7 @@ class Front:
             if target is not None:
                 endpoint = "produce"
                 await self._produce(exchange, *target)
-            elif exchange.method == "GET" and (topic := stream_target(scope["raw_path"])) is not None:
+            elif exchange.method in ("GET", "HEAD") and (topic := stream_target(scope["raw_path"])) is not None:
                 endpoint = "stream"
                 await sse.serve(self._streams, exchange, topic)
             else:
@@ -190,6 +192,29 @@ class Front:
             self._seconds.add(took, endpoint)
         self._log.debug(
             "%s %s %d %.1f ms", exchange.method, exchange.scope["path"], exchange.status, took * 1e3
+        )
+
+
+def _make_relative(scope: Scope) -> None:
+    """A target in absolute form (`GET http://host/path`), as clients of a forward proxy send it, means its path: RFC
+    9112, 3.2.2."""
+    raw = scope["raw_path"]
+    scheme, mark, rest = raw.partition(b"://")
+    if raw.startswith(b"/") or not mark or scheme.lower() not in (b"http", b"https"):
+        return
+    path = b"/" + rest.partition(b"/")[2]
+    scope["raw_path"] = path
+    scope["path"] = unquote(path.decode("ascii"))
+
+
+def _check_framing(exchange: Exchange) -> None:
+    """Two ways to say where a body ends are one too many: what stands in front of us may believe the other one, and take
+    the rest for a request (RFC 9112, 6.1)."""
+    if b"transfer-encoding" in exchange.headers and b"content-length" in exchange.headers:
+        raise ApiError(
+            400,
+            "A request has Content-Length or Transfer-Encoding, not both.",
+            (("connection", "close"),),
         )
 
 

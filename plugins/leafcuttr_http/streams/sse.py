@@ -41,6 +41,10 @@ async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
             (b"x-accel-buffering", b"no"),
         ]
         await exchange.send({"type": "http.response.start", "status": 200, "headers": headers})
+        if exchange.method == "HEAD":
+            subscription.close()
+            await exchange.send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         first = b"retry: 1000\nid: " + subscription.positions.id() + b"\n\n"
         await _send(exchange, first + Chunk([], subscription.positions, tuple(notices)).sse)
         with trio.CancelScope() as scope:
