@@ -168,9 +168,11 @@ class Connection:
                     await trio.sleep_until(since + self._idle_s)
 
     async def _close(self) -> None:
-        with trio.move_on_after(1) as closing:
-            closing.shield = True
-            if isinstance(self._stream, trio.SocketStream):
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-                    await self._stream.send_eof()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            # Behind what another task is about to send: an answer, while this one has met what is no request.
+            async with self._send_lock:
+                if isinstance(self._stream, trio.SocketStream):
+                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                        await self._stream.send_eof()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
             await self._stream.aclose()

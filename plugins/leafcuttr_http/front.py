@@ -68,14 +68,10 @@ class Front:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            topic = stream_target(scope["raw_path"]) if scope["type"] == "websocket" else None
-            if topic is not None:
-                await websocket.serve(self._streams, scope, receive, send, topic)
-            else:
-                await self._app(scope, receive, send)
-            return
         _make_relative(scope)
+        if scope["type"] == "websocket":
+            await websocket.serve(self._streams, scope, receive, send, stream_target(scope["raw_path"]))
+            return
         exchange = Exchange(scope, receive, send)
         endpoint = "other"
         try:
@@ -87,7 +83,9 @@ class Front:
             if target is not None:
                 endpoint = "produce"
                 await self._produce(exchange, *target)
-            elif exchange.method in ("GET", "HEAD") and (topic := stream_target(scope["raw_path"])) is not None:
+            elif (
+                exchange.method in ("GET", "HEAD") and (topic := stream_target(scope["raw_path"])) is not None
+            ):
                 endpoint = "stream"
                 await sse.serve(self._streams, exchange, topic)
             else:
@@ -208,8 +206,8 @@ def _make_relative(scope: Scope) -> None:
 
 
 def _check_framing(exchange: Exchange) -> None:
-    """Two ways to say where a body ends are one too many: what stands in front of us may believe the other one, and take
-    the rest for a request (RFC 9112, 6.1)."""
+    """Two ways to say where a body ends are one too many: what stands in front of us may believe the other one, and
+    take the rest for a request (RFC 9112, 6.1)."""
     if b"transfer-encoding" in exchange.headers and b"content-length" in exchange.headers:
         raise ApiError(
             400,

@@ -13,7 +13,8 @@ from leafcuttr_http.connection import Connection, Stream
 from leafcuttr_http.front import Front
 from leafcuttr_http.lazy_app import LazyApp
 from leafcuttr_http.proxy import Proxy
-from leafcuttr_http.settings import PREFIX, Limits, read_limits
+from leafcuttr_http.settings import PREFIX, read_limits
+from leafcuttr_http.streams import websocket
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -50,7 +51,7 @@ class HttpProxy:
             nursery = await service.start(_keep, closing)
             proxy = Proxy(self._broker, self._limits, nursery, closing)
             app = ASGIWrapper(cast("ASGIFramework", Front(proxy, LazyApp(proxy))))
-            config = _config(self._broker.logger, self._limits)
+            config = _config(self._broker.logger)
             try:
                 task_status.started()
                 await trio.serve_listeners(
@@ -128,12 +129,13 @@ def _listeners(listening: "Listening") -> list[trio.SocketListener | trio.SSLLis
     return [trio.SSLListener(listener, context, https_compatible=True) for listener in plain]
 
 
-def _config(logger: logging.Logger, limits: Limits) -> Config:
+def _config(logger: logging.Logger) -> Config:
     config = Config()
     config.errorlog = logger
     config.include_server_header = False
     config.keep_alive_max_requests = 2**31
     # Pieces of a body, at most 64 KiB each, that wait for the endpoint to take them.
     config.max_app_queue_size = 4
-    config.websocket_max_message_size = limits.request_bytes
+    # Kept until it is whole, for every WebSocket that there is: so many characters, in UTF-8.
+    config.websocket_max_message_size = 4 * websocket.LONGEST
     return config

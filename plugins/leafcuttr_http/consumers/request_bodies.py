@@ -41,16 +41,16 @@ def config(body: bytes, longest_ms: int) -> InstanceConfig:
     """Of `POST /consumers/{group}`; no body means the defaults. A read may wait for `longest_ms`."""
     raw = _object(body) if body.strip() else {}
     _only(raw, _CONFIG)
-    format = str(raw.get("format") or "binary").lower()
+    format = _word(raw, "format", "binary")
     if format in SCHEMA_FORMATS:
         raise ApiError(
             40601, f"The format {format} needs a schema registry, which this broker does not have yet."
         )
     if format not in FORMATS:
-        raise ApiError(42204, f"format is {_choice(FORMATS)}, not {raw['format']!r}.")
-    reset = str(raw.get("auto.offset.reset") or "latest").lower()
+        raise ApiError(42204, f"format is {_choice(FORMATS)}, not {format!r}.")
+    reset = _word(raw, "auto.offset.reset", "latest")
     if reset not in RESETS:
-        raise ApiError(42204, f"auto.offset.reset is {_choice(RESETS)}, not {raw['auto.offset.reset']!r}.")
+        raise ApiError(42204, f"auto.offset.reset is {_choice(RESETS)}, not {reset!r}.")
     timeout_ms = _whole(raw, "consumer.request.timeout.ms", REQUEST_TIMEOUT_MS, 1, longest_ms)
     return InstanceConfig(
         name=_name(raw),
@@ -150,6 +150,16 @@ def _whole(raw: Mapping[str, Any], member: str, default: int, least: int, most: 
     if type(value) is not int or not least <= value <= most:
         raise ApiError(42204, f"{member} is a whole number from {least} to {most}, not {raw[member]!r}.")
     return value
+
+
+def _word(raw: Mapping[str, Any], member: str, default: str) -> str:
+    """In lower case; none, or an empty one, is the default."""
+    value = raw.get(member)
+    if value is None:
+        return default
+    if type(value) is not str:
+        raise ApiError(42204, f"{member} is a text, not {value!r}.")
+    return value.lower() or default
 
 
 def _flag(raw: Mapping[str, Any], member: str, default: bool) -> bool:

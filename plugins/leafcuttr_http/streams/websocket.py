@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from leafcuttr_http.streams.streams import Streams
     from leafcuttr_http.streams.subscription import Subscription
 
-_LONGEST: Final = 4096
+LONGEST: Final = 4096
 """Characters of a message from a client."""
 _AT_ONCE: Final = 1000
 _AT_ONCE_CHARACTERS: Final = 64 * 1024
@@ -82,11 +82,15 @@ class _Credits:
             self.count -= count
 
 
-async def serve(streams: "Streams", scope: "Scope", receive: "Receive", send: "Send", topic: str) -> None:
-    """One WebSocket, from its handshake to its end."""
+async def serve(
+    streams: "Streams", scope: "Scope", receive: "Receive", send: "Send", topic: str | None
+) -> None:
+    """One WebSocket, from its handshake to its end. `topic` is None where the path is that of no stream."""
     await receive()
     headers = dict(scope["headers"])
     try:
+        if topic is None:
+            raise ApiError(404, f"There is no WebSocket at {scope['path']}.")
         _check_origin(headers, streams.proxy.limits.origins)
         asked = read(scope["query_string"], None, websocket=True)
         with streams.opened():
@@ -210,8 +214,8 @@ def _credits(message: "Message") -> int:
     text = message.get("text")
     if text is None:
         raise _Closing(Close.UNSUPPORTED, "messages are text")
-    if len(text) > _LONGEST:
-        raise _Closing(Close.TOO_BIG, f"a message has at most {_LONGEST} characters")
+    if len(text) > LONGEST:
+        raise _Closing(Close.TOO_BIG, f"a message has at most {LONGEST} characters")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
