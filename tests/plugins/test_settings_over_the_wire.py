@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -392,6 +393,21 @@ def test_two_brokers_of_one_process_have_their_own(run: Run, tmp_path: Path) -> 
 
 
 # Secrets
+
+
+def test_our_commands_say_that_a_secret_is_hidden(run: Run) -> None:
+    with run() as client:
+        assert create(client, "t", token=SECRET).error_code == 0
+        for words in ("topics describe t", "configs describe topic t"):
+            done = subprocess.run(
+                [sys.executable, "-m", "leafcuttr", *words.split(), "-b", client.broker.bootstrap_servers],  # type: ignore[attr-defined]
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=True,
+            )
+            assert f"{P}token" in done.stdout and "(hidden)" in done.stdout
+            assert SECRET not in done.stdout + done.stderr
 
 
 def test_a_secret_is_at_no_door(run: Run, caplog: pytest.LogCaptureFixture) -> None:

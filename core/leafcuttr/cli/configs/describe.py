@@ -81,7 +81,7 @@ def describe(
 def _print(kind: Kind, shown: dict[str, list[Entry]], everything: bool) -> None:
     """A table; a name that was asked for is there even if nothing is set."""
     rows = [
-        (name or quotas.DEFAULT, entry.name, "(secret)" if entry.sensitive else entry.value, entry.source)
+        (name or quotas.DEFAULT, entry.name, "(hidden)" if entry.sensitive else entry.value, entry.source)
         for name, each in shown.items()
         for entry in each or ([Entry("-", None, "-", False, False)] if everything else [])
     ]

@@ -124,7 +124,8 @@ def _add_settings(admin: Admin, described: list[dict[str, Any]]) -> None:
 
 
 def _print(about: dict[str, Any]) -> None:
-    settings = [f"{name}={value}" for name, value in about["config"].items()]
+    # What a broker keeps to itself has no value here.
+    settings = [f"{name}={'(hidden)' if value is None else value}" for name, value in about["config"].items()]
     parts = about["partitions"]
     click.echo(
         printable(f"{about['topic']}: " + ", ".join([count(len(parts), "partition"), *settings])),
