@@ -255,6 +255,32 @@ async def test_a_refusal_after_the_start_is_a_failure_like_any_other(
         assert web.up and web.restarts == 2
 
 
+async def test_a_cancellation_that_is_none_is_a_failure_with_a_pause(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that a service has kept from a scope of its own, and raises outside of it: trio takes it for the end of the
+    nursery, without an error."""
+    events: list[str] = []
+
+    async def leak(status: Status) -> None:
+        kept: BaseException | None = None
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled as cancelled:
+                kept = cancelled
+        status.started()
+        assert kept is not None
+        raise kept
+
+    supervisor = Supervisor([planned("one", events, leak)])
+    async with supervisor.running():
+        await trio.sleep(10)
+    assert 2 <= events.count("one runs") <= 10
+    assert "it ended as if it had been cancelled, which it had not; it is started again in" in caplog.text
+
+
 async def test_one_that_does_not_end_is_named_and_left(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ behind, and the broker closes its data all the same. Everything that a service r
 import contextvars
 import logging
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 import trio
@@ -108,6 +109,8 @@ class SupervisedService:
         """Make it and run it until it fails. Returns the pause until the next start, in seconds."""
         try:
             await self._run()
+            if trio.current_effective_deadline() > -inf:
+                raise _EndedError("it ended as if it had been cancelled, which it had not")
         except BaseException as error:
             leaves = _leaves(error)
             if any(isinstance(leaf, trio.Cancelled) for leaf in leaves):
