@@ -152,7 +152,7 @@ def test_a_count_that_the_records_cannot_hold_is_refused_without_a_walk(tmp_path
     with pytest.raises(LongWork) as long:
         log.stage_at_once(memoryview(claims), now_ms=NOW)
     with pytest.raises(InvalidRecord, match="cannot hold"):
-        long.value.do()
+        long.value.work.do()
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
@@ -162,7 +162,7 @@ def test_what_decompresses_to_much_is_not_decompressed_on_the_loop(tmp_path: Pat
     with pytest.raises(LongWork) as long:
         log.stage_at_once(memoryview(data), now_ms=NOW)
     assert log.next_offset == 0
-    assert log.stage_at_once(memoryview(data), now_ms=NOW, prepared=long.value.do()).base_offset == 0
+    assert log.stage_at_once(memoryview(data), now_ms=NOW, prepared=long.value.work.do()).base_offset == 0
 
 
 async def test_no_client_writes_to_an_internal_topic(serve: Serve) -> None:

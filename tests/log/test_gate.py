@@ -409,7 +409,7 @@ def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
         log.stage_at_once(memoryview(big), now_ms=NOW)
     assert not gate.seen
     done: list[Any] = []
-    worker = threading.Thread(target=lambda: done.append(work.value.do()))
+    worker = threading.Thread(target=lambda: done.append(work.value.work.do()))
     worker.start()
     worker.join()
     assert threads == {worker.ident}
@@ -429,8 +429,8 @@ def test_a_filter_that_was_slow_is_left_to_a_worker_until_it_is_quick_again(tmp_
     for _ in range(40):
         try:
             log.stage_at_once(memoryview(one := numbered(1)), now_ms=NOW)
-        except LongWork as work:
-            log.stage_at_once(memoryview(one), now_ms=NOW, prepared=work.do())
+        except LongWork as long:
+            log.stage_at_once(memoryview(one), now_ms=NOW, prepared=long.work.do())
             slow = True
         else:
             slow = False
@@ -452,12 +452,12 @@ def test_what_another_gate_has_prepared_is_looked_at_again(tmp_path: Path) -> No
     big = numbered(5000)
     with pytest.raises(LongWork) as work:
         log.stage_at_once(memoryview(big), now_ms=NOW)
-    prepared = work.value.do()
+    prepared = work.value.work.do()
     second = TestGate(lambda _: DROP)
     log.use_gate(second.gate)
     with pytest.raises(LongWork) as work:
         log.stage_at_once(memoryview(big), now_ms=NOW, prepared=prepared)
-    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=work.value.do())
+    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=work.value.work.do())
     log.commit()
     assert stored(log)[0][0].count == 0
 

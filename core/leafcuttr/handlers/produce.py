@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import trio
 
-from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownServerError, UnknownTopicOrPartition
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_answers import (
     all_refused,
@@ -46,8 +46,7 @@ from leafcuttr.log.append import one_batch
 from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork, Prepared
-from leafcuttr.log.workers import decode_limiter
+from leafcuttr.log.rework import LongWork, Prepared, Work
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL
@@ -83,14 +82,14 @@ class Rest:
     request: ProduceRequest
     version: int
     client_id: str | None
-    work: Callable[[], Prepared] | None
+    work: Work | None
     prepared: Prepared | BrokerError | None = None
 
 
 class _Stop(NamedTuple):
     """Why staging stopped before the end: a worker has to do something first, or others have waited long enough."""
 
-    work: Callable[[], Prepared] | None
+    work: Work | None
 
 
 _PAUSE: Final = _Stop(None)
@@ -158,11 +157,12 @@ class Turn:
                 await trio.lowlevel.checkpoint()
             else:
                 try:
-                    rest.prepared = await trio.to_thread.run_sync(
-                        rest.work, limiter=decode_limiter(), abandon_on_cancel=True
-                    )
+                    rest.prepared = await rest.work.done(abandon_on_cancel=True)
                 except BrokerError as error:
                     rest.prepared = error
+                except Exception:
+                    logger.exception("looking at a batch failed")
+                    rest.prepared = UnknownServerError()
             self._go_on(broker, rest)
             write_staged((self,))
             if self._writes:
@@ -245,7 +245,7 @@ class Turn:
                         raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
                     staged = log.stage_at_once(records, now_ms=now_ms, prepared=done)
             except LongWork as long:
-                return _Stop(long.do)  # not the error, whose traceback would keep the request in memory
+                return _Stop(long.work)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
                 answers.append(from_error(item.index, error, log.log_start_offset))
                 continue

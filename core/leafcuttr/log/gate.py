@@ -21,6 +21,8 @@ from threading import Lock
 from time import perf_counter
 from typing import Any, Final, NamedTuple, NoReturn
 
+import trio
+
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import GateError, InvalidRecord, MessageTooLarge, RecordError
 from leafcuttr.log.complaints import Complaints
@@ -113,6 +115,7 @@ class Gate:
         "_validators",
         "lock",
         "refusal",
+        "seat",
         "topic",
     )
 
@@ -131,6 +134,7 @@ class Gate:
         self.topic = topic
         self.refusal = refusal
         self.lock = Lock()
+        self.seat = trio.CapacityLimiter(1)  # of the worker thread that has the lock: others wait without one
         self._validators = tuple(validators)
         self._filters = tuple(filters)
         self._dead_letter_topic = dead_letter_topic

@@ -304,8 +304,8 @@ class Log:
         while True:
             try:
                 return self._stage(batch, now_ms, by_coordinator, prepared)
-            except LongWork as work:
-                prepared = work.do()
+            except LongWork as long:
+                prepared = long.work.do()
 
     def stage_at_once(self, batch: memoryview, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
         """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing

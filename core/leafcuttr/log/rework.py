@@ -9,8 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import trio
+
 from leafcuttr.errors import BrokerError, MessageTooLarge
 from leafcuttr.log.rules import AppendRules
+from leafcuttr.log.workers import decode_limiter, filter_limiter
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, unpack
 
 if TYPE_CHECKING:
@@ -34,13 +37,31 @@ class Prepared(NamedTuple):
     looked: "Looked | None" = None
 
 
-class LongWork(Exception):
-    """Not an error: staging the batch takes long. `do` does that part, in any thread, and raises as `stage` does.
-    Until it is done the batch stays as it is."""
+class Work(NamedTuple):
+    """What takes long. `do` may be called in any thread, and raises as `stage` does. Those that have a `seat` in common
+    wait for each other anyway: only one of them has a thread."""
 
-    def __init__(self, do: Callable[[], Prepared]) -> None:
+    do: Callable[[], Prepared]
+    seat: trio.CapacityLimiter | None = None
+
+    async def done(self, *, abandon_on_cancel: bool = False) -> Prepared:
+        """Have a worker thread do it."""
+        if self.seat is None:
+            return await trio.to_thread.run_sync(
+                self.do, limiter=decode_limiter(), abandon_on_cancel=abandon_on_cancel
+            )
+        async with self.seat:
+            return await trio.to_thread.run_sync(
+                self.do, limiter=filter_limiter(), abandon_on_cancel=abandon_on_cancel
+            )
+
+
+class LongWork(Exception):
+    """Not an error: staging the batch takes long. Until `work` is done the batch stays as it is."""
+
+    def __init__(self, do: Callable[[], Prepared], seat: trio.CapacityLimiter | None = None) -> None:
         super().__init__("a batch needs a worker")
-        self.do = do
+        self.work = Work(do, seat)
 
 
 def convert_at_once(
@@ -88,13 +109,13 @@ def pass_at_once(
         finally:
             gate.lock.release()
     if looked is None:
-        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, None))
+        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, None), gate.seat)
     if not _needs_more(log, looked.batch, rules, now_ms):
         return _fitting(log, batch, looked.batch, rules), looked
     try:
         converted = convert_at_once(log, looked.batch, rules, now_ms)
     except LongWork:
-        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, looked)) from None
+        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, looked), gate.seat) from None
     except BrokerError as error:
         raise _of_the_producer(error, looked) from None
     return _fitting(log, batch, converted, rules), looked

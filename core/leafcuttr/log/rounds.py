@@ -21,8 +21,7 @@ from leafcuttr.log.append import Staged
 from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork, Prepared
-from leafcuttr.log.workers import decode_limiter
+from leafcuttr.log.rework import LongWork, Prepared, Work
 from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class _Call:
         self.at = 0
         self.outcomes: list[Outcome] = []
         self.prepared: Prepared | BrokerError | None = None
-        self.work: LongWork | None = None
+        self.work: Work | None = None
         self.pending = 0  # tickets that have not landed
         self.leads = False
         self._parked: trio.lowlevel.Task | None = None
@@ -77,8 +76,8 @@ class _Call:
                 if isinstance(prepared, BrokerError):
                     raise prepared
                 result = log.stage_at_once(memoryview(batch), now_ms=now_ms, prepared=prepared)
-            except LongWork as work:
-                self.work = work.with_traceback(None)
+            except LongWork as long:
+                self.work = long.work
                 break
             except BrokerError as error:
                 result = error.with_traceback(None)
@@ -142,9 +141,7 @@ class Rounds:
             if call.work is not None:
                 work, call.work = call.work, None
                 try:
-                    call.prepared = await trio.to_thread.run_sync(
-                        work.do, limiter=decode_limiter(), abandon_on_cancel=not lent
-                    )
+                    call.prepared = await work.done(abandon_on_cancel=not lent)
                 except BrokerError as error:
                     call.prepared = error
                 except Exception:

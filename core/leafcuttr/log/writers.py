@@ -100,7 +100,10 @@ class Writers:
         self._watch()
 
     def _begin(self, job: _Job) -> None:
-        thread = _IDLE.pop() if _IDLE else _new_thread()
+        try:
+            thread = _IDLE.pop()  # which another broker of the process may do too, on a loop of its own
+        except IndexError:
+            thread = _new_thread()
         self._busy += 1
         thread.jobs.put(job)
 

@@ -152,8 +152,8 @@ class DeadLetterBox:
                 if self._topics.partition(log.topic_partition).log is not log:
                     raise UnknownTopicOrPartition("it has been deleted")
                 staged = log.stage_letters(batch, now_ms=self._clock.now_ms(), prepared=prepared)
-            except LongWork as work:
-                prepared = await trio.to_thread.run_sync(work.do, limiter=decode_limiter())
+            except LongWork as long:
+                prepared = await long.work.done()
                 continue
             if log.must_wait:
                 return log.write_off_loop(), staged.base_offset

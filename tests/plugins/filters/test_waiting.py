@@ -1,7 +1,9 @@
-"""Whoever waits for dead letters always hears of them in the end: when writes cross, and when the broker stops."""
+"""Whoever waits for a filter or for dead letters always hears in the end: when writes cross, when the broker stops; and
+nobody else waits for them."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import trio
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
+from leafcuttr.log.workers import decode_limiter, filter_limiter
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.server.run import run_broker
 from leafcuttr.state.gates import Instance, Tables
-from leafcuttr_sdk import DeadLetter, Plugin, Record
+from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record
+from leafcuttr_sdk.types import TopicPartition
 from support.live_broker import live_broker
 from support.logs import NOW, batch
 
@@ -84,3 +88,51 @@ async def test_a_broker_that_is_cancelled_while_somebody_waits(tmp_path: Path) -
             await ticket.wait()
             assert ticket.failure is None
     assert broker.dead_letters.written.get("t.dlq", 0) + broker.dead_letters.lost.get("t.dlq", 0) == 3
+
+
+def test_a_filter_that_hangs_holds_up_its_topic_only(tmp_path: Path) -> None:
+    """Many producers of one topic wait for a filter that does not end: others' batches are taken apart meanwhile."""
+    hangs, end = threading.Event(), threading.Event()
+
+    def hang(record: Record) -> Any:
+        hangs.set()
+        assert end.wait(60)
+        return record
+
+    tables = Tables({"hang": lambda *_: Instance(hang)}, {})
+    with live_broker(tmp_path) as live:
+        live.call(live.broker.gates.equip, tables)
+        view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
+        large = bytes(batch(2000))  # of which a worker takes care
+
+        async def append(topic: str) -> None:
+            (answer,) = await view.append([NewBatch(TopicPartition(topic, 0), large)])
+            assert not isinstance(answer, BrokerError)
+
+        async def produce() -> None:
+            await view.topics.create("hung", partitions=1, configs={"lc.filters": "hang"})
+            await view.topics.create("fine", partitions=1, configs={"compression.type": "zstd"})
+            try:
+                with trio.fail_after(60):
+                    async with trio.open_nursery() as nursery:
+                        for _ in range(10):
+                            nursery.start_soon(append, "hung")
+                        while not hangs.is_set():
+                            await trio.sleep(0.01)
+                        await append("fine")
+                        end.set()
+            finally:
+                end.set()
+
+        live.run(produce)
+        assert live.log("hung").log_end_offset == 10 * 2000
+
+
+def test_two_loops_share_no_limit() -> None:
+    """What one loop of a process has borrowed is not another's to give back."""
+
+    async def limiters() -> list[trio.CapacityLimiter]:
+        assert decode_limiter() is decode_limiter()
+        return [decode_limiter(), filter_limiter()]
+
+    assert len({*map(id, found := trio.run(limiters) + trio.run(limiters))}) == len(found) == 4
