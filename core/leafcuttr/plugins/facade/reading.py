@@ -13,6 +13,7 @@ from leafcuttr.log.pace import Pace
 from leafcuttr.log.read import LogRead
 from leafcuttr.log.txn_index import AbortedTransaction
 from leafcuttr.log.workers import decode_limiter
+from leafcuttr.plugins.facade.topics import existing
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -148,9 +149,7 @@ class Reading:
         return answer
 
     def _log(self, partition: TopicPartition) -> Log:
-        topic = self._core.topics.by_name.get(partition.topic)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"There is no topic '{partition.topic}'.")
+        topic = existing(self._core, partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartition(
                 f"Topic '{topic.name}' has {len(topic.partitions)} partition(s), there is no partition "

@@ -22,6 +22,14 @@ from leafcuttr_sdk import PartitionInfo, TopicInfo, TopicPartition
 logger = logging.getLogger(__name__)
 
 
+def existing(core: Broker, name: str) -> Topic:
+    """Raises UnknownTopicOrPartition."""
+    topic = core.topics.by_name.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
+    return topic
+
+
 async def ensured(core: Broker, name: str) -> Topic:
     """The topic, created if it is not there and `auto.create.topics.enable` says so. Raises UnknownTopicOrPartition,
     InvalidTopic, StorageError."""
@@ -84,7 +92,7 @@ class TopicsView:
         await alter(self._core, Resource.TOPIC, name, given, edited, validate_only=False)
 
     async def add_partitions(self, name: str, total: int) -> None:
-        topic = self._existing(name)
+        topic = existing(self._core, name)
         self._topics.check_growth(topic, total)
         _check_count(total - len(topic.partitions))
         await self._topics.add_partitions(name, total)
@@ -92,7 +100,7 @@ class TopicsView:
     async def delete(self, name: str) -> None:
         if not self._core.settings.bool("delete.topic.enable"):
             raise TopicDeletionDisabled("delete.topic.enable is false")
-        self._existing(name)
+        existing(self._core, name)
         await self._topics.delete(name)
 
     async def delete_records(self, name: str, partition: int, before_offset: int) -> int:
@@ -105,7 +113,7 @@ class TopicsView:
         return start
 
     def configs(self, name: str) -> Mapping[str, str | None]:
-        topic = self._existing(name)
+        topic = existing(self._core, name)
         described = describe_topic(self._core.settings, name, topic.overrides, topic.config)
         return {each.name: each.value for each in described if not each.sensitive}
 
@@ -119,12 +127,6 @@ class TopicsView:
                 listeners.remove(told)
 
         return end
-
-    def _existing(self, name: str) -> Topic:
-        topic = self._topics.by_name.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
-        return topic
 
 
 class _Told:
