@@ -10,6 +10,8 @@ leaves them. Of a batch without any the header stays: its offsets have been give
 Validators and filters are plain callables here: who made them, and of what plugin, is not known. One gate serves all
 partitions of a topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for
 other reasons do not come here (`leafcuttr.log.append`).
+
+A little longer than other modules because the bytes of a batch and what filters said of its records stay in step here.
 """
 
 import logging
@@ -29,19 +31,15 @@ from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.convert import MOST_RECORD_ERRORS, decompressed, level_of, rejection, target_codec
 from leafcuttr.log.dead_letters import Letter, Letters
 from leafcuttr.wire.batch import (
-    ATTRIBUTES_AT,
     CODEC_MASK,
-    CRC_AT,
-    HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
-    LOG_OVERHEAD,
     MIN_RECORD,
     NO_TIMESTAMP,
     BatchHeader,
     parse,
+    sealed,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.loose_records import LooseRecords, put_together, take_apart
@@ -151,7 +149,6 @@ class Gate:
         self,
         batch: memoryview | bytearray,
         config: TopicConfig,
-        partition: TopicPartition,
         *,
         limit: int = DECOMPRESSED_LIMIT,
     ) -> Looked:
@@ -172,7 +169,7 @@ class Gate:
         data, loose = _taken_apart(batch, header, limit)
         try:
             self._validate(loose.records)
-            looked = self._filter(batch, header, config, partition, data, loose)
+            looked = self._filter(batch, header, config, data, loose)
         finally:
             self._learn((perf_counter() - began) / header.count)
         return looked
@@ -215,7 +212,6 @@ class Gate:
         batch: memoryview | bytearray,
         header: BatchHeader,
         config: TopicConfig,
-        partition: TopicPartition,
         data: bytes,
         loose: LooseRecords,
     ) -> Looked:
@@ -349,7 +345,7 @@ def _written(
     body = payload if codec is Codec.NONE else compress(codec, payload, level_of(codec, config))
     latest = min(max(record.timestamp or 0 for record in records), LONG_MAX)
     attributes = header.attributes & ~CODEC_MASK | codec
-    return _sealed(
+    return sealed(
         header._replace(attributes=attributes, max_timestamp=max(latest, NO_TIMESTAMP), count=len(records)),
         body,
     )
@@ -363,15 +359,7 @@ def _emptied(header: BatchHeader, config: TopicConfig) -> bytearray:
     empty = header._replace(
         attributes=attributes, base_timestamp=NO_TIMESTAMP, max_timestamp=NO_TIMESTAMP, count=0
     )
-    return _sealed(empty, b"")
-
-
-def _sealed(header: BatchHeader, body: bytes | bytearray) -> bytearray:
-    out = bytearray(HEADER_SIZE)
-    out += body
-    HEADER.pack_into(out, 0, *header._replace(length=len(out) - LOG_OVERHEAD))
-    out[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(out)[ATTRIBUTES_AT:]).to_bytes(4, "big")
-    return out
+    return sealed(empty, b"")
 
 
 def _fault(record: Record, before: Record, base_timestamp: int) -> str | None:

@@ -103,7 +103,7 @@ def pass_at_once(
     count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
     if len(batch) <= _INSPECTED_AT_ONCE and gate.is_quick(count) and gate.lock.acquire(blocking=False):
         try:
-            looked = gate.look(batch, log.config, log.topic_partition, limit=_INSPECTED_AT_ONCE)
+            looked = gate.look(batch, log.config, limit=_INSPECTED_AT_ONCE)
         except DecompressionLimitError:
             pass
         finally:
@@ -133,7 +133,7 @@ def _passed(
 
     if looked is None:
         with gate.lock:
-            looked = gate.look(batch, log.config, log.topic_partition)
+            looked = gate.look(batch, log.config)
     passed = looked.batch
     if _needs_more(log, passed, rules, now_ms):
         try:

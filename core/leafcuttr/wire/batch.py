@@ -14,6 +14,7 @@ Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98.
 import struct
 from typing import Final, NamedTuple
 
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.errors import WireError
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -128,6 +129,15 @@ def parse(buffer: bytes | bytearray | memoryview, at: int = 0) -> BatchHeader:
     if len(buffer) - at < HEADER_SIZE:
         raise CorruptBatch(f"{len(buffer) - at} bytes are too few for a batch header of {HEADER_SIZE}")
     return BatchHeader._make(unpack(buffer, at))
+
+
+def sealed(header: BatchHeader, body: bytes | bytearray) -> bytearray:
+    """The bytes of a batch with this header before `body`, its length and CRC set right."""
+    out = bytearray(HEADER_SIZE)
+    out += body
+    HEADER.pack_into(out, 0, *header._replace(length=len(out) - LOG_OVERHEAD, magic=MAGIC, crc=0))
+    out[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(out)[ATTRIBUTES_AT:]).to_bytes(4, "big")
+    return out
 
 
 def batch_size(records: bytes | bytearray | memoryview, at: int = 0) -> int | None:

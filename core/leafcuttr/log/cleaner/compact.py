@@ -26,19 +26,16 @@ from leafcuttr.log.cleaner.table import KeyTable
 from leafcuttr.log.cleaner.transactions import Transactions
 from leafcuttr.log.cleaner.walk import Walked, max_timestamp, walk
 from leafcuttr.wire.batch import (
-    ATTRIBUTES_AT,
     CONTROL,
-    CRC_AT,
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
-    MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchHeader,
+    sealed,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.records import DELETE_HORIZON, decode_records, encode_batch, record_bytes
@@ -286,7 +283,7 @@ class Compaction:
         empty = header._replace(
             attributes=attributes, base_timestamp=NO_TIMESTAMP, max_timestamp=largest, count=0
         )
-        return _Kept(_sealed(empty, b""), header.last_offset, largest)
+        return _Kept(sealed(empty, b""), header.last_offset, largest)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         known = self._round.producers.get(header.producer_id)
@@ -351,13 +348,4 @@ def _thinned(data: bytes, found: Walked, header: BatchHeader, stay: Sequence[int
         largest = max_timestamp(data, map(bounds.__getitem__, stay), header.base_timestamp)
     payload = compress(Codec(header.codec), b"".join(pieces))
     thinned = header._replace(count=len(stay), max_timestamp=largest)
-    return _Kept(_sealed(thinned, payload), header.last_offset, largest)
-
-
-def _sealed(header: BatchHeader, payload: bytes) -> bytearray:
-    """The bytes of a batch with this header, its length and CRC set right."""
-    out = bytearray(HEADER_SIZE)
-    out += payload
-    HEADER.pack_into(out, 0, *header._replace(length=len(out) - LOG_OVERHEAD, magic=MAGIC, crc=0))
-    out[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(out)[ATTRIBUTES_AT:]).to_bytes(4, "big")
-    return out
+    return _Kept(sealed(thinned, payload), header.last_offset, largest)
