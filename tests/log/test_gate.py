@@ -1,5 +1,6 @@
 """What filters and validators do to a batch on its way into a log."""
 
+import asyncio
 import logging
 import threading
 from pathlib import Path
@@ -243,6 +244,23 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
     assert not gate.posted
     log.append(numbered(1), NOW)
     assert [letters.base_offset for letters in gate.posted] == [0]
+
+
+class OddError(BaseException):
+    """As test frameworks have them, so that nobody takes them for an ordinary error."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError, OddError])
+def test_whatever_a_filter_raises_is_its_batchs_trouble(tmp_path: Path, kind: type[BaseException]) -> None:
+    def careless(_: Record) -> Any:
+        raise kind
+
+    log = gated(tmp_path, TestGate(careless))
+    with pytest.raises(GateError):
+        log.append(numbered(1), NOW)
+    log.use_gate(None)
+    log.append(numbered(1), NOW)
+    assert log.log_end_offset == 1
 
 
 @pytest.mark.parametrize("kind", ["filter", "validator"])

@@ -52,10 +52,6 @@ LONG_MAX: Final = 2**63 - 1
 _AT_ONCE_S: Final = 0.001  # what a batch may take of the event loop's time,
 _FIRST_PACE_S: Final = 10e-6  # and what a record is thought to take before one has been seen
 _LONGEST_REASON: Final = 1000
-FAILURES: Final = (
-    Exception,
-    SystemExit,
-)  # what code of others may raise without more harm than to its batch
 
 logger = logging.getLogger(__name__)
 
@@ -243,7 +239,10 @@ class Gate:
         said: list[Any] = []
         try:
             said += map(step.call, rest)
-        except FAILURES as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # Whatever code of others raises (SystemExit, what asyncio cancels with) harms no more than its batch.
             index = len(records) - operator.length_hint(rest) - 1
             logger.debug("%s %s on %s", kind, step.name, self.topic, exc_info=error)
             self._fail(step, _described(error), index, error)

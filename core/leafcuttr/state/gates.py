@@ -244,7 +244,7 @@ class Gates:
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
     ) -> "Step":
         """Raises PluginError."""
-        from leafcuttr.log.gate import FAILURES, Step, Tally
+        from leafcuttr.log.gate import Step, Tally
 
         make, kind = self._table(setting).get(name), _KINDS[setting]
         if make is None:
@@ -253,7 +253,10 @@ class Gates:
             call, own_ends = make(topic, config)
         except PluginError as error:
             raise PluginError(f"{kind} {name}: {error}") from None
-        except FAILURES as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # Of whatever kind: it is this topic's trouble.
             logger.debug("making the %s %s for %s", kind, name, topic, exc_info=error)
             raise PluginError(
                 f"{kind} {name} cannot be made: {type(error).__name__}: {error}".removesuffix(": ")
