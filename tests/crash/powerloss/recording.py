@@ -6,6 +6,7 @@ order. What a cut of the power would leave of them is for `disk`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +76,15 @@ class Recorder:
         """Note something: what a client has sent, or what it has been told."""
         data = json.dumps({"mark": what, **fields}).encode()
         self._file.write(_HEAD.pack(ord(_MARK), 0, 0, 0, 0, len(data)) + data)
+
+    @contextmanager
+    def between_entries(self) -> Iterator[None]:
+        """While nothing is half done: a process that is killed in here has entered all that it has changed."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
         self._file.close()

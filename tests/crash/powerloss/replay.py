@@ -63,7 +63,8 @@ def live(library: Path, folder: Path, *, synced: bool, rounds: int) -> Life:
     try:
         traffic.run(broker.address, broker.data, rounds // 2)
     finally:
-        broker.stop(signal.SIGKILL)
+        with recorder.between_entries():
+            broker.stop(signal.SIGKILL)
     recorder.close()
     entries = recorder.entries()
     return Life(entries, recorder.root, recorder.root.stat().st_ino, synced, Told.by(entries))
@@ -80,7 +81,8 @@ def start_again(library: Path, folder: Path, life: Life, state: State) -> tuple[
         if any(topic.there for topic in state.told.topics.values()):
             until(lambda: _checkpoints(data) != before, "a checkpoint", seconds=60)
     finally:
-        broker.stop(signal.SIGKILL)
+        with recorder.between_entries():
+            broker.stop(signal.SIGKILL)
     recorder.close()
     return disk, recorder.entries()
 
