@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.checkpoints import read_topic_id, write_leader_epochs, write_offsets, write_topic_id
+from leafcuttr.log.partition_state import PartitionState, SegmentState, encode_entry, write_state
 from leafcuttr.offline.findings import Severity
 from leafcuttr.offline.verify import KnownTopic, Verified, verify_directory
 from leafcuttr.wire.batch import parse
@@ -196,6 +197,24 @@ def test_checkpoints_beyond_the_end(data: Path) -> None:
 def test_text_files_that_do_not_parse(data: Path, name: str) -> None:
     (data / name).write_text("7\n1\nwhat\n")
     assert [text.partition(": ")[0] for text in problems(data)] == [name]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_what_the_soft_checkpoint_says_of_an_earlier_topic_of_that_name_says_nothing_of_this_one(
+    data: Path, same: bool
+) -> None:
+    """A topic is deleted, made again, and the broker killed before it has written the next soft checkpoint."""
+    (data / ".kafka_cleanshutdown").unlink()
+    topic_id = read_topic_id(data / "segments-0" / "partition.metadata")
+    assert topic_id is not None
+    log = data / "segments-0/00000000000000000033.log"
+    size = log.stat().st_size
+    log.write_bytes(log.read_bytes() + bytes(500))
+    segments = (SegmentState(0, 1, -1), SegmentState(33, size + 200, -1))
+    state = PartitionState(topic_id if same else bytes(range(16)), 0, 60, 0, 0, segments, [])
+    write_state(data, [encode_entry(TopicPartition("segments", 0), state)], clean=False, sync=False)
+    found = problems(data, topics={"segments": KnownTopic(topic_id, 1, False)})
+    assert any("zeros" in text for text in found) == same
 
 
 def test_topics_of_the_metadata_and_folders(data: Path) -> None:

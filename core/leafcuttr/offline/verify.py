@@ -231,10 +231,17 @@ class _Verification:
                 )
 
     def _had_records(self, key: TopicPartition, topic: KnownTopic) -> bool:
-        state = None if self.state is None else self.state.partitions.get(key)
-        if state is not None and state.topic_id == topic.id and state.log_end_offset:
+        state = self._state_of(key, topic)
+        if state is not None and state.log_end_offset:
             return True
         return bool(self.recovery_points.get(key))
+
+    def _state_of(self, key: TopicPartition, topic: KnownTopic | None) -> PartitionState | None:
+        """What the soft checkpoint says of a partition: nothing, where that is one of an earlier topic of its name."""
+        state = None if self.state is None else self.state.partitions.get(key)
+        if state is None or (topic is not None and state.topic_id != topic.id):
+            return None
+        return state
 
     # One partition
 
@@ -251,7 +258,7 @@ class _Verification:
         if not offsets:
             self.problem(folder, "has no segment")
             return 0
-        state = None if self.state is None else self.state.partitions.get(key)
+        state = self._state_of(key, known)
         gaps = Severity.PROBLEM if known is not None and not known.compact else Severity.NOTE
         expected = -1
         transactions = TransactionsWalk(
