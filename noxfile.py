@@ -125,6 +125,13 @@ def breaker(session: nox.Session) -> None:
 
 
 @nox.session
+def settings_marks(session: nox.Session) -> None:
+    """Each test that is marked for a setting, with that setting kept at its default: it has to fail. Or name some."""
+    install(session, "test")
+    session.run("python", "tests/support/run_setting_marks.py", *session.posargs)
+
+
+@nox.session
 def crash(session: nox.Session) -> None:
     """Many kills, at random moments and at every named point."""
     install(session, "test")
