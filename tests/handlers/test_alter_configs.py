@@ -46,12 +46,28 @@ async def test_what_is_not_named_goes(broker: Broker, alter: Any, version: int) 
 
 async def test_brokers_and_all_brokers(broker: Broker, alter: Any) -> None:
     assert await alter(resource(4, "1", ("log.retention.ms", "777"), ("foo.bar", "5"))) == [OK]
-    assert await alter(resource(4, "", ("log.retention.ms", "888"))) == [OK]
+    least = ("min.insync.replicas", "1")
+    assert await alter(resource(4, "", ("log.retention.ms", "888"), least)) == [OK]
     assert broker.settings.int("log.retention.ms") == 777
     assert await alter(resource(4, "1")) == [OK]
     assert broker.settings.int("log.retention.ms") == 888
-    assert await alter(resource(4, "")) == [OK]
+    assert await alter(resource(4, "", least)) == [OK]
     assert broker.settings.value("log.retention.ms") is None
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_min_insync_replicas_of_all_brokers_has_to_be_named(
+    broker: Broker, alter: Any, validate_only: bool
+) -> None:
+    words = "min.insync.replicas cannot be removed while ELR is enabled."
+    for settings in ((), (("log.retention.ms", "888"),)):
+        answer = await alter(resource(4, "", *settings), validate_only=validate_only)
+        assert answer == [(40, f"Cluster-level {words}")]
+    assert dict(broker.dynamic_settings.texts("")) == {"min.insync.replicas": "1"}
+    assert await alter(resource(4, "1", ("min.insync.replicas", "1")), validate_only=validate_only) == [
+        (40, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    ]
+    assert broker.settings.dynamic() == {}
 
 
 async def test_validating_changes_nothing(broker: Broker, alter: Any) -> None:

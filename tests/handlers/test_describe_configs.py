@@ -97,10 +97,15 @@ async def test_the_broker_with_types_and_sources(
 
 async def test_changes_show_with_their_scope(broker: Broker, ask: Any) -> None:
     await broker.topics.create("t", 1, {"retention.ms": "12"})
-    await broker.dynamic_settings.edit("", lambda _: {"log.retention.ms": "2000000"})
+    await broker.dynamic_settings.edit("", lambda before: {**before, "log.retention.ms": "2000000"})
     await broker.dynamic_settings.edit("1", lambda _: {"log.retention.ms": "1000000"})
     of_broker, of_all, of_topic = (
-        await ask(request((4, "1", ["log.retention.ms"]), (4, "", None), (2, "t", ["retention.ms"])), 4)
+        await ask(
+            request(
+                (4, "1", ["log.retention.ms"]), (4, "", ["log.retention.ms"]), (2, "t", ["retention.ms"])
+            ),
+            4,
+        )
     ).results
     expected = [
         ("log.retention.ms", "1000000", 2),
@@ -112,6 +117,27 @@ async def test_changes_show_with_their_scope(broker: Broker, ask: Any) -> None:
         ("log.retention.ms", "2000000", 3, [("log.retention.ms", "2000000", 3)])
     ]
     assert synonyms(of_topic.configs[0]) == [("retention.ms", "12", 1), *expected]
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+@pytest.mark.parametrize("static", [None, "2"])
+async def test_min_insync_replicas_is_a_dynamic_default_from_the_first_start_on(
+    open_test_broker: Callable[..., Broker], ask_of: Any, static: str | None, version: int
+) -> None:
+    """Read off a freshly formatted Kafka 4.3.1, without and with the setting in its file."""
+    name = "min.insync.replicas"
+    broker = open_test_broker({} if static is None else {name: static})
+    await broker.topics.create("t", 1, {})
+    asked = request((4, "", None), (4, "1", [name]), (2, "t", [name]))
+    results = (await ask_of(broker)(asked, version)).results
+    of_all, of_this, of_topic = (result.configs[0] for result in results)
+    value = static or "1"
+    dynamic = [(name, value, 3)]
+    below = [(name, "1", 5)] if static is None else [(name, "2", 4), (name, "1", 5)]
+    assert [config.name for config in results[0].configs] == [name]
+    for config, places in ((of_all, dynamic), (of_this, dynamic + below), (of_topic, dynamic + below)):
+        assert (config.value, config.config_source, config.read_only) == (value, 3, False)
+        assert synonyms(config) == places
 
 
 async def test_the_filter_of_names(broker: Broker, ask: Any) -> None:
@@ -166,7 +192,8 @@ async def test_an_unknown_kind_fails_the_request(ask: Any) -> None:
 
 
 async def test_groups_and_client_metrics_show_defaults(ask: Any) -> None:
-    group, metrics = (await ask(request((32, "g", None), (16, "m", None)), 4)).results
+    asked = request((32, "g", None), (16, "m", None), documentation=True)
+    group, metrics = (await ask(asked, 4)).results
     configs = by_name(group)
     assert len(configs) == 17
     session = configs["consumer.session.timeout.ms"]
@@ -177,6 +204,7 @@ async def test_groups_and_client_metrics_show_defaults(ask: Any) -> None:
         "match": "",
         "metrics": "",
     }
+    assert all(config.documentation for config in [*group.configs, *metrics.configs])
 
 
 async def test_loggers(ask: Any) -> None:

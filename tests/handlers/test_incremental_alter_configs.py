@@ -206,7 +206,7 @@ async def test_a_default_of_the_broker_reaches_every_topic_and_survives(
     assert log.config.retention_ms == 7
     again = open_test_broker()
     assert again.settings.int("log.retention.ms") == 1000
-    assert again.settings.dynamic(cluster=True) == {"log.retention.ms": 2000}
+    assert again.settings.dynamic(cluster=True) == {"log.retention.ms": 2000, "min.insync.replicas": 1}
     assert again.topics.by_name["t"].config.retention_ms == 7
 
 
@@ -261,6 +261,72 @@ async def test_changes_of_brokers_that_are_refused(
     asked = resource(4, name, *((key, SET, value) for key, value in changes))
     assert await alter(asked) == [(ErrorCode.INVALID_REQUEST, message)]
     assert broker.settings.dynamic() == {}
+
+
+LEAST = "min.insync.replicas"
+REMOVED_FOR_ALL = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+OF_ONE = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+NOT_A_TIME = "Invalid value x for configuration log.retention.ms: Not a number of type LONG"
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize(
+    ("name", "changes", "refusal"),
+    [
+        ("", [(LEAST, DELETE, None)], (ErrorCode.INVALID_CONFIG, REMOVED_FOR_ALL)),
+        (
+            "",
+            [(LEAST, DELETE, None), ("log.retention.ms", SET, "5")],
+            (ErrorCode.INVALID_CONFIG, REMOVED_FOR_ALL),
+        ),
+        (
+            "",
+            [(LEAST, DELETE, None), ("log.retention.ms", SET, "x")],
+            (ErrorCode.INVALID_REQUEST, NOT_A_TIME),
+        ),
+        ("1", [(LEAST, SET, "3")], (ErrorCode.INVALID_CONFIG, OF_ONE)),
+        ("1", [(LEAST, SET, "3"), ("log.retention.ms", SET, "5")], (ErrorCode.INVALID_CONFIG, OF_ONE)),
+        ("1", [(LEAST, DELETE, None)], (ErrorCode.INVALID_CONFIG, OF_ONE)),
+        ("1", [(LEAST, DELETE, None), ("log.retention.ms", SET, "5")], (ErrorCode.INVALID_CONFIG, OF_ONE)),
+        (
+            "1",
+            [(LEAST, DELETE, None), ("log.retention.ms", SET, "x")],
+            (ErrorCode.INVALID_REQUEST, NOT_A_TIME),
+        ),
+        (
+            "1",
+            [(LEAST, SET, "0")],
+            (
+                ErrorCode.INVALID_REQUEST,
+                "Invalid value 0 for configuration min.insync.replicas: Value must be at least 1",
+            ),
+        ),
+    ],
+)
+async def test_all_brokers_always_have_one_value_of_min_insync_replicas(
+    broker: Broker,
+    alter: Any,
+    name: str,
+    changes: list[Change],
+    refusal: tuple[ErrorCode, str],
+    validate_only: bool,
+) -> None:
+    assert await alter(resource(4, name, *changes), validate_only=validate_only) == [refusal]
+    assert broker.settings.dynamic() == {}
+    assert broker.settings.dynamic(cluster=True) == {LEAST: 1}
+
+
+async def test_min_insync_replicas_is_changed_for_all_brokers_and_for_topics(
+    open_test_broker: Callable[..., Broker], broker: Broker, alter: Any
+) -> None:
+    assert await alter(resource(4, "", (LEAST, SET, "2"), ("log.retention.ms", SET, "5"))) == [OK]
+    assert broker.topics.by_name["t"].config.min_insync_replicas == 2
+    assert await alter(topic((LEAST, SET, "3"))) == [OK]
+    assert broker.topics.by_name["t"].config.min_insync_replicas == 3
+    assert await alter(topic((LEAST, DELETE, None))) == [OK]
+    assert await alter(resource(4, "", ("log.retention.ms", DELETE, None))) == [OK]
+    again = open_test_broker({LEAST: "4"})
+    assert again.topics.by_name["t"].config.min_insync_replicas == 2
 
 
 async def test_an_unknown_operation_on_a_broker(alter: Any) -> None:

@@ -40,7 +40,6 @@ AT_ONCE = "a topic that a request creates is there when it is answered; Kafka le
 FEATURES = "feature levels speak of KRaft and new groups; nothing is announced before it works"
 PATTERNS = "of RE2's syntax flags and named classes are refused"
 SHARE = "share groups come with a later issue"
-ELR = "Kafka with eligible leader replicas keeps min.insync.replicas as a dynamic setting of the cluster"
 OPAQUE = "what is inside a compressed batch is not opened on the way in"
 NAMELESS = "Kafka fails with UNKNOWN_SERVER_ERROR where the request can be served or refused by name"
 ALONE = "a follower is refused; there is no other leader to send it to"
@@ -58,8 +57,6 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(AT_ONCE, "find_coordinator", "*", "*transaction"),
     Allowed(PATTERNS, "list_transactions", "*", "pattern '(?i)*"),
     Allowed(SHARE, "find_coordinator", "coordinators[].*", "a share group"),
-    Allowed(ELR, "create_topics", "*configs[min.insync.replicas].config_source"),
-    Allowed(ELR, "describe_configs", "*configs[min.insync.replicas]*"),
     Allowed(OPAQUE, "produce", "responses[].partition_responses[].*", "reserved codec"),
     Allowed(OPAQUE, "produce", "responses[].partition_responses[].*", "compressed garbage"),
     Allowed(NAMELESS, "fetch", "*", "negative limit"),
@@ -69,9 +66,10 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(NAMELESS, "list_offsets", "*", "isolation level 3"),
     Allowed(NAMELESS, "describe_topic_partitions", "topics[].*", "empty name"),
     Allowed(INTERNAL, "describe_configs", "*configs[log.initial.task.delay.ms]*"),
+    Allowed(INTERNAL, "describe_configs", "log.initial.task.delay.ms", "documentation there or not*"),
     Allowed(OWN_SETTING, "create_topics", "*configs[lc.*"),
     Allowed(OWN_SETTING, "describe_configs", "*configs[lc.*"),
-    Allowed(OWN_SETTING, "describe_configs", "lc.*", "documentation there or not"),
+    Allowed(OWN_SETTING, "describe_configs", "lc.*", "documentation there or not*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[log.dir].*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[node.id].synonyms*"),
     Allowed(DEFAULTS, "describe_configs", "*configs[process.roles].synonyms*"),

@@ -89,16 +89,24 @@ def check_names(names: Sequence[str], nulls: Iterable[str]) -> None:
 
 
 async def alter(
-    broker: Broker, kind: int, name: str, changed: Sequence[str], edit: Edit, *, validate_only: bool
+    broker: Broker,
+    kind: int,
+    name: str,
+    changed: Sequence[str],
+    edit: Edit,
+    *,
+    removed: Sequence[str] = (),
+    validate_only: bool,
 ) -> None:
-    """Change the settings of a topic or a broker; `changed` are the names that get a value.
+    """Change the settings of a topic or a broker; `changed` are the names that get a value, `removed` those that the
+    request takes it from.
 
     Raises InvalidRequest, InvalidConfig, InvalidTopic, UnknownTopicOrPartition, StorageError.
     """
     if kind == Resource.TOPIC:
         await _alter_topic(broker, name, edit, validate_only=validate_only)
     elif kind == Resource.BROKER:
-        await _alter_broker(broker, name, changed, edit, validate_only=validate_only)
+        await _alter_broker(broker, name, changed, edit, removed, validate_only=validate_only)
     elif kind == Resource.GROUP:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")
@@ -127,7 +135,13 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit, *, validate_only: 
 
 
 async def _alter_broker(
-    broker: Broker, name: str, changed: Sequence[str], edit: Edit, *, validate_only: bool
+    broker: Broker,
+    name: str,
+    changed: Sequence[str],
+    edit: Edit,
+    removed: Sequence[str],
+    *,
+    validate_only: bool,
 ) -> None:
     if name:
         check_node(broker, name)
@@ -141,9 +155,9 @@ async def _alter_broker(
         return after
 
     if validate_only:
-        dynamic.check(scope, vetted(dynamic.texts(scope)))
+        dynamic.check(scope, vetted(dynamic.texts(scope)), removed)
     else:
-        await dynamic.edit(scope, vetted)
+        await dynamic.edit(scope, vetted, removed)
 
 
 def _check_changeable(catalog: Catalog, changed: Sequence[str], *, own: bool) -> None:

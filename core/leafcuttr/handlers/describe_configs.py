@@ -45,9 +45,27 @@ MALFORMED: Final = (
     "to an incompatible broker. See the broker logs for more details."
 )
 _CLIENT_METRICS: Final = (
-    Described("interval.ms", "300000", Source.DEFAULT_CONFIG, type=Type.INT),
-    Described("match", "", Source.DEFAULT_CONFIG, type=Type.LIST),
-    Described("metrics", "", Source.DEFAULT_CONFIG, type=Type.LIST),
+    Described(
+        "interval.ms",
+        "300000",
+        Source.DEFAULT_CONFIG,
+        type=Type.INT,
+        help="How often a client sends its metrics.",
+    ),
+    Described(
+        "match",
+        "",
+        Source.DEFAULT_CONFIG,
+        type=Type.LIST,
+        help="Which clients send them: patterns for their id, software, address and port.",
+    ),
+    Described(
+        "metrics",
+        "",
+        Source.DEFAULT_CONFIG,
+        type=Type.LIST,
+        help="Which metrics they send: the first parts of names.",
+    ),
 )
 
 

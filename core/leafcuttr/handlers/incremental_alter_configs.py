@@ -77,6 +77,7 @@ async def _change(broker: Broker, resource: AlterConfigsResource, *, validate_on
         resource.resource_name,
         [config.name for config in configs if config.config_operation != Operation.DELETE],
         partial(_edited, broker, configs, None if kind == Resource.BROKER else resource.resource_name),
+        removed=[config.name for config in configs if config.config_operation == Operation.DELETE],
         validate_only=validate_only,
     )
 

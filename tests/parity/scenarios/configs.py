@@ -40,9 +40,14 @@ def topic(side: Side, version: int) -> None:
     twice["resources"] *= 2
     side.ask("describe_configs", version, twice, "twice")
     if version >= 3:
-        answer = side.quiet("describe_configs", version, asking(TOPIC, plain, include_documentation=True))
-        told = {one["name"]: bool(one["documentation"]) for one in answer["results"][0]["configs"]}
-        side.note("describe_configs", version, "documentation there or not", told)
+        documentation(side, version, TOPIC, plain)
+
+
+def documentation(side: Side, version: int, kind: int, name: str) -> None:
+    """Which settings say what they do; the words are each broker's own."""
+    answer = side.quiet("describe_configs", version, asking(kind, name, include_documentation=True))
+    told = {one["name"]: bool(one["documentation"]) for one in answer["results"][0]["configs"]}
+    side.note("describe_configs", version, f"documentation there or not, type {kind}", told)
 
 
 @scenario("describe_configs")
@@ -61,6 +66,9 @@ def broker(side: Side, version: int) -> None:
     side.ask("describe_configs", version, asking(METRICS, side.name("m")), "client metrics")
     side.ask("describe_configs", version, asking(METRICS, ""), "client metrics without a name")
     side.ask("describe_configs", version, asking(LOGGER, "7"), "loggers of another broker")
+    if version >= 3:
+        for kind, name in ((BROKER, "1"), (BROKER, ""), (GROUP, group), (METRICS, side.name("m"))):
+            documentation(side, version, kind, name)
 
 
 def altering(kind: int, name: str, *settings: tuple[str, str | None], **more: Any) -> dict[str, Any]:
@@ -220,6 +228,86 @@ def broker_settings(side: Side, version: int) -> None:
     ask("undo for all", "", ("log.segment.bytes", DELETE, None), ("log.retention.ms", DELETE, None))
     side.settle()
     side.ask("describe_configs", 4, asking(BROKER, "1", *keys), "all undone")
+
+
+MIN_ISR = "min.insync.replicas"
+
+
+def _min_isr(side: Side, topic: str, case: str) -> None:
+    """What all brokers, this one and a topic say of it."""
+    side.settle()
+    for kind, name in ((BROKER, ""), (BROKER, "1"), (TOPIC, topic)):
+        side.ask(
+            "describe_configs", 4, asking(kind, name, MIN_ISR), f"after {case}: type {kind}, {name or 'all'}"
+        )
+
+
+@scenario("incremental_alter_configs")
+def min_insync_replicas(side: Side, version: int) -> None:
+    """With eligible leader replicas (KIP-966) all brokers have one value of it, always; put back at the end."""
+    topic = side.create("topic")
+    own, other = (MIN_ISR, SET, "3"), ("log.retention.ms", SET, "700000000")
+
+    def ask(case: str, kind: int, name: str, *steps: tuple[str, int, str | None], **more: Any) -> None:
+        side.ask("incremental_alter_configs", version, changing(kind, name, *steps, **more), case)
+        _min_isr(side, topic, case)
+
+    _min_isr(side, topic, "the start")
+    ask("a change for all, only validated", BROKER, "", (MIN_ISR, SET, "2"), validate_only=True)
+    ask("a change for all", BROKER, "", (MIN_ISR, SET, "2"))
+    ask("removed for all", BROKER, "", (MIN_ISR, DELETE, None))
+    ask("removed for all, only validated", BROKER, "", (MIN_ISR, DELETE, None), validate_only=True)
+    ask("removed for all, another one set", BROKER, "", (MIN_ISR, DELETE, None), other)
+    ask(
+        "removed for all, another one bad",
+        BROKER,
+        "",
+        (MIN_ISR, DELETE, None),
+        ("log.retention.ms", SET, "x"),
+    )
+    ask("bad for all", BROKER, "", (MIN_ISR, SET, "0"))
+    ask("appended for all", BROKER, "", (MIN_ISR, APPEND, "3"))
+    ask("set for this one", BROKER, "1", own)
+    ask("set for this one, only validated", BROKER, "1", own, validate_only=True)
+    ask("set for this one, and another one set", BROKER, "1", own, other)
+    ask("removed for this one, where it is not set", BROKER, "1", (MIN_ISR, DELETE, None))
+    ask("removed for this one, only validated", BROKER, "1", (MIN_ISR, DELETE, None), validate_only=True)
+    ask(
+        "removed for this one, another one bad",
+        BROKER,
+        "1",
+        (MIN_ISR, DELETE, None),
+        ("log.retention.ms", SET, "x"),
+    )
+    ask("bad for this one", BROKER, "1", (MIN_ISR, SET, "0"))
+    ask("for another one", BROKER, "9", own)
+    ask("set for a topic", TOPIC, topic, own)
+    ask("removed for a topic", TOPIC, topic, (MIN_ISR, DELETE, None))
+    ask("put back", BROKER, "", (MIN_ISR, SET, "1"))
+    side.ask("describe_configs", 4, asking(BROKER, "", "log.retention.ms"), "what came with refused changes")
+
+
+@scenario("alter_configs")
+def all_but_min_insync_replicas(side: Side, version: int) -> None:
+    """As `min_insync_replicas`, by the API that removes what it does not name."""
+    topic = side.create("topic")
+    other = ("log.retention.ms", "700000000")
+
+    def ask(case: str, kind: int, name: str, *settings: tuple[str, str | None], **more: Any) -> None:
+        side.ask("alter_configs", version, altering(kind, name, *settings, **more), case)
+        _min_isr(side, topic, case)
+
+    ask("a change for all", BROKER, "", (MIN_ISR, "2"))
+    ask("nothing named for all", BROKER, "")
+    ask("nothing named for all, only validated", BROKER, "", validate_only=True)
+    ask("another one named for all", BROKER, "", other)
+    ask("both named for all", BROKER, "", other, (MIN_ISR, "3"))
+    ask("put back", BROKER, "", (MIN_ISR, "1"))
+    ask("set for this one", BROKER, "1", (MIN_ISR, "1"))
+    ask("nothing named for this one", BROKER, "1")
+    ask("set for a topic", TOPIC, topic, (MIN_ISR, "5"))
+    ask("nothing named for a topic", TOPIC, topic)
+    side.ask("describe_configs", 4, asking(BROKER, "", "log.retention.ms"), "what came with refused changes")
 
 
 @scenario("incremental_alter_configs", versions=(1,))
