@@ -52,7 +52,10 @@ def take_over(log: "Log", segment: Segment) -> Segment:
 
 def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
     """How much earlier than segment.ms this log rolls, so that not all roll at once."""
-    return random.randrange(min(segment_jitter_ms, segment_ms)) if segment_jitter_ms and segment_ms else 0
+    most = min(
+        segment_jitter_ms, segment_ms
+    )  # log.roll.ms and log.roll.jitter.ms may be below 0, as in Kafka
+    return random.randrange(most) if most > 0 else 0
 
 
 def discard(log: "Log", from_offset: int) -> None:

@@ -36,6 +36,9 @@ _log = logging.getLogger(__name__)
 _UNLIMITED: Final = 1e15  # bytes a second: more than any disk
 _SMALLEST_CHUNK: Final = 64 * 1024
 _LARGEST_CHUNK: Final = 16 * 1024 * 1024
+_LARGEST_TABLE: Final = (
+    1 << 40
+)  # more than any machine has; log.cleaner.dedupe.buffer.size has no limit itself
 
 Secure = Callable[[TopicPartition, int], Awaitable[None]]
 
@@ -265,7 +268,8 @@ class Cleaner:
         """In a worker thread."""
         settings, config = self._settings, log.config
         threads = max(settings.int("log.cleaner.threads"), 1)
-        table = settings.int("log.cleaner.dedupe.buffer.size") / threads
+        table = min(max(settings.int("log.cleaner.dedupe.buffer.size") / threads, 0.0), _LARGEST_TABLE)
+        load = min(max(settings.float("log.cleaner.io.buffer.load.factor"), 0.0), 1.0)
         chunk = settings.int("log.cleaner.io.buffer.size") // threads
         return Round(
             directory=log.directory_name,
@@ -275,7 +279,7 @@ class Cleaner:
             delete_retention_ms=config.delete_retention_ms,
             index_interval=config.index_interval_bytes,
             chunk=min(max(chunk, _SMALLEST_CHUNK), _LARGEST_CHUNK),
-            table_bytes=int(table * settings.float("log.cleaner.io.buffer.load.factor")),
+            table_bytes=int(table * load),
             rate=self._rate(),
             producers={entry.producer_id: Producer(entry.last_offset, entry.epoch) for entry in log.producers}
             if log.has_producers

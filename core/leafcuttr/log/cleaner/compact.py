@@ -257,7 +257,7 @@ class Compaction:
             return stay, None
         if set(nulls).isdisjoint(stay):
             return stay, None
-        return stay, self._round.now_ms + self._round.delete_retention_ms
+        return stay, self._round.delete_horizon_ms
 
     def _keep_control(
         self, buffer: bytes, at: int, header: BatchHeader, spent: bool, closes: bool
@@ -267,7 +267,7 @@ class Compaction:
             return self._keep_empty(header, closes)
         self._kept += header.count
         if spent and horizon is None:
-            due = self._round.now_ms + self._round.delete_retention_ms
+            due = self._round.delete_horizon_ms
             return self._with_horizon(buffer[at : at + header.size], header, None, due)
         return None
 

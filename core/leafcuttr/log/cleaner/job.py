@@ -7,9 +7,11 @@ Child to broker: `cleaned` (a `Cleaned` is on the disk, beside the log; the chil
 `failed` (a `Failed`). Offsets are absolute, times in ms, sizes in bytes.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leafcuttr.log.txn_index import AbortedTransaction
+
+_LAST_MS: Final = 2**63 - 1  # the last delete horizon that the header of a batch can name
 
 
 class Source(NamedTuple):
@@ -42,6 +44,12 @@ class Round(NamedTuple):
     rate: float
     producers: dict[int, Producer]
     aborted: list[AbortedTransaction]
+
+    @property
+    def delete_horizon_ms(self) -> int:
+        """When what has lost its purpose in this round may go. Kafka's sum wraps beyond the last timestamp, and what
+        was to stay for ever goes in the next round; here it stays."""
+        return min(self.now_ms + self.delete_retention_ms, _LAST_MS)
 
 
 class Cleaned(NamedTuple):
