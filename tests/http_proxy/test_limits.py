@@ -14,6 +14,8 @@ import pytest
 import trio
 import trustme
 
+from leafcuttr_http.settings import PREFIX, settings
+from leafcuttr_sdk.settings import Type
 from support.http_proxy import Running, running
 
 HEAD = b"POST /topics/t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -294,3 +296,25 @@ async def test_over_the_limit_with_http_2(tmp_path: Path) -> None:
         )
         assert answer.status_code == 413
         assert (await client.get("/topics")).status_code == 200
+
+
+def _ends_of_longs() -> list[tuple[str, int]]:
+    numbers = [each for each in settings() if each.type is Type.LONG]
+    assert numbers
+    return [
+        (each.name, int(bound))
+        for each in numbers
+        for bound in (
+            -(2**63) if each.minimum is None else each.minimum,
+            2**63 - 1 if each.maximum is None else each.maximum,
+        )
+    ]
+
+
+@pytest.mark.parametrize(("name", "value"), _ends_of_longs())
+async def test_the_ends_of_every_setting_of_type_long(tmp_path: Path, name: str, value: int) -> None:
+    async with running(tmp_path / "data", {name.removeprefix(f"{PREFIX}."): value}) as proxy:
+        async with proxy.client() as client:
+            answer = await client.post("/topics/t", json={"records": [{"value": "v"}]})
+            assert answer.status_code == 200, answer.text
+        assert await proxy.records("t") == [(None, b'"v"')]

@@ -19,6 +19,7 @@ from leafcuttr.log.workers import decode_limiter
 from leafcuttr.wire.batch import BatchHeader
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.primitives import LONG_MAX, LONG_MIN, as_long
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log
@@ -130,6 +131,8 @@ def _times(log: "Log", header: BatchHeader, batch: bytes) -> Iterator[tuple[int,
         data = record_bytes(batch)
         for shape in record_shapes(data.tobytes() if len(data) <= _COPIED else data, header.count):
             timestamp = header.base_timestamp + shape.timestamp_delta
+            if not LONG_MIN <= timestamp <= LONG_MAX:
+                timestamp = as_long(timestamp)
             yield (
                 header.max_timestamp if header.is_log_append_time else timestamp,
                 header.base_offset + shape.offset_delta,

@@ -10,11 +10,12 @@ Source: the record format of https://kafka.apache.org/documentation/#record
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from leafcuttr.wire.primitives import more_of_unsigned_varint, read_varlong, write_varlong
+from leafcuttr.wire.primitives import as_long, more_of_unsigned_varint, read_varlong, write_varlong
 from leafcuttr.wire.records import MalformedRecord
 from leafcuttr_sdk.records import Record
 
 _SHORT: Final = 0x80
+_SAFE: Final = 1 << 62
 _SHORT_POSITIVE: Final = 0x40  # below it a number that is not negative takes one byte
 _make = tuple.__new__
 
@@ -32,6 +33,8 @@ def take_apart(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
     Raises MalformedRecord: one that does not follow the format, another offset delta, more or fewer records.
     """
     records: list[Record] = []
+    # A base timestamp that a delta of one byte takes out of the range of a long has all of them looked at.
+    short = _SHORT if abs(base_timestamp) < _SAFE else 0
     bounds = [0]
     keep, mark = records.append, bounds.append
     total = len(data)
@@ -48,11 +51,12 @@ def take_apart(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
             if length < 0 or end > total:
                 raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
             delta = data[at + 1]
-            if delta < _SHORT:
+            if delta < short:
                 delta = (delta >> 1) ^ -(delta & 1)
                 at += 2
             else:
                 delta, at = read_varlong(data, at + 1)
+                delta = as_long(base_timestamp + delta) - base_timestamp
             offset = data[at]
             at += 1
             if offset < _SHORT:
@@ -130,7 +134,7 @@ def _write(out: bytearray, offset_delta: int, record: Record, base_timestamp: in
     value, key, headers, timestamp = record
     assert timestamp is not None
     one = bytearray(1)
-    delta = timestamp - base_timestamp
+    delta = as_long(timestamp - base_timestamp)
     if 0 <= delta < _SHORT_POSITIVE:
         one.append(delta << 1)
     else:

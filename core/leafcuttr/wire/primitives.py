@@ -4,7 +4,12 @@ Nothing here knows a message. Sources: the protocol guide's "Protocol Primitive 
 unsigned varints of compact types and tags; the zigzag ones are those of the v2 record format.
 """
 
+from typing import Final
+
 from leafcuttr.wire.errors import MalformedMessage
+
+LONG_MAX: Final = 2**63 - 1
+LONG_MIN: Final = -(2**63)
 
 ZERO_UUID = bytes(16)
 """The uuid that stands for none."""
@@ -62,6 +67,11 @@ def read_varlong(buffer: Buffer, at: int) -> tuple[int, int]:
                 raise MalformedMessage("a variable-length integer has more than 10 bytes")
     except IndexError:
         raise MalformedMessage(_SHORT) from None
+
+
+def as_long(value: int) -> int:
+    """The 64 bits of a sum or difference of longs, as Java has it: behind 2**63 - 1 comes -2**63."""
+    return ((value + (1 << 63)) & 0xFFFFFFFFFFFFFFFF) - (1 << 63)
 
 
 def write_unsigned_varint(out: bytearray, value: int) -> None:

@@ -10,7 +10,8 @@ Layout of one record, after the optional decompression of all of them together (
 
 A length of -1 is null. Deltas count from the base offset and the base timestamp of the batch. With attribute
 bit 6 (KIP-534) the base timestamp is the delete horizon; the deltas still count from it. With LogAppendTime
-(bit 3) the timestamp of every record is the batch's max timestamp, whatever its delta says.
+(bit 3) the timestamp of every record is the batch's max timestamp, whatever its delta says. A timestamp is a
+long in Kafka's code too: base and delta together wrap, and so do deltas.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +34,15 @@ from leafcuttr.wire.batch import (
 from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedMessage
-from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint, read_varlong, write_varlong
+from leafcuttr.wire.primitives import (
+    LONG_MAX,
+    LONG_MIN,
+    Buffer,
+    as_long,
+    more_of_unsigned_varint,
+    read_varlong,
+    write_varlong,
+)
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
@@ -144,6 +153,8 @@ def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterato
         except IndexError:
             raise MalformedRecord(f"record {index} at byte {start} ends in the middle of a number") from None
         timestamp = max_timestamp if append_time else base_timestamp + timestamp_delta
+        if not LONG_MIN <= timestamp <= LONG_MAX:
+            timestamp = as_long(timestamp)
         yield make((base_offset + offset_delta, timestamp, key, value, headers))
     if at != total:
         raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
@@ -332,7 +343,7 @@ def encode_records(records: Iterable[Record], *, base_offset: int, base_timestam
         if offset < base_offset:
             raise ValueError(f"offset {offset} lies before the batch's base offset {base_offset}")
         one = bytearray(1)
-        write_varlong(one, timestamp - base_timestamp)
+        write_varlong(one, as_long(timestamp - base_timestamp))
         write_varlong(one, offset - base_offset)
         _write_bytes(one, key)
         _write_bytes(one, value)

@@ -14,8 +14,8 @@ import trio
 from leafcuttr.log.checkpoints import read_offsets
 from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.log import Log
-from leafcuttr.wire.batch import parse
-from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr.wire.batch import parse, sealed
+from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch, encode_records
 from support.compaction import records_of, split
 from support.logs import NOW, TP, HandClock, append_marker, read_all
 
@@ -216,3 +216,56 @@ async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleane
     assert any(record.key == b"key 1" for record in records_of(split(read_all(log))))
     # Its entry is still found: data of it were there in this round.
     assert [each.producer_id for each in log.aborted_transactions(0, log.log_end_offset)] == [3]
+
+
+async def test_tombstones_are_kept_for_ever(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    """delete.retention.ms may be as long as a long: Kafka's sum with the time of day would wrap, and they would go at
+    once. Timestamps before 1970 are as far from that horizon as a delta can say, and farther."""
+    log, clock = (
+        dirty_log(records=0, delete_retention_ms=2**63 - 1, min_cleanable_dirty_ratio=0.0),
+        HandClock(),
+    )
+    for stamp in (NOW - (2**63 - 1), -2, 0, NOW):
+        for number in range(60):
+            log.append(encode_batch([Record(0, stamp, b"%d %d" % (stamp, number), None)]), NOW)
+    for number in range(100):
+        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+    log.flush_indexes()
+    log.flush()
+    before = records_of(split(read_all(log)))
+    cleaner = make_cleaner(log, clock=clock)
+    assert await clean(cleaner) == 1
+    clock.ms += 10**15
+    for number in range(100):
+        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+    log.flush_indexes()
+    log.flush()
+    assert await clean(cleaner) == 1
+    assert not cleaner.uncleanable
+    batches = split(read_all(log))
+    tombstones = [record for record in records_of(batches) if record.value is None]
+    assert tombstones == [record for record in before if record.value is None]
+    assert len(tombstones) == 240
+    horizons = {parse(b).base_timestamp for b in batches if parse(b).attributes & DELETE_HORIZON}
+    assert horizons == {2**63 - 1}
+
+
+async def test_what_the_process_did_not_expect_is_one_line(
+    dirty_log: MakeLog, make_cleaner: MakeCleaner, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A record that lies before its batch cannot be written again."""
+    log = dirty_log(records=0)
+    batch = encode_batch([Record(100, NOW, b"a", None)], base_offset=100)
+    payload = encode_records([Record(99, NOW, b"a", None)], base_offset=0, base_timestamp=NOW)
+    payload[3:5] = b"\x01"  # an offset delta of -1 where 99 was
+    payload[0] -= 2
+    log.append(sealed(parse(batch)._replace(base_offset=0), payload), NOW)
+    for number in range(100):
+        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+    log.flush_indexes()
+    log.flush()
+    cleaner = make_cleaner(log)
+    assert await clean(cleaner) == 1
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "t-0 cannot be compacted" in line
+    assert "ValueError: offset -1 lies before the batch's base offset 0 (records.py, line " in line

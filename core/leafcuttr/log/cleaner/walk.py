@@ -14,12 +14,13 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.errors import MalformedMessage
-from leafcuttr.wire.primitives import read_varlong
+from leafcuttr.wire.primitives import as_long, read_varlong
 
 _CONTINUED: Final = bytes(range(128, 256))  # first bytes of a longer varint
 _FIRST_LOOK: Final = 32  # records looked at before a whole run is
 _SHORT: Final = 8  # a run below this has cost more than it has saved
 _PATIENCE: Final = 3
+_SAFE: Final = 1 << 62  # a base timestamp that no delta of two bytes takes out of the range of a long
 
 
 class Walked(NamedTuple):
@@ -146,18 +147,20 @@ def _slices(data: bytes, at: int, stop: int, stride: int, before: int, size: int
 def max_timestamp(data: bytes, starts: Iterable[int], base_timestamp: int) -> int:
     """The largest timestamp (ms) of the records that begin at `starts`; -1 without any."""
     largest = None
+    safe = abs(base_timestamp) < _SAFE
     for at in starts:
         while data[at] > 127:
             at += 1
         at += 2
         delta = data[at]
-        if delta < 128:
+        if delta < 128 and safe:
             delta = (delta >> 1) ^ -(delta & 1)
-        elif data[at + 1] < 128:
+        elif data[at + 1] < 128 and safe:
             delta = delta & 127 | data[at + 1] << 7
             delta = (delta >> 1) ^ -(delta & 1)
         else:
             delta, _ = read_varlong(data, at)
+            delta = as_long(base_timestamp + delta) - base_timestamp
         if largest is None or delta > largest:
             largest = delta
     return -1 if largest is None else base_timestamp + largest
