@@ -155,7 +155,7 @@ def container(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure beside Apache Kafka and write docs/explanation/performance.md. Takes about half an hour."""
+    """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
     install(session, "test")
     if not shutil.which("cc"):
         session.skip("no C compiler for the load program")

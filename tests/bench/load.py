@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,6 +17,16 @@ from rawclient import RawClient, seconds_to_first_ack
 Figures = dict[str, float]
 BUILD = HERE / "results" / "kperf"
 ONE_A_BATCH = ("batch.num.messages=1", "linger.ms=0", "enable.idempotence=false")
+
+
+class Scale:
+    """What the loads are multiplied by: less than 1 only to try the machinery (`run.py --scale`)."""
+
+    by = 1.0
+
+
+def scaled(count: int) -> int:
+    return max(100, int(count * Scale.by))
 
 
 def kperf(*words: str) -> dict[str, float]:
@@ -51,42 +62,76 @@ def with_cpu(peer: Peer, work: Callable[[], dict[str, float]], gigabytes: float)
 
 
 def produce_1000(peer: Peer, run: int) -> Figures:
-    count = 600_000
+    count = scaled(600_000)
     return with_cpu(
         peer, lambda: kperf("produce", peer.address, f"p1000-{run}", str(count), "1000"), count * 1000 / 1e9
     )
 
 
 def produce_100(peer: Peer, run: int) -> Figures:
-    return kperf("produce", peer.address, f"p100-{run}", "3000000", "100")
+    return kperf("produce", peer.address, f"p100-{run}", str(scaled(3_000_000)), "100")
+
+
+def produce_cpu(peer: Peer, run: int, *, count: int, size: str) -> Figures:
+    """The broker's CPU for each record, by librdkafka with its defaults. `size` may be a range: `50-150`."""
+    count, before = scaled(count), peer.cpu_s()
+    found = kperf("produce", peer.address, f"cpu-{size}-{run}", str(count), size)
+    return {
+        "records_per_s": found["records_per_s"],
+        "cpu_us_per_record": (peer.cpu_s() - before) * 1e6 / count,
+    }
 
 
 def consume_1000(peer: Peer, run: int) -> Figures:
-    """Reads what `produce_1000` of the same run wrote."""
-    count = 600_000
-    return with_cpu(
-        peer, lambda: kperf("consume", peer.address, f"p1000-{run}", str(count)), count * 1000 / 1e9
+    count, topic = scaled(600_000), f"c1000-{run}"
+    kperf("produce", peer.address, topic, str(count), "1000")
+    return with_cpu(peer, lambda: kperf("consume", peer.address, topic, str(count)), count * 1000 / 1e9)
+
+
+_PERF_LINE = re.compile(
+    r"\d+ (?:steady state )?records sent, ([0-9.]+) records/sec .*? (\d+) ms 50th, .*? (\d+) ms 99th"
+)
+
+
+def java_produce(peer: Peer, run: int, *, size: int, count: int) -> Figures:
+    """Kafka's own kafka-producer-perf-test with the producer's defaults: acks=all, idempotence, linger, batch size.
+
+    The JVM's own warming up is not counted: of the tool's two reports the one after the first sixth.
+    """
+    count, topic = scaled(count), f"java-{size}-{run}"
+    _create(peer, topic)
+    words = java(
+        "512m",
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--bootstrap-server", peer.address, "--topic", topic, "--throughput", "-1"),
+        *("--num-records", str(count), "--record-size", str(size), "--warmup-records", str(count // 6)),
     )
+    before = peer.cpu_s()
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    cpu = peer.cpu_s() - before
+    found = _PERF_LINE.search(done.stdout.strip().rpartition("\n")[2])
+    if done.returncode or found is None:
+        raise RuntimeError(f"ProducerPerformance: {done.stdout[-1000:]} {done.stderr[-1000:]}")
+    rate = float(found[1])
+    return {
+        "records_per_s": rate,
+        "mb_per_s": rate * size / 1e6,
+        "cpu_s_per_gb": cpu / (count * size / 1e9),
+        "p50_ms": float(found[2]),
+        "p99_ms": float(found[3]),
+    }
 
 
 def one_a_batch(peer: Peer, run: int) -> Figures:
-    return kperf("produce", peer.address, f"one-{run}", "100000", "100", *ONE_A_BATCH, "max.in.flight=100")
+    count = str(scaled(100_000))
+    return kperf("produce", peer.address, f"one-{run}", count, "100", *ONE_A_BATCH, "max.in.flight=100")
 
 
 def eight_clients(peer: Peer, run: int) -> Figures:
     """Eight processes, each with one record under way at a time."""
-    count = 8_000
-    words = [
-        str(BUILD),
-        "produce",
-        peer.address,
-        f"eight-{run}",
-        str(count),
-        "100",
-        *ONE_A_BATCH,
-        "max.in.flight=1",
-    ]
-    kperf("produce", peer.address, f"eight-{run}", "1", "100")
+    count, topic = scaled(8_000), f"eight-{run}"
+    words = [str(BUILD), "produce", peer.address, topic, str(count), "100", *ONE_A_BATCH, "max.in.flight=1"]
+    kperf("produce", peer.address, topic, "1", "100")
     children = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     results = [json.loads(child.communicate()[0]) for child in children]
     return {
@@ -95,7 +140,15 @@ def eight_clients(peer: Peer, run: int) -> Figures:
     }
 
 
-def synced(peer: Peer, run: int, clients: int) -> Figures:
+def memory(peer: Peer, run: int) -> Figures:
+    """Resident after three of the loads above."""
+    produce_1000(peer, run)
+    produce_100(peer, run)
+    consume_1000(peer, run)
+    return {"loaded_mb": peer.rss_mb()}
+
+
+def synced(peer: Peer, run: int, *, clients: int) -> Figures:
     """Clients with one record under way each, acknowledged when it is on the disk: topic sync mode here,
     flush.messages=1 there. One partition."""
     from confluent_kafka.admin import AdminClient, NewTopic
@@ -104,21 +157,21 @@ def synced(peer: Peer, run: int, clients: int) -> Figures:
     config = {"lc.log.sync.always": "true"} if peer.name == "leafcuttr" else {"flush.messages": "1"}
     admin = AdminClient({"bootstrap.servers": peer.address})
     admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
-    return _program("closed_loop.py", peer.address, topic, str(clients), "5")
+    return _program("closed_loop.py", peer.address, topic, str(clients), str(max(0.5, 5 * Scale.by)))
 
 
 def transactions(peer: Peer, run: int) -> Figures:
     """One librdkafka producer: 100 records of 100 bytes, then commit, again and again."""
     topic = f"transactions-{run}"
     _create(peer, topic)
-    return kperf("transact", peer.address, topic, "1000", "100", "100", "linger.ms=0")
+    return kperf("transact", peer.address, topic, str(scaled(1000)), "100", "100", "linger.ms=0")
 
 
 def java_transactions(peer: Peer, run: int) -> Figures:
     """As `transactions`, by Kafka's own producer, which lets a Produce add its partition (KIP-890)."""
     topic = f"java-transactions-{run}"
     _create(peer, topic)
-    words = java("256m", str(HERE / "Transact.java"), peer.address, topic, "1000", "100", "100")
+    words = java("256m", str(HERE / "Transact.java"), peer.address, topic, str(scaled(1000)), "100", "100")
     return _figures(words)
 
 
@@ -130,7 +183,7 @@ def _create(peer: Peer, topic: str) -> None:
 
 
 def latency(peer: Peer, run: int) -> Figures:
-    found = kperf("latency", peer.address, f"latency-{run}", "1000", "10")
+    found = kperf("latency", peer.address, f"latency-{run}", "1000", str(max(1, int(10 * Scale.by))))
     ack: dict[str, float] = found["ack"]  # type: ignore[assignment]
     return {name: value for name, value in ack.items() if name != "n"}
 
@@ -144,7 +197,7 @@ def start(peer: Peer, run: int) -> Figures:
     first = seconds_to_first_ack(peer.port, "first", began)
     time.sleep(3)
     cpu, at = peer.cpu_s(), time.monotonic()
-    time.sleep(10)
+    time.sleep(max(1, 10 * Scale.by))
     return {
         "first_ack_s": first,
         "idle_mb": peer.rss_mb(),
@@ -160,7 +213,7 @@ def after_kill(peer: Peer, run: int) -> Figures:
         "produce",
         peer.address,
         "big",
-        "900000",
+        str(scaled(900_000)),
         "1000",
         "batch.num.messages=1",
         "linger.ms=5",
@@ -173,8 +226,9 @@ def after_kill(peer: Peer, run: int) -> Figures:
     return {"first_ack_s": seconds_to_first_ack(peer.port, "big", began)}
 
 
-def many_partitions(peer: Peer, count: int) -> Figures:
+def many_partitions(peer: Peer, run: int, *, count: int) -> Figures:
     """A clean stop and a start with `count` partitions that all hold data."""
+    count = scaled(count)
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": peer.address})
@@ -200,7 +254,7 @@ def _fill(peer: Peer, topic: str, partitions: int) -> None:
 
 def crowd(peer: Peer, run: int) -> Figures:
     """1,000 connections that produce once a second while 200 consumers in 20 groups read."""
-    return _program("crowd.py", peer.address, "--seconds", "20")
+    return _program("crowd.py", peer.address, "--seconds", str(max(2, int(20 * Scale.by))))
 
 
 def warm_memory(megabytes: int) -> None:

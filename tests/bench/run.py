@@ -1,114 +1,78 @@
 #!/usr/bin/env python3
 """Measure LeafCuttr beside Apache Kafka and write docs/explanation/performance.md.
 
-  run.py [--runs 3] [--only CASE ...] [--add] [--no-kafka] [--write]     cases: see `--list`
-  run.py --only --add --write                                            only write the page anew
+  run.py [--row NAME ...] [--write]    measure all rows, or these; with --write into the data file and the page
+  run.py --list                        the rows, and what the last measurement of each took
+  run.py --stale                       the rows whose sources have changed since they were measured
+  run.py --page --write                only write the page anew from the data file
 
-Both brokers take turns within one run, on fresh directories, with the same client; medians are compared. Needs a C
-compiler with librdkafka's header (Debian: librdkafka-dev) and, for the peer, Java and Maven. `--write` replaces the
-page; without it the figures are only printed.
+The sides of a row take turns, on directories of their own, with the same client; medians are compared. Needs a C
+compiler with librdkafka's header (Debian: librdkafka-dev) and, for Kafka, Java and Maven. `--write` keeps each row as
+soon as it is measured, so a run that breaks off is gone on with by `--row`.
 """
 
+from __future__ import annotations
+
 import argparse
-import json
-import platform
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+import data
 import load
 import page
-from coordinators import remembered
 from load import Figures
 from peers import Kafka, LeafCuttr, Peer
 from rawclient import seconds_to_first_ack
+from rows import ROWS, Row, Side
 
 
-@dataclass(frozen=True)
-class Case:
-    """One measurement. `fresh` cases start the broker themselves; the others find it running and warm.
+class Sides:
+    """The brokers that run, by side. A row finds its own started and no others."""
 
-    `ours_only`: 10,000 partitions need more descriptors than Kafka is given here.
-    """
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._peers: dict[Side, Peer] = {}
 
-    name: str
-    what: str
-    measure: Callable[[Peer, int], Figures]
-    runs: int | None = None
-    fresh: bool = False
-    ours_only: bool = False
-
-
-CASES = (
-    Case("start", "start on an empty directory, then at rest", load.start, fresh=True),
-    Case("produce-1000", "produce, acks=all, 1000 bytes a record", load.produce_1000),
-    Case("consume-1000", "consume, 1000 bytes a record", load.consume_1000),
-    Case("produce-100", "produce, acks=all, 100 bytes a record", load.produce_100),
-    Case("one-a-batch", "produce, one record a batch, 100 in flight", load.one_a_batch),
-    Case("eight-clients", "produce, 8 clients, one record at a time", load.eight_clients),
-    Case("synced-1", "on the disk at the answer, 1 client", lambda p, run: load.synced(p, run, 1)),
-    Case("synced-8", "on the disk at the answer, 8 clients", lambda p, run: load.synced(p, run, 8)),
-    Case("synced-32", "on the disk at the answer, 32 clients", lambda p, run: load.synced(p, run, 32)),
-    Case("transactions", "transactions of 100 records, librdkafka", load.transactions),
-    Case("java-transactions", "transactions of 100 records, Kafka's client", load.java_transactions),
-    Case("latency", "produce-to-acknowledge at 1000 records/s", load.latency),
-    Case("loaded", "resident memory after this load", lambda peer, run: {"loaded_mb": peer.rss_mb()}, runs=1),
-    Case("crowd", "1,000 producing connections, 200 consumers in 20 groups", load.crowd, runs=1),
-    Case("after-kill", "start after SIGKILL with a segment of 0.97 GB", load.after_kill, runs=1),
-    Case("remembered", "start with 100,000 offsets and 10,000 transactional ids", remembered, runs=1),
-    Case(
-        "partitions-1000",
-        "clean stop and start, 1,000 partitions",
-        lambda p, run: load.many_partitions(p, 1000),
-        runs=1,
-    ),
-    Case(
-        "partitions-10000",
-        "clean stop and start, 10,000 partitions",
-        lambda p, run: load.many_partitions(p, 10000),
-        runs=1,
-        ours_only=True,
-    ),
-)
-
-
-Results = dict[str, dict[str, list[Figures]]]
-"""Case -> peer -> figures of each run."""
-
-# Kept after every measurement, so that a run that breaks off can be gone on with (`--add`).
-KEPT = Path(__file__).parent / "results" / "last.json"
-
-
-def measure(peers: list[Peer], cases: list[Case], runs: int, results: Results) -> None:
-    """Add the figures of `cases` to `results`. The peers take turns within a run."""
-    KEPT.parent.mkdir(exist_ok=True)
-    for case in cases:
-        results.pop(case.name, None)
-        for run in range(case.runs or runs):
-            for peer in peers[:1] if case.ours_only else peers:
-                if not peer.pid and not case.fresh:
-                    ready(peer)
-                began = time.monotonic()
-                figures = case.measure(peer, run)
-                results.setdefault(case.name, {}).setdefault(peer.name, []).append(figures)
-                KEPT.write_text(json.dumps(results))
-                shown = json.dumps(
-                    {name: round(value, 4) for name, value in figures.items() if not isinstance(value, str)}
-                )
-                print(
-                    f"{case.name} {peer.name} #{run + 1} ({time.monotonic() - began:.0f} s): {shown}",
-                    flush=True,
-                )
-        for peer in peers:
-            if case.name in ("loaded", "crowd", "after-kill", "remembered") or case.name.startswith(
-                "partitions"
-            ):
+    def of(self, row: Row) -> list[Peer]:
+        """The peers of a row; those that it has no use for are stopped."""
+        for side, peer in self._peers.items():
+            if side not in row.sides:
                 peer.stop()
-                peer.wipe()
+        found = [self._peers.setdefault(side, self._make(side)) for side in row.sides]
+        if row.alone:
+            self.end(found)
+        return found
+
+    def end(self, peers: list[Peer] | None = None) -> None:
+        for peer in self._peers.values() if peers is None else peers:
+            peer.stop()
+            peer.wipe()
+
+    def _make(self, side: Side) -> Peer:
+        directory = self._folder / str(len(self._peers))
+        kind = Kafka if side.kafka else LeafCuttr
+        return kind(side.name, directory, settings=side.settings)
+
+
+def measure(row: Row, sides: Sides, runs: int) -> data.Entry:
+    """All runs of a row. Every other run goes through the sides backwards, so that none is always the first."""
+    began = time.monotonic()
+    peers = sides.of(row)
+    samples: dict[str, list[Figures]] = {peer.name: [] for peer in peers}
+    for run in range(runs):
+        for peer in reversed(peers) if run % 2 else peers:
+            if not peer.pid and not row.fresh:
+                ready(peer)
+            at = time.monotonic()
+            figures = row.measure(peer, run)
+            samples[peer.name].append(figures)
+            shown = {name: round(value, 4) for name, value in figures.items() if not isinstance(value, str)}
+            print(f"{row.name} {peer.name} #{run + 1} ({time.monotonic() - at:.0f} s): {shown}", flush=True)
+    if row.alone or row.fresh:
+        sides.end(peers)  # a start leaves a broker that is not warm
+    return data.entry(samples, pairs=row.pairs, seconds=time.monotonic() - began)
 
 
 def ready(peer: Peer) -> None:
@@ -116,64 +80,90 @@ def ready(peer: Peer) -> None:
     peer.wipe()
     peer.start()
     seconds_to_first_ack(peer.port, "first", time.monotonic())
+    count = str(load.scaled(300_000))
     for _ in range(2):
-        load.kperf("produce", peer.address, "warm", "300000", "1000")
-        load.kperf("consume", peer.address, "warm", "300000")
+        load.kperf("produce", peer.address, "warm", count, "1000")
+        load.kperf("consume", peer.address, "warm", count)
 
 
-def medians(runs: list[Figures]) -> Figures:
-    return {
-        name: statistics.median(run[name] for run in runs)
-        for name, value in runs[0].items()
-        if not isinstance(value, str)
-    }
+def show(entries: dict[str, data.Entry]) -> None:
+    total = 0.0
+    for row in ROWS:
+        took = entries[row.name].seconds if row.name in entries else None
+        total += took or 0.0
+        print(f"{row.name:20} {'' if took is None else f'{took:.0f} s':>6}  {row.what}")
+    print(f"{'all that have a time':20} {total:>4.0f} s")
 
 
-def main() -> None:
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", nargs="*", metavar="CASE", default=None)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--no-kafka", action="store_true")
+    parser.add_argument("--row", nargs="+", metavar="NAME", action="extend", help="these rows; else all")
+    parser.add_argument("--runs", type=int, help="instead of each row's own number")
+    parser.add_argument("--list", action="store_true", help="show the rows")
+    parser.add_argument("--stale", action="store_true", help="show the rows to be measured anew, and why")
+    parser.add_argument("--page", action="store_true", help="measure nothing")
+    parser.add_argument("--write", action="store_true", help="write the data file and the page")
+    parser.add_argument(
+        "--into", type=Path, metavar="DIR", help="read and write both there, to try something"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="with --into: this part of each load")
     parser.add_argument(
         "--warm-gb", type=int, default=0, help="touch this much memory first (a fresh machine wants 15)"
     )
-    parser.add_argument(
-        "--add", action="store_true", help="keep the figures of the last run for the other cases"
-    )
-    parser.add_argument("--write", action="store_true", help="write docs/explanation/performance.md")
-    options = parser.parse_args()
-    if options.list:
-        print("\n".join(f"{case.name:18} {case.what}" for case in CASES))
-        return
-    unknown = set(options.only or ()) - {case.name for case in CASES}
+    found = parser.parse_args()
+    if found.scale != 1.0 and not found.into:
+        parser.error("--scale is for trying the machinery, with --into: such figures are none for the page")
+    unknown = set(found.row or ()) - {row.name for row in ROWS}
     if unknown:
-        sys.exit(f"no such case: {', '.join(sorted(unknown))}; --list shows them")
-    cases = [case for case in CASES if options.only is None or case.name in options.only]
-    if options.warm_gb:
-        load.warm_memory(options.warm_gb * 1024)
-    results: Results = json.loads(KEPT.read_text()) if options.add and KEPT.exists() else {}
-    with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as folder:
-        peers: list[Peer] = [LeafCuttr("leafcuttr", Path(folder) / "leafcuttr")]
-        if not options.no_kafka:
-            peers.append(Kafka("kafka", Path(folder) / "kafka"))
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; --list shows them")
+    return found
+
+
+def main() -> int:
+    given = options()
+    folder: Path | None = given.into
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    file = folder / data.PATH.name if folder else data.PATH
+    written = folder / page.PATH.name if folder else page.PATH
+    entries = data.load(file)
+    if given.list:
+        show(entries)
+        return 0
+    if given.stale:
+        found = list(data.stale({row.name: row.paths for row in ROWS}, entries))
+        print("\n".join(f"{name:20} {why}" for name, why in found) or "nothing has changed since")
+        return 1 if found else 0
+    load.Scale.by = given.scale
+    if given.warm_gb:
+        load.warm_memory(given.warm_gb * 1024)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as scratch:
+        sides = Sides(Path(scratch))
         try:
-            measure(peers, cases, options.runs, results)
+            for row in () if given.page else ROWS:
+                if given.row and row.name not in given.row:
+                    continue
+                entries[row.name] = measure(row, sides, given.runs or row.runs)
+                if given.write:
+                    write(entries, file, written)
         finally:
-            for peer in peers:
-                if peer.pid:
-                    peer.stop()
-    summary = {
-        case: {peer: medians(runs) for peer, runs in by_peer.items()} for case, by_peer in results.items()
-    }
-    shown = {case.name: case.what for case in CASES if case.name in summary}
-    text = page.render(shown, summary, options.runs, platform.platform())
-    print(text)
-    if options.write:
-        page.PATH.write_text(text)
+            sides.end()
+    print(f"measured in {time.monotonic() - began:.0f} s\n", flush=True)
+    print(page.render(ROWS, entries))
+    if given.write:
+        write(entries, file, written)
+    return 0
+
+
+def write(entries: dict[str, data.Entry], file: Path, written: Path) -> None:
+    """The data file in the order of the page, without rows that are no longer measured; and the page."""
+    kept = {row.name: entries[row.name] for row in ROWS if row.name in entries}
+    data.save(kept, file)
+    written.write_text(page.render(ROWS, kept), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""The rows of the page, in its order: what is measured, on which sides, and which sources the figures depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import load
+from coordinators import remembered
+from load import Figures
+from peers import Peer
+
+HANDLERS, SERVER, LOG, WIRE = (f"core/leafcuttr/{folder}" for folder in ("handlers", "server", "log", "wire"))
+SERVING = tuple(
+    f"{SERVER}/{name}.py" for name in ("reactor", "connection", "outbox", "receive", "routes", "limits")
+)
+APPENDING = tuple(
+    f"{LOG}/{name}.py"
+    for name in (
+        "append",
+        "commit",
+        "flight",
+        "gate",
+        "index",
+        "log",
+        "producer_state",
+        "roll",
+        "rules",
+        "segment",
+        "writers",
+    )
+)
+PRODUCING = (
+    *SERVING,
+    *APPENDING,
+    *(f"{HANDLERS}/{name}.py" for name in ("produce", "produce_again", "produce_answers", "produce_checks")),
+    f"{WIRE}/batch.py",
+    f"{WIRE}/checksum.py",
+    f"{WIRE}/messages/produce.py",
+)
+FETCHING = (
+    *SERVING,
+    f"{HANDLERS}/fetch.py",
+    f"{LOG}/read.py",
+    f"{LOG}/lookup.py",
+    "core/leafcuttr/state/fetch_sessions.py",
+    f"{WIRE}/messages/fetch.py",
+)
+TRANSACTING = (
+    *PRODUCING,
+    "core/leafcuttr/state/transactions",
+    *(f"{HANDLERS}/{name}.py" for name in ("add_partitions_to_txn", "end_txn", "init_producer_id")),
+)
+STARTING = (
+    f"{SERVER}/run.py",
+    f"{SERVER}/background.py",
+    f"{LOG}/manager.py",
+    f"{LOG}/directory.py",
+    f"{LOG}/recovery.py",
+    f"{LOG}/rescan.py",
+    f"{LOG}/checkpoints.py",
+    "core/leafcuttr/state/metadata.py",
+    "core/leafcuttr/plugins/finding.py",
+)
+GROUPS = ("core/leafcuttr/state/groups",)
+CHECKING = (*PRODUCING, f"{WIRE}/records.py")
+"""What the checks of records in a produce depend on."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One broker under test: Apache Kafka, or ours with some settings."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+    kafka: bool = False
+
+
+OURS = Side("leafcuttr")
+KAFKA = Side("kafka", kafka=True)
+BESIDE_KAFKA = (OURS, KAFKA)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement; it stands by itself, whatever was measured before it.
+
+    `paths`, files or folders, say when it should be measured anew. A `fresh` one starts the brokers itself. The others
+    find them running and warm; `alone` ones on an empty directory of their own. `pairs`: the ratio is the median of
+    the ratios of the runs, because two runs that follow each other share what else the machine does.
+    """
+
+    name: str
+    what: str
+    measure: Callable[[Peer, int], Figures]
+    paths: tuple[str, ...]
+    runs: int = 3
+    sides: tuple[Side, ...] = BESIDE_KAFKA
+    fresh: bool = False
+    alone: bool = False
+    pairs: bool = False
+
+
+def price(
+    name: str,
+    what: str,
+    setting: str,
+    value: str,
+    base: str,
+    measure: Callable[[Peer, int], Figures],
+    paths: tuple[str, ...],
+) -> Row:
+    """What a value of a setting costs, by our broker with it and our broker with another value, in five pairs."""
+    sides = (
+        Side(f"{setting}={value}", (f"{setting}={value}",)),
+        Side(f"{setting}={base}", (f"{setting}={base}",)),
+    )
+    return Row(name, what, measure, paths, runs=5, sides=sides, pairs=True)
+
+
+ROWS = (
+    Row("start", "start on an empty directory, then at rest", load.start, STARTING, fresh=True),
+    Row("produce-1000", "produce, acks=all, 1000 bytes a record", load.produce_1000, PRODUCING),
+    Row("consume-1000", "consume, 1000 bytes a record", load.consume_1000, FETCHING),
+    Row("produce-100", "produce, acks=all, 100 bytes a record", load.produce_100, PRODUCING),
+    Row(
+        "java-produce-1000",
+        "produce, Kafka's client by its defaults, 1000 bytes a record",
+        partial(load.java_produce, size=1000, count=600_000),
+        PRODUCING,
+    ),
+    Row(
+        "java-produce-100",
+        "produce, Kafka's client by its defaults, 100 bytes a record",
+        partial(load.java_produce, size=100, count=3_000_000),
+        PRODUCING,
+    ),
+    Row("one-a-batch", "produce, one record a batch, 100 in flight", load.one_a_batch, PRODUCING),
+    Row("eight-clients", "produce, 8 clients, one record at a time", load.eight_clients, PRODUCING),
+    *(
+        Row(
+            f"synced-{clients}",
+            f"on the disk at the answer, {clients} client{'s' * (clients > 1)}",
+            partial(load.synced, clients=clients),
+            PRODUCING,
+        )
+        for clients in (1, 8, 32)
+    ),
+    Row("transactions", "transactions of 100 records, librdkafka", load.transactions, TRANSACTING),
+    Row(
+        "java-transactions",
+        "transactions of 100 records, Kafka's client",
+        load.java_transactions,
+        TRANSACTING,
+    ),
+    Row("latency", "produce-to-acknowledge at 1000 records/s", load.latency, PRODUCING),
+    Row(
+        "loaded",
+        "resident memory after 0.9 GB written and read",
+        load.memory,
+        (*PRODUCING, *FETCHING),
+        runs=1,
+        alone=True,
+    ),
+    Row(
+        "crowd",
+        "1,000 producing connections, 200 consumers in 20 groups",
+        load.crowd,
+        (*PRODUCING, *FETCHING, *GROUPS),
+        runs=1,
+        alone=True,
+    ),
+    Row(
+        "after-kill",
+        "start after SIGKILL with a segment of 0.97 GB",
+        load.after_kill,
+        STARTING,
+        runs=1,
+        alone=True,
+    ),
+    Row(
+        "remembered",
+        "start with 100,000 offsets and 10,000 transactional ids",
+        remembered,
+        (*STARTING, *GROUPS, "core/leafcuttr/state/transactions", "core/leafcuttr/state/internal_log.py"),
+        runs=1,
+        alone=True,
+    ),
+    Row(
+        "partitions-1000",
+        "clean stop and start, 1,000 partitions",
+        partial(load.many_partitions, count=1000),
+        STARTING,
+        runs=1,
+        alone=True,
+    ),
+    # 10,000 partitions need more descriptors than Kafka is given here.
+    Row(
+        "partitions-10000",
+        "clean stop and start, 10,000 partitions",
+        partial(load.many_partitions, count=10_000),
+        STARTING,
+        runs=1,
+        sides=(OURS,),
+        alone=True,
+    ),
+)
