@@ -15,6 +15,7 @@ import trio
 
 from leafcuttr_sdk import CommittedOffset, Record, TopicPartition
 from support.http_proxy import Running, running
+from support.waiting import within
 
 V2 = "application/vnd.kafka.v2+json"
 V2_JSON = "application/vnd.kafka.json.v2+json"
@@ -348,7 +349,7 @@ async def test_idle_consumers_go(tmp_path: Path) -> None:
         idle = await api.create(name="idle", consumer_request_timeout_ms=300)
         await idle.post("subscription", {"topics": ["t"]})
         await idle.get("records?timeout=300")
-        with trio.fail_after(30):
+        with within(30, "the end of the consumer"):
             while (await api.ask("GET", f"{idle.path}/subscription")).status_code == 200:
                 await trio.sleep(0.5)
             while (left := proxy.view.groups.get("g")) is None or left.members:
@@ -362,7 +363,7 @@ async def test_no_more_than_allowed(tmp_path: Path) -> None:
         api = Api(client)
         one = await api.create(name="only one")
         answer = await api.ask("POST", "/consumers/g", {"name": "another"})
-        assert (answer.status_code, answer.json()["error_code"]) == (503, 503)
+        assert (answer.status_code, answer.json().get("error_code")) == (503, 503)
         answer = await api.ask("POST", "/consumers/g", {"name": "only one"})
         assert (answer.status_code, answer.json()["error_code"]) == (409, 40902)
         assert (await api.ask("DELETE", one.path)).status_code == 204

@@ -59,7 +59,7 @@ async def test_keys_that_are_none(proxy: Running, key: str) -> None:
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"idempotency.max.bytes": 0}) as proxy:
         answer = await post(proxy, "k", '{"records":[{}]}')
-        assert (answer.status_code, answer.json()["error_code"]) == (422, 42208)
+        assert (answer.status_code, answer.json().get("error_code")) == (422, 42208)
 
 
 async def test_duplicates_wait_for_the_first(nursery: trio.Nursery) -> None:

@@ -87,18 +87,32 @@ def test_both_policies(live: LiveBroker, topic: str, change: Any) -> None:
     assert librdkafka.watermarks(live.address, topic) == (1, 1)
 
 
+SENT = {"none": Codec.NONE, "zstd": Codec.ZSTD}
+TO_ANOTHER = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] is not SENT[sent]]
+TO_THE_SAME = [(sent, name) for sent in SENT for name in CODECS if CODECS[name] is SENT[sent]]
+
+
 @pytest.mark.setting("compression.type")
-@pytest.mark.parametrize("sent", ["none", "zstd"])
-@pytest.mark.parametrize("name", CODECS)
+@pytest.mark.parametrize(("sent", "name"), TO_ANOTHER)
 def test_compression_type(live: LiveBroker, topic: str, change: Any, name: str, sent: str) -> None:
+    stored_in(live, topic, change, name, sent)
+
+
+@pytest.mark.parametrize(("sent", "name"), TO_THE_SAME)
+def test_what_comes_as_it_is_stored(live: LiveBroker, topic: str, change: Any, name: str, sent: str) -> None:
+    stored_in(live, topic, change, name, sent)
+
+
+def stored_in(live: LiveBroker, topic: str, change: Any, name: str, sent: str) -> None:
+    """Of three batches the second is stored by the setting's codec, the others as they are sent."""
     value = text(20_000)
     send(live, topic, value, compression_type=sent)
     change(compression_type=name)
     assert send(live, topic, value, compression_type=sent) == [1]
     change(compression_type="producer")
     assert send(live, topic, value, compression_type=sent) == [2]
-    as_sent = Codec.NONE if sent == "none" else Codec.ZSTD
-    assert [header.codec for header in live.stored(topic)] == [as_sent, CODECS[name], as_sent]
+    codecs = [header.codec for header in live.stored(topic)]
+    assert codecs == [SENT[sent], CODECS[name], SENT[sent]]
     got = librdkafka.read(live.address, topic, 3, check_crcs=True)
     assert [message.value() for message in got] == [value] * 3
 

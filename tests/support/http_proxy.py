@@ -85,6 +85,7 @@ async def running(
 
     async with trio.open_nursery() as nursery:
         opened = await nursery.start(serve)
+        assert "lc.http.proxy" in opened.listeners, "the proxy does not listen"
         port = int(opened.listeners["lc.http.proxy"].rpartition(":")[2])
         yield Running(port, opened, stop.set)
         stop.set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+from contextlib import suppress
 from typing import Any, Self
 
 import trio
@@ -15,6 +16,7 @@ import trio
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.codec import decode, encode
+from support.waiting import within
 
 
 def framed(body: bytes) -> bytes:
@@ -78,11 +80,9 @@ class Peer:
 
     async def closed(self) -> bytes:
         """Wait until the broker closes the connection; what it sent before."""
-        try:
+        with within(60, "the end of the connection"), suppress(trio.BrokenResourceError):
             while data := await self.stream.receive_some(65536):
                 self._pending += data
-        except trio.BrokenResourceError:
-            pass
         return bytes(self._pending)
 
     async def _take(self, count: int) -> bytes:

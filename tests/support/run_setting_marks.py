@@ -116,6 +116,9 @@ def main(names: list[str]) -> int:
         counts = Counter("THE RUN FAILED" if one.verdict is None else one.verdict.value for one in now)
         words = ", ".join(f"{count} {what}" for what, count in counts.items())
         print(f"[{number}/{len(chosen)}] {name}: {words} ({time.monotonic() - began:.0f} s)", flush=True)
+        for one in now:
+            if one.verdict is None or not one.verdict.holds:
+                print("  " + show(one).replace("\n", "\n  "), flush=True)
     wrong = [one for one in ends if one.verdict is None or not one.verdict.holds]
     print("\n" + "\n".join(show(one) for one in ends))
     cases = {one.verdict: 0 for one in ends} | Counter(one.verdict for one in ends)

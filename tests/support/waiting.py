@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -29,6 +29,18 @@ def until(look: Callable[[], T | None], what: str, *, seconds: float = 60.0, pau
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds} s")
         Event().wait(pause)
+
+
+@contextmanager
+def within(seconds: float, what: str) -> Iterator[None]:
+    """As `until`, around awaiting: TimeoutError that names `what` if its end is not reached."""
+    import trio
+
+    seconds = min(seconds, LONGEST_S)
+    with trio.move_on_after(seconds) as patience:
+        yield
+    if patience.cancelled_caught:
+        raise TimeoutError(f"{what}: not within {seconds} s")
 
 
 def next_look(began: float, period: float, not_before: float) -> float:

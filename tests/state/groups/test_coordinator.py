@@ -247,6 +247,15 @@ async def test_offsets_of_an_empty_group_expire_with_it(start: Start, autojump_c
         assert groups.all() == []
 
 
+@pytest.mark.setting("group.initial.rebalance.delay.ms")
+async def test_how_long_a_new_group_waits_for_other_members(start: Start, autojump_clock: MockClock) -> None:
+    broker = await topics(start(group_initial_rebalance_delay_ms="7000"))
+    async with running(broker.groups):
+        began = trio.current_time()
+        assert (await join(broker.groups, "g")).generation == 1
+        assert trio.current_time() - began == pytest.approx(7, abs=0.01)
+
+
 @pytest.mark.setting("offsets.retention.check.interval.ms")
 async def test_how_often_old_offsets_are_looked_for(start: Start, autojump_clock: MockClock) -> None:
     broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="200000"))
