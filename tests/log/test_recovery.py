@@ -182,12 +182,12 @@ def test_damage_before_the_recovery_point_takes_the_partition_offline(
     (tmp_path / ".kafka_cleanshutdown").unlink()
     forget_state(tmp_path)
     path = tmp_path / "t-0" / f"{0:020d}.log"
-    damaged = bytearray(data)
-    damaged[len(data) // 2] ^= 1
+    damaged, third = bytearray(data), len(data) // 2
+    damaged[third + 70] ^= 1  # in its records, which its CRC covers; each other byte: see test_rescan
     path.write_bytes(damaged)
     log = again(tmp_path)
     assert log.offline is not None
-    assert "synced up to 12" in log.offline
+    assert f"at byte {third}: the CRC of the batch does not match (offset 6, synced up to 12)" in log.offline
     assert path.read_bytes() == damaged, "nothing is cut that was synced"
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         f"t-0 is offline: {log.offline}"

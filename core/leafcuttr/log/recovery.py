@@ -242,14 +242,24 @@ class _Restore:
         newer = [base for base in bases if base > last.base_offset]
         doomed = self._leftovers(state.log_end_offset)
         if not newer and self._size_of(state) == last.size:
+            self._check_reaches(state.log_end_offset)
             return self._as_known(state, segments, doomed)
         producers = ProducerStateTable.from_dump(state.producers)
         rescan = Rescan(self.spec, self.folder, self.known, self.pool)
-        end = rescan.read(segments, len(segments) - 1, newer, producers, last.size, state.log_end_offset, 0)
+        number, end = len(segments) - 1, state.log_end_offset
+        end = rescan.read(segments, number, newer, producers, last.size, end, self.known.recovery_point)
+        self._check_reaches(end)
+        self._forget_snapshots(end)
         point = max(state.recovery_point, self.known.recovery_point)
         return self._build(
             segments, end, state.log_start_offset, min(point, end), state.leader_epoch, producers, doomed
         )
+
+    def _check_reaches(self, end: int) -> None:
+        """Nothing that was synced may be missing at the end. Raises DamagedLogError."""
+        point = self.known.recovery_point
+        if end < point:
+            raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
 
     # From the recovery point
 
@@ -284,8 +294,7 @@ class _Restore:
         segments.append(rescan.unread(bases[first]))
         producers = producers_at(self.folder, segments[:-1], bases[first])
         end = rescan.read(segments, first, bases[first + 1 :], producers, 0, bases[first], point)
-        if end < point:
-            raise DamagedLogError(f"{self.folder} ends at offset {end}, synced up to {point}")
+        self._check_reaches(end)
         self._forget_snapshots(end)
         settled = epochs.settle(segments, end)
         return self._build(

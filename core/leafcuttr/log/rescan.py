@@ -127,8 +127,8 @@ class Rescan:
         behind it go on from there, or it is the last and nothing can have been lost before it.
 
         Raises DamagedLogError where it was synced, DamagedSegmentError where it may be anything."""
-        file, compact = segment.open_file(), self._spec.config.compact
-        point, upwards = self._known.recovery_point, header.base_offset > due
+        file, point, upwards = segment.open_file(), self._known.recovery_point, header.base_offset > due
+        compact = self._spec.config.compact and due < self._known.compacted_at_most
         displaced = is_displaced(file, position, os.fstat(file.fd).st_size, due, following)
         what = f"base offset {header.base_offset}, {due} is due"
         if displaced is None and (not upwards or header.base_offset > point) and not compact:
