@@ -19,7 +19,7 @@ CODES: Final[Mapping[int, str]] = {
     413: "The body, or a record in it, is larger than allowed.",
     415: "The body is compressed in a way that the proxy does not read.",
     422: "The body is JSON, but a member is missing, unknown or of the wrong type.",
-    503: "Too many connections or streams, or the broker is stopping.",
+    503: "Too many connections or streams, too few descriptors or threads, or the broker is stopping.",
     40401: "There is no such topic.",
     40402: "The topic has no such partition.",
     40403: "There is no such consumer.",

@@ -96,11 +96,14 @@ class Front:
         except ApiError as error:
             if not exchange.status:
                 await exchange.refuse(error)
-        except Exception:
-            self._log.exception("%s %s failed", exchange.method, scope["path"])
+        except Exception as error:
+            reason = self._proxy.tell(error, f"{exchange.method} {scope['path']}")
             if exchange.status:
                 raise
-            await exchange.refuse(ApiError(50001, "The proxy failed; the broker's log says how."))
+            if reason is None:
+                await exchange.refuse(ApiError(50001, "The proxy failed; the broker's log says how."))
+            else:
+                await exchange.refuse(ApiError(503, f"The broker has run out of something: {reason}."))
         finally:
             if exchange.body is not None:
                 exchange.body.release()

@@ -11,11 +11,18 @@ import trio
 
 from leafcuttr_http.asgi import App, Receive, Scope, Send
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_sdk.trouble import import_late
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 _APPLICATION: Final = "leafcuttr_http.app"
+
+
+def _import() -> "ModuleType":
+    """Raises OSError where the process may open no file; the next request has it tried again."""
+    import_late(_APPLICATION)
+    return import_module(_APPLICATION)
 
 
 class LazyApp:
@@ -33,7 +40,7 @@ class LazyApp:
     async def _load(self) -> App:
         async with self._loading:
             if self._app is None:
-                module: ModuleType = await trio.to_thread.run_sync(import_module, _APPLICATION)
+                module: ModuleType = await trio.to_thread.run_sync(_import)
                 self._app = module.build(self._proxy)
             assert self._app is not None
             return self._app

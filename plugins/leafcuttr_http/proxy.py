@@ -7,6 +7,7 @@ import trio
 from leafcuttr_http.bodies import Room
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.settings import Limits
+from leafcuttr_sdk.trouble import Complaints, exhausted
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
@@ -27,6 +28,17 @@ class Proxy:
         self.closing: Final = closing
         self.room: Final = Room(limits.buffered_bytes)
         self.streams = 0
+        self._complain = Complaints(broker.logger)
+
+    def tell(self, error: BaseException, what: str) -> str | None:
+        """Say in the log that `what` has failed: with its traceback, or in one line a minute where the process has run
+        out of something. What that is comes back."""
+        reason = exhausted(error)
+        if reason is None:
+            self.broker.logger.error("%s failed", what, exc_info=error)
+        else:
+            self._complain(reason, "%s failed: %s", what, reason)
+        return reason
 
     def open_stream(self) -> "_Stream":
         """A context for an event stream or a WebSocket. Raises ApiError 503 where there are too many."""

@@ -1,6 +1,7 @@
 """The service: listens, serves, and stops so that requests in flight are answered."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -15,6 +16,7 @@ from leafcuttr_http.lazy_app import LazyApp
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.settings import PREFIX, read_limits
 from leafcuttr_http.streams import websocket
+from leafcuttr_sdk.trouble import Complaints, exhausted
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.listening import Listening
 
+_PAUSE_S: Final = 0.25
 _GRACE_S: Final = 2.0
 """How long requests in flight may take once the service stops. The broker's own deadline is a few seconds."""
 _BUSY: Final = (
@@ -37,6 +40,7 @@ class HttpProxy:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._limits = read_limits(broker.settings)
+        self._complain = Complaints(broker.logger)
         self._connections: set[Connection] = set()
         self._left = trio.Event()
         self._context = WorkerContext(None)
@@ -54,9 +58,11 @@ class HttpProxy:
             config = _config(self._broker.logger)
             try:
                 task_status.started()
-                await trio.serve_listeners(
-                    partial(self._serve, app, config), _listeners(listening), handler_nursery=nursery
-                )
+                async with trio.open_nursery() as accepting:
+                    for listener in _listeners(listening):
+                        accepting.start_soon(
+                            self._accept, listener, partial(self._serve, app, config), nursery
+                        )
             finally:
                 # Nothing here waits: what comes after is the grace of `_keep`.
                 await self._context.terminated.set()
@@ -64,6 +70,25 @@ class HttpProxy:
                     connection.stop()
                 closing.set()
                 nursery.start_soon(self._cut)
+
+    async def _accept(
+        self,
+        listener: "trio.SocketListener | trio.SSLListener[trio.SocketStream]",
+        serve: Callable[[Stream], Awaitable[None]],
+        nursery: trio.Nursery,
+    ) -> None:
+        """As `trio.serve_listeners`, which says with a traceback, ten times a second, that nothing can be accepted."""
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as error:
+                reason = exhausted(error)
+                if reason is None:
+                    raise
+                self._complain("pause", "the HTTP proxy pauses: %s", reason, level=logging.WARNING)
+                await trio.sleep(_PAUSE_S)
+            else:
+                nursery.start_soon(_and_close, serve, stream)
 
     async def _cut(self) -> None:
         """Ends what has not come to its end within the grace."""
@@ -86,17 +111,27 @@ class HttpProxy:
             await connection.serve()
         except* Exception as failed:
             # Hypercorn's protocols raise for some of what clients send: no reason for more than a line.
-            log = self._broker.logger
-            log.warning(
-                "a connection of the HTTP proxy failed: %r",
-                failed.exceptions[0],
-                exc_info=log.isEnabledFor(logging.DEBUG),
-            )
+            log, reason = self._broker.logger, exhausted(failed)
+            if reason is not None:
+                self._complain(reason, "a connection of the HTTP proxy failed: %s", reason)
+            else:
+                log.warning(
+                    "a connection of the HTTP proxy failed: %r",
+                    failed.exceptions[0],
+                    exc_info=log.isEnabledFor(logging.DEBUG),
+                )
         finally:
             self._connections.discard(connection)
             self._count.set(len(self._connections))
             self._left.set()
             self._left = trio.Event()
+
+
+async def _and_close(serve: Callable[[Stream], Awaitable[None]], stream: Stream) -> None:
+    try:
+        await serve(stream)
+    finally:
+        await trio.aclose_forcefully(stream)
 
 
 async def _keep(closing: trio.Event, *, task_status: trio.TaskStatus[trio.Nursery]) -> None:

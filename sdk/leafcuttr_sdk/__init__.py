@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.services import Service, ServiceSpec
     from leafcuttr_sdk.settings import Setting, Settings, Type, listener_settings, tls_settings
     from leafcuttr_sdk.topics import PartitionInfo, TopicInfo, Topics
+    from leafcuttr_sdk.trouble import Complaints, exhausted, import_late
 
 _PLACES: Final = {
     "admin": "AdminRoute Finding HealthCheck Request Response",
@@ -62,6 +63,7 @@ _PLACES: Final = {
     "services": "Service ServiceSpec",
     "settings": "Setting Settings Type listener_settings tls_settings",
     "topics": "PartitionInfo TopicInfo Topics",
+    "trouble": "Complaints exhausted import_late",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
@@ -78,6 +80,7 @@ __all__ = [
     "Clock",
     "Cluster",
     "CommittedOffset",
+    "Complaints",
     "Consumer",
     "Counter",
     "DeadLetter",
@@ -122,7 +125,9 @@ __all__ = [
     "Type",
     "Verdict",
     "counter",
+    "exhausted",
     "gauge",
+    "import_late",
     "listener_settings",
     "tls_settings",
 ]

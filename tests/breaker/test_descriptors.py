@@ -6,11 +6,9 @@ tests/server/test_listeners.py.
 
 from __future__ import annotations
 
-import resource
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker, start_broker
+from support.descriptors import limited
 from support.logs import batch
 from support.waiting import until
 from support.wire_client import WireClient
@@ -29,20 +28,6 @@ SETTINGS = {"log.segment.bytes": str(1 << 20), "offsets.topic.num.partitions": "
 
 def open_files(broker: BrokerProcess) -> int:
     return len([*Path(f"/proc/{broker.process.pid}/fd").iterdir()])
-
-
-@contextmanager
-def limited(broker: BrokerProcess, spare: int) -> Iterator[None]:
-    """The process may have `spare` descriptors more than it has."""
-    pid = broker.process.pid
-    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    numbers = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
-    limit = next(n for n in range(1 << 20) if n - len([each for each in numbers if each < n]) == spare)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(limit, max(numbers) + 1), hard))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def fill(client: WireClient, counts: dict[str, int], times: int, size: int = 300_000) -> None:

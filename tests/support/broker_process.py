@@ -9,8 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from support.waiting import until
 
@@ -24,6 +25,7 @@ class BrokerProcess:
     process: subprocess.Popen[bytes]
     folder: Path
     listeners: dict[str, str]
+    about: Mapping[str, Any] = field(default_factory=dict)  # all that the ready file says
     ended: bool = False  # by the test, not by itself
 
     @property
@@ -118,7 +120,8 @@ def start_broker(
         process.kill()
         process.wait()
         raise
-    return BrokerProcess(process, folder, json.loads(ready.read_text())["listeners"])
+    about = json.loads(ready.read_text())
+    return BrokerProcess(process, folder, about["listeners"], about)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import trio
 
-from leafcuttr.errors import BrokerError, ErrorCode, UnknownServerError, UnknownTopicOrPartition
+from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicOrPartition
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_answers import (
     all_refused,
@@ -47,6 +47,7 @@ from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
 from leafcuttr.log.rework import LongWork, Prepared, Work
+from leafcuttr.log.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL
@@ -160,9 +161,8 @@ class Turn:
                     rest.prepared = await rest.work.done(abandon_on_cancel=True)
                 except BrokerError as error:
                     rest.prepared = error
-                except Exception:
-                    logger.exception("looking at a batch failed")
-                    rest.prepared = UnknownServerError()
+                except Exception as error:
+                    rest.prepared = as_refusal(broker.logs.pool.complaints, error, "looking at a batch")
             self._go_on(broker, rest)
             write_staged((self,))
             if self._writes:
@@ -249,10 +249,12 @@ class Turn:
             except BrokerError as error:
                 answers.append(from_error(item.index, error, log.log_start_offset))
                 continue
-            except Exception:
+            except Exception as error:
                 # As in Kafka, an error nobody thought of is that of its partition; the others are answered.
-                logger.exception("appending to %s failed", log.topic_partition)
-                answers.append(failure(item.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+                answered = as_refusal(
+                    broker.logs.pool.complaints, error, f"appending to {log.topic_partition}"
+                )
+                answers.append(failure(item.index, answered.code))
                 continue
             self._logs.setdefault(log, []).append((*here, len(answers)))
             answers.append(succeeded(item.index, staged, log.log_start_offset))

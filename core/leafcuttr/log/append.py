@@ -9,6 +9,7 @@ done here: `stage` raises LongWork, whoever asked lets a worker thread do it, an
 of it. Nothing of the batch is staged until then, and every check is made again.
 """
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -214,6 +215,8 @@ def stage_marker(
     transaction_version: int,
 ) -> Staged:
     """See `Log.stage_marker`."""
+    if "leafcuttr.wire.markers" not in sys.modules:
+        log.pool.import_late("leafcuttr.wire.markers")
     from leafcuttr.wire.markers import Marker, encode_marker
 
     if log.offline is not None:

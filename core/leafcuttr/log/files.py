@@ -16,8 +16,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
+from leafcuttr.errors import StorageError
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.writers import Writers
+from leafcuttr_sdk.trouble import import_late
 
 T = TypeVar("T")
 
@@ -172,6 +174,14 @@ class FilePool:
             except OSError as error:
                 if error.errno not in NO_DESCRIPTORS or not self._let_one_go():
                     raise
+
+    def import_late(self, *names: str) -> None:
+        """Import these modules, if need be with less in the pool. Raises StorageError, after which it can be tried
+        again."""
+        try:
+            self.make_way(lambda: import_late(*names))
+        except OSError as error:
+            raise StorageError(error.strerror or str(error)) from None
 
     def _let_one_go(self) -> bool:
         """Give up a descriptor that its owner can have again. False if there is none."""

@@ -125,6 +125,7 @@ def _largest_record(log: "Log", header: BatchHeader, batch: bytes, _: int, from_
 def _times(log: "Log", header: BatchHeader, batch: bytes) -> Iterator[tuple[int, int]]:
     """Timestamp and offset of each record of a batch, without what they hold, which may be 100 MB. A batch that cannot
     be read is a StorageError."""
+    log.pool.import_late("leafcuttr.wire.records")
     from leafcuttr.wire.records import record_bytes, record_shapes
 
     try:

@@ -16,12 +16,13 @@ from typing import Final
 
 import trio
 
-from leafcuttr.errors import BrokerError, UnknownServerError
+from leafcuttr.errors import BrokerError
 from leafcuttr.log.append import Staged
 from leafcuttr.log.commit import WriteError, commit_now
 from leafcuttr.log.flight import Ticket
 from leafcuttr.log.log import Log
 from leafcuttr.log.rework import LongWork, Prepared, Work
+from leafcuttr.log.unexpected import as_refusal
 from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,6 @@ Outcome = Staged | BrokerError
 
 _AT_ONCE: Final = 100
 """Batches staged in one turn of the loop: some milliseconds."""
-_UNTHOUGHT_OF: Final = "the broker's log says what happened"
 
 
 class _Call:
@@ -81,10 +81,9 @@ class _Call:
                 break
             except BrokerError as error:
                 result = error.with_traceback(None)
-            except Exception:
+            except Exception as error:
                 # An error nobody thought of is that of its batch; the others are written.
-                logger.exception("appending to %s failed", log.topic_partition)
-                result = UnknownServerError(_UNTHOUGHT_OF)
+                result = as_refusal(log.pool.complaints, error, f"appending to {log.topic_partition}")
             else:
                 places.setdefault(log, []).append((self, self.at))
             outcomes.append(result)
@@ -144,9 +143,11 @@ class Rounds:
                     call.prepared = await work.done(abandon_on_cancel=not lent)
                 except BrokerError as error:
                     call.prepared = error
-                except Exception:
-                    logger.exception("looking at a batch for %s failed", asked[call.at][0].topic_partition)
-                    call.prepared = UnknownServerError(_UNTHOUGHT_OF)
+                except Exception as error:
+                    log = asked[call.at][0]
+                    call.prepared = as_refusal(
+                        log.pool.complaints, error, f"looking at a batch for {log.topic_partition}"
+                    )
         return call.outcomes
 
     async def _turn(self, call: _Call) -> None:

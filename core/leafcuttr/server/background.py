@@ -16,6 +16,7 @@ from leafcuttr.server import loop_delay
 from leafcuttr.server.listener import Connections
 from leafcuttr.state import standstill
 from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.trouble import exhausted
 
 logger = logging.getLogger(__name__)
 
@@ -67,18 +68,25 @@ async def _every(
     while True:
         try:
             await step()
-        except (OSError, StorageError) as error:
-            reason = (isinstance(error, OSError) and error.strerror) or str(error)
-            if reason != refused:
+        except Exception as error:
+            reason = _known_reason(error)
+            if reason is None:
+                logger.exception("%s failed; it is tried again", what)
+            elif reason != refused:
                 logger.error("%s failed, it is tried again: %s", what, reason)
-            refused = reason
-        except Exception:
-            logger.exception("%s failed; it is tried again", what)
+            refused = reason or refused
         else:
             if refused is not None:
                 logger.info("%s works again", what)
             refused = None
         await trio.sleep(period_s())
+
+
+def _known_reason(error: Exception) -> str | None:
+    """Why the disk, or the process, refuses; None for what nobody expected."""
+    if isinstance(error, OSError | StorageError):
+        return (isinstance(error, OSError) and error.strerror) or str(error)
+    return exhausted(error)
 
 
 async def _sweep_idle(broker: Broker, connections: Connections) -> None:

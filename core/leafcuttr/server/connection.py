@@ -25,7 +25,6 @@ import trio
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
-from leafcuttr.log.files import NO_DESCRIPTORS
 from leafcuttr.log.pace import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
@@ -37,6 +36,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import EncodeError, ManyElements, WireError
 from leafcuttr.wire.frame import read_client_id
+from leafcuttr_sdk.trouble import exhausted
 
 logger = logging.getLogger(__name__)
 
@@ -495,8 +495,8 @@ class Connection:
             self._broker.logs.pool.complaints(
                 key, "closing the connection from %s: %s", self, error, level=logging.WARNING
             )
-        elif isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
-            self._broker.logs.pool.complaints(str(error), "closing the connection from %s: %s", self, error)
+        elif (reason := exhausted(error)) is not None:
+            self._broker.logs.pool.complaints(reason, "closing the connection from %s: %s", self, reason)
         elif isinstance(error, OSError):
             logger.debug("the connection from %s ended: %s", self, error)
         else:

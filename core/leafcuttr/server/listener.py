@@ -94,7 +94,12 @@ class Connections:
         text = self._broker.settings.str("max.connections.per.ip.overrides")
         if text != self._overrides_text:
             # A name has to be looked up, which may take long.
-            self._overrides_text, self._overrides = text, await trio.to_thread.run_sync(_overrides, text)
+            try:
+                self._overrides = await trio.to_thread.run_sync(_overrides, text)
+            except RuntimeError as error:  # no thread for it; the next connection has it tried again
+                self._complain("overrides", "max.connections.per.ip.overrides is not applied yet: %s", error)
+            else:
+                self._overrides_text = text
         if self.full(listener):
             self.pauses += 1
             self._complain(

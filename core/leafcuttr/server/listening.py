@@ -121,7 +121,10 @@ class Listening:
 
     async def _serve(self, listener: Listener) -> None:
         """Raises StartError."""
-        bound = await trio.to_thread.run_sync(bind, self._broker.settings, listener)
+        try:
+            bound = await trio.to_thread.run_sync(bind, self._broker.settings, listener)
+        except RuntimeError as error:  # no thread for it
+            raise StartError(f"listener {listener.name} cannot be opened: {error}") from None
         assert self._nurseries is not None
         nursery, serving = self._nurseries
         opened = self._open[listener.name] = self._opened(bound)

@@ -5,6 +5,8 @@ import logging
 import sys
 from typing import Final, Literal
 
+from leafcuttr_sdk.trouble import Complaints, exhausted
+
 Format = Literal["text", "json"]
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
@@ -46,6 +48,23 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=False)
 
 
+class _Pauses(logging.Filter):
+    """What `trio.serve_listeners`, by which plugins serve, says with a traceback ten times a second while nothing can
+    be accepted: one line here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._complain = Complaints(logging.getLogger("leafcuttr.server"))
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        reason = None if error is None else exhausted(error)
+        if reason is None:
+            return True
+        self._complain(reason, "a listener of a plugin pauses: %s", reason, level=logging.WARNING)
+        return False
+
+
 def set_up_logging(form: Format, level: str) -> None:
     """Send LeafCuttr's own log to standard error. `level` is a name of the logging module, in any case."""
     handler = logging.StreamHandler(sys.stderr)
@@ -54,3 +73,7 @@ def set_up_logging(form: Format, level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    of_trio = logging.getLogger("trio.serve_listeners")
+    of_trio.handlers[:] = [handler]
+    of_trio.filters[:] = [_Pauses()]
+    of_trio.propagate = False

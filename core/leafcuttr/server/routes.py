@@ -22,6 +22,7 @@ from leafcuttr.wire.codec import (
 )
 from leafcuttr.wire.error_codes import ErrorCodes, error_codes, error_codes_in_steps
 from leafcuttr.wire.frame import begin_response, end_response
+from leafcuttr_sdk.trouble import import_late
 
 FEW_ELEMENTS: Final = 500
 """What is read or written at once, some 0.5 ms at most; a message with more array elements goes in turns."""
@@ -100,7 +101,9 @@ def _find(key: int, version: int) -> Route | None:
     api = APIS.get(key)
     if api is None or not api.serves(version):
         return None
-    handler = importlib.import_module(f"leafcuttr.handlers.{api.module}")
+    name = f"leafcuttr.handlers.{api.module}"
+    import_late(name)
+    handler = importlib.import_module(name)
     return Route(
         api=api,
         version=version,

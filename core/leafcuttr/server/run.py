@@ -26,6 +26,7 @@ from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.gates import Tables
 from leafcuttr.state.plugged import Plugged
 from leafcuttr_sdk import Clock
+from leafcuttr_sdk.trouble import import_late
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
@@ -143,6 +144,10 @@ def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:
 
 
 def _admin_endpoint(broker: Broker, connections: Connections) -> "AdminEndpoint":
+    """In a worker thread. Raises OSError where the process may open no file, whatever the logs can do without."""
+    broker.logs.pool.make_way(
+        lambda: import_late("h11", "leafcuttr.server.admin.http", "leafcuttr.server.admin.endpoint")
+    )
     from leafcuttr.server.admin.endpoint import AdminEndpoint
 
     return AdminEndpoint(broker, connections)

@@ -16,6 +16,7 @@ from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, Me
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.files import FileRegion
 from leafcuttr.log.log import Log
+from leafcuttr.log.unexpected import as_refusal
 from leafcuttr.state.java_hash import java_hash
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
@@ -129,8 +130,8 @@ class InternalLog:
                 )
                 return
             log.commit()
-        except BrokerError as error:
-            then(self._answer(partition, error), -1)
+        except Exception as error:
+            then(self._answer(partition, self._refusal(error)), -1)
             return
         then(ErrorCode.NONE, staged.base_offset)
         _keep_short(log)
@@ -154,11 +155,17 @@ class InternalLog:
     async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
         try:
             await commit
-        except BrokerError as error:
-            then(self._answer(log.topic_partition.partition, error), -1)
+        except Exception as error:
+            then(self._answer(log.topic_partition.partition, self._refusal(error)), -1)
             return
         then(ErrorCode.NONE, base_offset)
         _keep_short(log)
+
+    def _refusal(self, error: Exception) -> BrokerError:
+        """Who asked hears of it, and nobody else: what is written later is so by a task of the broker's own."""
+        if isinstance(error, BrokerError):
+            return error
+        return as_refusal(self._complain, error, f"writing to {self.name}")
 
     def _log(self, partition: int) -> Log:
         topic = self.topic

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from leafcuttr_sdk.trouble import import_late
+
 
 class ApiKey(IntEnum):
     """Kafka's names of the API keys that we answer."""
@@ -106,8 +108,9 @@ class Api:
         return 1 if version >= self.first_flexible_version and self.key != ApiKey.API_VERSIONS else 0
 
     def _class(self, suffix: str) -> type[Any]:
-        module = importlib.import_module(f"leafcuttr.wire.messages.{self.module}")
-        found: type[Any] = getattr(module, f"{self.name}{suffix}")
+        name = f"leafcuttr.wire.messages.{self.module}"
+        import_late(name)
+        found: type[Any] = getattr(importlib.import_module(name), f"{self.name}{suffix}")
         return found
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from leafcuttr.wire.errors import MalformedMessage, WireError
 from leafcuttr.wire.primitives import Buffer
+from leafcuttr_sdk.trouble import import_late
 
 
 class Codec(IntEnum):
@@ -55,12 +56,18 @@ _SNAPPY_MAX_RATIO: Final = 22
 _SMALL: Final = 256 * 1024
 
 
+def _cramjam() -> Any:
+    import_late("cramjam")
+    import cramjam
+
+    return cramjam
+
+
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """Compress with `codec` at `level`, in the codec's own range; None is the codec's default."""
     if codec is Codec.NONE:
         return bytes(data)
-    import cramjam
-
+    cramjam = _cramjam()
     match codec:
         case Codec.GZIP:
             # cramjam takes no -1, which in Kafka's settings is zlib's own default.
@@ -89,8 +96,7 @@ def decompress(codec: Codec, data: Buffer, *, limit: int) -> memoryview:
         if len(view) > limit:
             raise DecompressionLimitError(f"{len(view)} bytes, at most {limit} are allowed")
         return view
-    import cramjam
-
+    cramjam = _cramjam()
     if codec is Codec.SNAPPY:
         return _snappy_decompress(cramjam, view, limit)
     decompress_into = _FORMATS[codec](cramjam).decompress_into

@@ -96,9 +96,11 @@ class Registry:
                 await instance.ended.wait()
                 with trio.move_on_after(_LAST_COMMIT_S, shield=True):
                     await instance.close()
-        except Exception:
+        except Exception as error:
+            if self._instances.get(key) is not instance:
+                raise  # to the request that asked for it
             # One consumer must not take the proxy with it.
-            broker.logger.exception("consumer %s of group %s failed", instance.name, instance.group)
+            self._proxy.tell(error, f"consumer {instance.name} of group {instance.group}")
             instance.end(deleted=True)
         finally:
             if self._instances.get(key) is instance:

@@ -74,8 +74,8 @@ async def _write(streams: "Streams", subscription: "Subscription", exchange: "Ex
         end = notice("end", reason="deleted", message="the topic was deleted")
     except StoppingError:
         end = notice("end", reason="stopping", message="the broker is stopping; connect again")
-    except Exception:
-        streams.broker.logger.exception("a stream failed")
+    except Exception as error:
+        streams.proxy.tell(error, "a stream")
         end = notice("end", reason="failed", message="the broker's log says how")
     return Chunk([], subscription.positions, (end,)).sse
 

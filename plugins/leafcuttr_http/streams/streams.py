@@ -60,8 +60,8 @@ class Streams:
     async def _run(self, key: Key, hub: Hub) -> None:
         try:
             await hub.run()
-        except Exception:
-            self.broker.logger.exception("reading %s for streams failed", key[0])
+        except Exception as error:
+            self.proxy.tell(error, f"reading {key[0]} for streams")
         finally:
             if self._hubs.get(key) is hub:
                 del self._hubs[key]

@@ -135,8 +135,8 @@ async def _run(
                 closing = _Closing(Close.TOPIC_GONE, "the topic was deleted")
             except StoppingError:
                 closing = _Closing(Close.GOING_AWAY, "the broker is stopping")
-            except Exception:
-                streams.broker.logger.exception("a stream failed")
+            except Exception as error:
+                streams.proxy.tell(error, "a stream")
                 closing = _Closing(Close.FAILED, "the broker's log says how")
             scope.cancel()
     if closing is not None and not left:

@@ -97,6 +97,7 @@ class BrokerView:
         instance_id: str | None = None,
         committed: bool = False,
     ) -> "AbstractAsyncContextManager[Consumer]":
+        self._core.logs.pool.import_late("leafcuttr.plugins.facade.consumer.consumer")
         from leafcuttr.plugins.facade.consumer.consumer import open_consumer
 
         return open_consumer(

@@ -5,7 +5,7 @@ What plugins have added to the broker is part of it from the start; metrics also
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -17,9 +17,18 @@ from leafcuttr.server.listener import Connections
 from leafcuttr.server.ready import address
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.admin import Finding
+from leafcuttr_sdk.trouble import import_late
 
 if TYPE_CHECKING:
     from leafcuttr.server.admin.exposition import Scrapes
+
+_FOR_SCRAPES: Final = (
+    "prometheus_client.openmetrics.exposition",
+    "prometheus_client.process_collector",
+    "leafcuttr.server.admin.exposition",
+    "leafcuttr.server.admin.readings",
+    "leafcuttr.server.admin.scene",
+)
 
 
 class AdminEndpoint:
@@ -46,10 +55,15 @@ class AdminEndpoint:
 
     async def _metrics(self, request: Request) -> Response:
         if self._scrapes is None:
-            await trio.to_thread.run_sync(_import)
+            await trio.to_thread.run_sync(self._import)
         if self._scrapes is None:  # nobody was faster meanwhile
             self._scrapes = self._first_scrape()
         return await self._scrapes(request)
+
+    def _import(self) -> None:
+        """In a worker thread: what only scrapes need, prometheus_client above all, takes a tenth of a second. Raises
+        OSError."""
+        self._broker.logs.pool.make_way(lambda: import_late(*_FOR_SCRAPES))
 
     def _first_scrape(self) -> "Scrapes":
         from leafcuttr.server.admin.exposition import Scrapes
@@ -96,11 +110,3 @@ class AdminEndpoint:
 def _shown(required: bool, summary: str, found: Finding) -> dict[str, object]:
     shown = {"ok": found.fine, "required": required, "looks_at": summary}
     return {**shown, "detail": found.detail} if found.detail else shown
-
-
-def _import() -> None:
-    """In a worker thread: what only scrapes need, prometheus_client above all, takes a tenth of a second."""
-    import prometheus_client.openmetrics.exposition  # noqa: F401
-
-    import leafcuttr.server.admin.exposition
-    import leafcuttr.server.admin.readings  # noqa: F401

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from leafcuttr.log.complaints import Complaints
 from leafcuttr.server.admin.router import Request, Response, Router, parse_target, problem
+from leafcuttr_sdk.trouble import exhausted
 
 if TYPE_CHECKING:
     import h11
@@ -28,6 +30,9 @@ IDLE_S: Final = 150.0
 _RECEIVE: Final = 4096
 _LINGER_S: Final = 1.0
 _LINGER_BYTES: Final = 64 * 1024
+
+
+_complain: Final = Complaints(logger)
 
 
 class HttpConnection:
@@ -52,8 +57,9 @@ class HttpConnection:
                 await self._linger()
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
                 pass
-            except Exception:
-                logger.exception("a connection of the admin endpoint failed")
+            except Exception as error:
+                if not _passes(error, "a connection of the admin endpoint"):
+                    logger.exception("a connection of the admin endpoint failed")
             finally:
                 with trio.CancelScope(shield=True):
                     await trio.aclose_forcefully(self._stream)
@@ -117,7 +123,9 @@ class HttpConnection:
             return problem(413, "no_body", "no body is taken here")
         try:
             return await self._router.answer(request)
-        except Exception:
+        except Exception as error:
+            if _passes(error, f"answering {path}"):
+                return problem(503, "exhausted", f"{exhausted(error)}; ask again")
             logger.exception("answering %s failed", path)
             return problem(500, "internal_error", "the broker's log says what happened")
 
@@ -165,3 +173,11 @@ class HttpConnection:
             await self._stream.send_eof()
             while left > 0 and (data := await self._stream.receive_some(_RECEIVE)):
                 left -= len(data)
+
+
+def _passes(error: Exception, what: str) -> bool:
+    """Whether that failed because the process has run out of something. The log says so, once."""
+    reason = exhausted(error)
+    if reason is not None:
+        _complain(reason, "%s failed: %s", what, reason)
+    return reason is not None

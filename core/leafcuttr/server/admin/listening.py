@@ -3,6 +3,9 @@
 Until somebody connects it is no more than a socket: the endpoint, and what it imports, is made then, in a worker
 thread.
 
+What cannot be imported or made then, because the process has run out of descriptors or threads, costs that connection
+only: the next one has it tried again.
+
 That it cannot be bound is a warning: who only wants to produce and consume must not be kept from it by another
 program's port. At most 64 connections are open; for a newer one the one that has been idle longest goes.
 """
@@ -22,6 +25,7 @@ from leafcuttr.errors import StartError
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.net import binding
 from leafcuttr.net.exposure import warn_if_open
+from leafcuttr_sdk.trouble import exhausted
 
 if TYPE_CHECKING:
     from leafcuttr.server.admin.endpoint import AdminEndpoint
@@ -51,8 +55,8 @@ def bind(settings: Settings) -> Bound | None:
 
 
 async def serve(bound: Bound, make: "Callable[[], AdminEndpoint]") -> None:
-    """Answer on these sockets until cancelled. `make` is called once, in a worker thread, for the first
-    connection."""
+    """Answer on these sockets until cancelled. `make` is called in a worker thread for the first connection, and again
+    for the next one if it raises. It imports what connections need."""
     listener, socks = bound
     warn_if_open(logger, listener, socks, "read metrics and health", "lc.metrics.host")
     connections = AdminConnections(make)
@@ -66,6 +70,7 @@ class AdminConnections:
 
     def __init__(self, make: "Callable[[], AdminEndpoint]") -> None:
         self._make = make
+        self._complain = Complaints(logger)
         self._making = trio.Lock()
         self._endpoint: AdminEndpoint | None = None
         self._starting = 0
@@ -76,7 +81,7 @@ class AdminConnections:
 
     async def accept(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         """Accept on one bound socket until cancelled; connections run in `nursery`."""
-        complain = Complaints(logger)
+        complain = self._complain
         listening = trio.socket.from_stdlib_socket(sock)
         while True:
             try:
@@ -113,6 +118,10 @@ class AdminConnections:
             from leafcuttr.server.admin.http import HttpConnection
 
             connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
+        except Exception as error:
+            sock.close()
+            self._refuse(error)
+            return
         except BaseException:
             sock.close()
             raise
@@ -124,15 +133,15 @@ class AdminConnections:
         finally:
             self._open.pop(connection, None)
 
+    def _refuse(self, error: Exception) -> None:
+        reason = exhausted(error)
+        shown = reason or repr(error)
+        self._complain(f"serving: {shown}", "the admin endpoint cannot serve a connection: %s", shown)
+        if reason is None:
+            logger.debug("making the admin endpoint failed", exc_info=error)
+
     async def _made(self) -> "AdminEndpoint":
         async with self._making:
             if self._endpoint is None:
-                self._endpoint = await trio.to_thread.run_sync(self._load)
+                self._endpoint = await trio.to_thread.run_sync(self._make)
         return self._endpoint
-
-    def _load(self) -> "AdminEndpoint":
-        import h11  # noqa: F401 - not on the loop
-
-        import leafcuttr.server.admin.http  # noqa: F401
-
-        return self._make()
