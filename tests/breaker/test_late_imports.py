@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from leafcuttr.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -186,7 +187,8 @@ def test_a_commit_that_is_written_later_by_a_task_of_the_broker(tmp_path: Path) 
 
     with running_broker(tmp_path, settings) as broker, WireClient(broker.address) as client:
         librdkafka.create(broker.address, "t")
-        # Refused, for what a commit may say: it is imported, and the internal topic is there.
+        # What a commit needs is imported, and the internal topic is there; nothing is written yet.
+        client.ask(FindCoordinatorRequest(coordinator_keys=["g"], key_type=0), 4)
         assert (
             client.ask(replace(commit, generation_id_or_member_epoch=5, member_id="nobody"), 8)
             .topics[0]

@@ -1,5 +1,6 @@
 """Java's hash of a string, by which Kafka chooses the partition of an internal topic for an id."""
 
+import encodings.utf_16_le  # noqa: F401 - else read at the first use, when there may be no descriptor for it
 from operator import mul
 from typing import Final
 
