@@ -20,6 +20,10 @@ METADATA: Final = (V2, JSON, "application/vnd.kafka+json")
 AS_JSON: Final = (JSON, V2, "application/vnd.kafka+json")
 
 
+_REMEMBERED: Final = 256
+"""A longer header is read anew each time: what is remembered must not grow with what clients send."""
+
+
 class MediaType(NamedTuple):
     """`type/subtype` in lower case, and the charset if one is named."""
 
@@ -27,9 +31,13 @@ class MediaType(NamedTuple):
     charset: str | None = None
 
 
-@lru_cache(256)
 def media_type(header: str) -> MediaType:
     """What a Content-Type says."""
+    return _media_type(header) if len(header) <= _REMEMBERED else _media_type.__wrapped__(header)
+
+
+@lru_cache(256)
+def _media_type(header: str) -> MediaType:
     name, *parameters = header.split(";")
     charset = None
     for parameter in parameters:
@@ -39,11 +47,15 @@ def media_type(header: str) -> MediaType:
     return MediaType(name.strip().lower(), charset)
 
 
-@lru_cache(256)
 def choose(accept: str | None, offers: Sequence[str]) -> str:
     """The one of `offers` that the client likes best, the first of those it likes alike. Raises ApiError 406."""
     if not accept:
         return offers[0]
+    return _choose(accept, offers) if len(accept) <= _REMEMBERED else _choose.__wrapped__(accept, offers)
+
+
+@lru_cache(256)
+def _choose(accept: str, offers: Sequence[str]) -> str:
     wanted = [_range(part) for part in accept.split(",") if part.strip()]
     best, best_quality = None, 0.0
     for offer in offers:

@@ -10,6 +10,7 @@ from leafcuttr.config.catalog import BROKER, KAFKA_DEFAULTS
 from leafcuttr.config.setting import Effect, render
 from leafcuttr.handlers.answers import REPEATED
 from leafcuttr.state.fetch_sessions import MOST_PARTITIONS
+from leafcuttr.state.groups.idle import MOST_HANDED_OUT, MOST_IDLE
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.reading import MAX_ELEMENTS
 from support.pages import DOCS
@@ -31,6 +32,8 @@ def test_every_default_that_is_not_kafkas_is_named_with_its_value() -> None:
         f"at most {MAX_ELEMENTS:,} elements",
         f"at most {MOST_PARTITIONS:,} partitions",
         f"answered again up to {REPEATED} times",
+        f"without committed offsets at most {MOST_IDLE:,} are kept",
+        f"the last {MOST_HANDED_OUT:,} of all groups are remembered",
     ],
 )
 def test_its_numbers_are_those_of_the_code(words: str) -> None:

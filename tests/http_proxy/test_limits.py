@@ -319,3 +319,20 @@ async def test_the_ends_of_every_setting_of_type_long(tmp_path: Path, name: str,
             answer = await client.post("/topics/t", json={"records": [{"value": "v"}]})
             assert answer.status_code == 200, answer.text
         assert await proxy.records("t") == [(None, b'"v"')]
+
+
+def test_long_headers_are_read_but_not_remembered() -> None:
+    from leafcuttr_http import negotiation
+
+    long = "application/json; " + "a=b;" * 10_000
+    for number in range(300):
+        assert negotiation.media_type(f"{long}{number}").name == "application/json"
+        assert negotiation.choose(f"{long}{number}", ("text/plain", "application/json")) == "application/json"
+        assert negotiation.media_type(f"application/x-{number}").name == f"application/x-{number}"
+    for remembered in (negotiation._media_type, negotiation._choose):
+        assert remembered.cache_info().currsize <= 256
+    assert negotiation._media_type.cache_info().currsize > 0
+    before = negotiation._media_type.cache_info().misses, negotiation._choose.cache_info().misses
+    negotiation.media_type(long)
+    negotiation.choose(long, ("application/json",))
+    assert before == (negotiation._media_type.cache_info().misses, negotiation._choose.cache_info().misses)

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S: Final = 0.25
 _LOOK_S: Final = 1.0
+_MOST_REFUSED: Final = 1_000  # addresses of which it is remembered that their refusal was logged
 # For the metadata, the loop, listeners, files that are read by a send after the logs have let go of them.
 _OTHER_DESCRIPTORS: Final = 256
 
@@ -137,6 +138,8 @@ class Connections:
         if count >= self._overrides.get(host, self._broker.settings.int("max.connections.per.ip")):
             self.refused[name] = self.refused.get(name, 0) + 1
             if host not in self._refused:
+                if len(self._refused) >= _MOST_REFUSED:
+                    self._refused.clear()  # where none at all are allowed, none ends either
                 self._refused.add(host)
                 logger.warning(
                     "refusing %s on %s: it has %d connections (max.connections.per.ip)",

@@ -85,6 +85,7 @@ class Gates:
         self._complain = Complaints(logger)
         topics.vets.append(self.vet)
         topics.prepares.append(self.prepare)
+        topics.abandons.append(self._abandon)
         topics.on_changed.append(self._changed)
         topics.on_deleted.append(self._deleted)
         settings.on_change(lambda _: self._look_at_all())
@@ -174,8 +175,7 @@ class Gates:
 
     def _deleted(self, topic: Topic) -> None:
         self._let_go(topic)
-        for key in [key for key in self.tallies if key[0] == topic.name]:
-            del self.tallies[key]
+        self._forget_tallies(topic.name)
 
     def _look_at_all(self) -> None:
         for topic in self._topics.by_name.values():
@@ -207,6 +207,16 @@ class Gates:
         made = self._made.pop(topic, None)
         if made is not None:
             made.end()
+
+    def _abandon(self, topic: str) -> None:
+        """What was prepared for did not come about; there may be no such topic either."""
+        self._forget_prepared(topic)
+        if topic not in self._topics.by_name:
+            self._forget_tallies(topic)
+
+    def _forget_tallies(self, topic: str) -> None:
+        for key in [key for key in self.tallies if key[0] == topic]:
+            del self.tallies[key]
 
     def _forget_prepared(self, topic: str) -> None:
         prepared = self._prepared.pop(topic, None)

@@ -86,7 +86,7 @@ class Topics:
     with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
     and not wait. Before that `vets` are asked: the name, what the topic overrides, and what it would; they may raise
     InvalidConfig. Then `prepares` are waited for, with the name and the settings that the topic is about to have: what
-    takes long is done before the change can be seen.
+    takes long is done before the change can be seen. If it does not come about, `abandons` are called with the name.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Topics:
         self.on_changed: list[Callable[[str], None]] = []
         self.vets: list[Vet] = []
         self.prepares: list[Prepare] = []
+        self.abandons: list[Callable[[str], None]] = []
         self._settings = settings
         self._metadata = metadata
         self._logs = logs
@@ -183,10 +184,11 @@ class Topics:
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
             config = self.vetted(name, {}, record.overrides)
             specs = _specs(record, range(partitions), config)
-            if not internal:
-                await self._prepare_for(name, config)
-            async with self._prepared(specs):
-                await trio.to_thread.run_sync(self._metadata.add_topics, [record])
+            with self._or_abandon(name):
+                if not internal:
+                    await self._prepare_for(name, config)
+                async with self._prepared(specs):
+                    await trio.to_thread.run_sync(self._metadata.add_topics, [record])
             crashpoints.reach("topic-create.committed")
             logs = await self._adopt(specs)
             crashpoints.reach("topic-create.adopted")
@@ -259,9 +261,10 @@ class Topics:
             topic = self._existing(name)
             overrides = dict(edit(topic.overrides))
             config = self.vetted(name, topic.overrides, overrides)
-            if not topic.internal:
-                await self._prepare_for(name, config)
-            await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
+            with self._or_abandon(name):
+                if not topic.internal:
+                    await self._prepare_for(name, config)
+                await trio.to_thread.run_sync(self._metadata.set_topic_overrides, topic.id, overrides)
             topic.overrides = overrides
             _configure(topic, stored_topic_config(self._settings, overrides, name))
             self._tell(name)
@@ -271,6 +274,16 @@ class Topics:
     async def _prepare_for(self, name: str, config: TopicConfig) -> None:
         for prepare in self.prepares:
             await prepare(name, config)
+
+    @contextlib.contextmanager
+    def _or_abandon(self, name: str) -> Iterator[None]:
+        """What was prepared is let go if the change does not come about."""
+        try:
+            yield
+        except BaseException:
+            for abandon in self.abandons:
+                abandon(name)
+            raise
 
     def _tell(self, name: str) -> None:
         for tell in tuple(self.on_changed):

@@ -1,7 +1,6 @@
 """The coordinator on real logs, in the time of a clock that jumps when everybody sleeps."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
 import trio
@@ -9,75 +8,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.groups.coordinator import GroupCoordinator
-from leafcuttr.state.groups.events import Join, JoinAnswer, Leaver, Sync, SyncAnswer
+from leafcuttr.state.groups.committing import Committer
+from leafcuttr.state.groups.events import JoinAnswer, Leaver
 from leafcuttr.state.groups.states import State
+from support.coordinator import commit, join, join_event, running, sync, topics
 from support.topics import alter_config
 from support.waiting import next_look
 
 Start = Callable[..., Broker]
-
-
-@asynccontextmanager
-async def running(groups: GroupCoordinator) -> AsyncIterator[None]:
-    async with trio.open_nursery() as nursery:
-        await nursery.start(groups.run)
-        while groups.loading:
-            await trio.sleep(0)
-        yield
-        nursery.cancel_scope.cancel()
-
-
-def join_event(member_id: str = "", **changes: object) -> Join:
-    fields: dict[str, object] = {
-        "instance_id": None,
-        "client_id": "c",
-        "client_host": "/h",
-        "protocol_type": "consumer",
-        "protocols": (("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"),),
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 30_000,
-        "two_steps": False,
-    }
-    return Join(member_id=member_id, **{**fields, **changes})  # type: ignore[arg-type]
-
-
-async def join(groups: GroupCoordinator, group: str, member_id: str = "", **changes: object) -> JoinAnswer:
-    waiter = groups.join(group, join_event(member_id, **changes))
-    await waiter.wait()
-    assert isinstance(waiter.answer, JoinAnswer)
-    return waiter.answer
-
-
-async def sync(groups: GroupCoordinator, group: str, joined: JoinAnswer) -> SyncAnswer:
-    assignments = {member.member_id: b"to " + member.member_id.encode() for member in joined.members}
-    event = Sync(
-        member_id=joined.member_id,
-        instance_id=None,
-        generation=joined.generation,
-        protocol_type=None,
-        protocol_name=None,
-        assignments=assignments,
-    )
-    waiter = groups.sync(group, event)
-    await waiter.wait()
-    assert isinstance(waiter.answer, SyncAnswer)
-    return waiter.answer
-
-
-async def commit(
-    broker: Broker, group: str, who: Committer | None = None, *, partition: int = 0, offset: int = 5
-) -> ErrorCode:
-    new = NewOffset("t", broker.topics.by_name["t"].id, partition, offset, 3, "said")
-    result = broker.groups.offsets.commit(group, who or Committer(), [new])
-    return (result if isinstance(result, list) else await result)[0]
-
-
-async def topics(broker: Broker) -> Broker:
-    await broker.topics.create("t", 2, {})
-    await broker.groups.ready()
-    return broker
 
 
 async def test_a_silent_member_is_gone_after_its_session_and_not_before(

@@ -2,6 +2,6 @@
 offsets.
 
 Bottom up: `states` (the table), `events` (what goes in and comes out), `members`, `machine`; then `offsets`,
-`records` (Kafka's bytes), `store` (the log of `__consumer_offsets`), `loader`, `timers`; `coordinator`
-composes them.
+`records` (Kafka's bytes), `store` (the log of `__consumer_offsets`), `loader`, `timers`, `idle` (what goes when
+there is too much of it); `coordinator` composes them.
 """

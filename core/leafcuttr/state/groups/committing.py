@@ -52,7 +52,8 @@ class NewOffset(NamedTuple):
 
 
 class Offsets:
-    """The committed offsets of all groups. `stable` is called with a group when one of its transactions has ended."""
+    """The committed offsets of all groups. `stable` is called with a group when one of its transactions has ended,
+    `changed` when it may have become idle or be so no longer."""
 
     def __init__(
         self,
@@ -62,8 +63,10 @@ class Offsets:
         settings: Settings,
         clock: Clock,
         stable: Callable[[str], None] = lambda _: None,
+        changed: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self._stable = stable
+        self._changed = changed
         self._table = table
         self._log = log
         self._settings = settings
@@ -127,6 +130,7 @@ class Offsets:
             return
         for entry in self._open.pop((partition, producer_id), ()):
             entry.offsets.end(producer_id, commit=commit, marker_at=marker_at)
+            self._changed(entry)
             self._stable(entry.group.group_id)
 
     def loaded(self, partition: int, entries: Iterable[Entry]) -> None:
@@ -176,6 +180,7 @@ class Offsets:
                 key = offset_key(group_id, new.topic, new.partition)
                 records.append((key, offset_value(committed)))
         if not records:
+            self._changed(entry)
             return codes
         done: trio.Event | None = None
         outcome: ErrorCode | None = None
@@ -184,12 +189,14 @@ class Offsets:
             nonlocal outcome
             outcome = error
             entry.writing -= 1
+            entry.in_log = entry.in_log or not error
             for number, (new, committed) in enumerate(accepted):
                 kept = committed._replace(written_at=base_offset + number)
                 if producer is not None:
                     _staged(entry, producer.producer_id, new, committed, None if error else kept)
                 elif not error:
                     entry.offsets.put(new.topic, new.partition, kept)
+            self._changed(entry)
             if not error:
                 crashpoints.reach("group-commit.appended")
             if done is not None:
@@ -280,6 +287,7 @@ class Offsets:
                 if not error:
                     for number, (topic, partition) in enumerate(part):
                         entry.offsets.remove(topic, partition, base_offset + number)
+                    self._changed(entry)
                     crashpoints.reach("group-commit.buried")
                 burial.wrote(error)
 

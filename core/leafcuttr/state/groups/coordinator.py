@@ -15,6 +15,7 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
+from leafcuttr.log.pace import Pace
 from leafcuttr.state.groups.committing import Offsets, group_record
 from leafcuttr.state.groups.events import (
     NO_MEMBER,
@@ -27,6 +28,7 @@ from leafcuttr.state.groups.events import (
     Sync,
     SyncAnswer,
 )
+from leafcuttr.state.groups.idle import HandedOut, IdleGroups
 from leafcuttr.state.groups.loader import load
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.members import size_of
@@ -86,11 +88,19 @@ class GroupCoordinator:
         self._table = GroupTable(self._log, limits)
         self._table.loading = self._log.partitions_to_load()
         self._timers = Timers(clock)
+        self._idle = IdleGroups(self._table, self._delete)
+        self._handed_out = HandedOut(self._give_up)
+        self._trimming = False
         self._nursery: trio.Nursery | None = None
         self.rebalances = 0  # generations begun
         self._watchers: dict[str, set[Callable[[], None]]] = {}
         self.offsets = Offsets(
-            table=self._table, log=self._log, settings=settings, clock=clock, stable=self._tell
+            table=self._table,
+            log=self._log,
+            settings=settings,
+            clock=clock,
+            stable=self._tell,
+            changed=self._note_idle,
         )
         topics.on_deleted.append(self._topic_deleted)
 
@@ -106,7 +116,7 @@ class GroupCoordinator:
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
                     await hear_first(self._timers.late_s)
-                    for entry in self._timers.due():
+                    async for entry in Pace().over(self._timers.due()):
                         self._tick(entry)
                     await self._timers.wait()
             finally:
@@ -139,6 +149,10 @@ class GroupCoordinator:
         waiter = Waiter()
         entry.group.join(join, waiter, self._clock.monotonic())
         self._settle(entry)
+        answer = waiter.answer
+        if isinstance(answer, JoinAnswer) and answer.error is ErrorCode.MEMBER_ID_REQUIRED:
+            self._handed_out.add(group_id, answer.member_id)
+        self._idle.trim()
         return waiter
 
     def _check_size(self, entry: Entry | None, join: Join) -> None:
@@ -176,6 +190,7 @@ class GroupCoordinator:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
         errors = entry.group.leave(leavers, self._clock.monotonic())
         self._settle(entry)
+        self._idle.trim()
         return errors
 
     def find(self, group_id: str) -> Group:
@@ -235,6 +250,9 @@ class GroupCoordinator:
         for entry in entries:
             entry.generation_seen = entry.group.generation
             self._settle(entry)
+        if not self._table.loading:
+            self._idle.sort()
+            self._trim_soon()
         for group_id in tuple(self._watchers):
             if self._log.partition_of(group_id) == partition:
                 self._tell(group_id)
@@ -253,7 +271,9 @@ class GroupCoordinator:
         if group.generation > entry.generation_seen:
             self.rebalances += group.generation - entry.generation_seen
             entry.generation_seen = group.generation
-        self._timers.want(entry)
+        if self._table.known(group.group_id) is entry:
+            self._timers.want(entry)
+        self._idle.note(entry)
 
     def _note_change(self, entry: Entry) -> None:
         if entry.group.changes != entry.changes_seen:
@@ -267,12 +287,16 @@ class GroupCoordinator:
         at_once = True
 
         def written(error: ErrorCode, _: int) -> None:
+            entry.writing -= 1
+            entry.in_log = entry.in_log or not error
             if not error:
                 crashpoints.reach("group.stored")
             group.stored(store, error, self._clock.monotonic())
             if not at_once:
                 self._settle(entry)
+                self._trim_soon()
 
+        entry.writing += 1
         size = sum(len(each.metadata(group.protocol_name)) for each in group.members)
         refused = self._log.refuses(entry.partition, size + sum(map(len, store.assignments.values())))
         if refused:
@@ -284,23 +308,53 @@ class GroupCoordinator:
 
     def _delete(self, entry: Entry) -> ErrorCode | Awaitable[ErrorCode]:
         partitions = list({partition for partition, _ in entry.offsets} | entry.offsets.unstable())
-        error = self.offsets.bury(entry, partitions, group_too=True)
+        error = self.offsets.bury(entry, partitions, group_too=entry.in_log or entry.writing > 0)
         if error is ErrorCode.NONE or not isinstance(error, ErrorCode):
             # What comes of a write that is held up, is answered. Who uses the id meanwhile begins behind it in the log.
             entry.group.delete()
-            self._table.forget(entry.group.group_id)
+            self._forget(entry)
         return error
+
+    def _forget(self, entry: Entry) -> None:
+        self._table.forget(entry.group.group_id)
+        self._timers.drop(entry)
+        self._idle.discard(entry)
 
     def _tick(self, entry: Entry) -> None:
         try:
             entry.group.tick(self._clock.monotonic())
             self._settle(entry)
+            self._idle.trim()
         except Exception:
             # One group must not take the others with it; its members join anew.
             logger.exception("group %r is given up after an error in this broker", entry.group.group_id)
             if self._table.find(entry.group.group_id) is entry:
-                self._table.forget(entry.group.group_id)
+                self._forget(entry)
             _release(entry.group)
+
+    # --- what clients leave behind ----------------------------------------------------------------------
+
+    def _give_up(self, group_id: str, member_id: str) -> None:
+        entry = self._table.known(group_id)
+        if entry is not None:
+            entry.group.give_up(member_id, self._clock.monotonic())
+            self._settle(entry)
+
+    def _note_idle(self, entry: Entry) -> None:
+        """An offset has come or gone. Nothing is written at once: this may be said in the middle of a write."""
+        self._idle.note(entry)
+        self._trim_soon()
+
+    def _trim_soon(self) -> None:
+        if self._idle.too_many and not self._trimming and self._nursery is not None:
+            self._trimming = True
+            self._nursery.start_soon(self._trim_all)
+
+    async def _trim_all(self) -> None:
+        try:
+            await self._idle.trim_all()
+        finally:
+            self._trimming = False
 
     # --- by itself --------------------------------------------------------------------------------------
 
@@ -317,8 +371,7 @@ class GroupCoordinator:
         if self._table.find(group.group_id) is not entry:
             return
         self.offsets.expire(entry)
-        used = entry.offsets or entry.offsets.pending or entry.writing or group.expects_somebody
-        if group.is_empty and not used:
+        if entry.is_idle:
             self._delete(entry)
 
     def _topic_deleted(self, topic: Topic) -> None:
@@ -331,6 +384,8 @@ class GroupCoordinator:
         self._table.loading.clear()
         self._table.failed.clear()
         for entry in self._table.clear():
+            self._timers.drop(entry)
+            self._idle.discard(entry)
             _release(entry.group)
             self._tell(entry.group.group_id)
 

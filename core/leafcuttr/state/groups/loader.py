@@ -167,7 +167,9 @@ class _Found:
     def _entry(self, group_id: str) -> Entry:
         entry = self.entries.get(group_id)
         if entry is None:
-            entry = self.entries[group_id] = Entry(Group(group_id, self._table.limits), self._partition)
+            entry = self.entries[group_id] = Entry(
+                Group(group_id, self._table.limits), self._partition, in_log=True
+            )
         return entry
 
     def _offset(self, parsed: OffsetKey, key: bytes, committed: CommittedOffset, producer_id: int) -> None:

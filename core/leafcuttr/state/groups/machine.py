@@ -225,6 +225,11 @@ class Group:
         self._move(Cause.DELETED)
         return ErrorCode.NONE
 
+    def give_up(self, member_id: str, now: float) -> None:
+        """Expect the owner of this id no longer, if it has not come: it hears UNKNOWN_MEMBER_ID when it does."""
+        if self._pending.pop(member_id, None) is not None:
+            self._complete_join_if_all_are_here(now)
+
     # --- time ---------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:

@@ -16,7 +16,7 @@ class Entry:
 
     `state_since_ms`: wall clock of the last change of state, None if that is not known. `changes_seen` is the
     machine's counter at that time, `generation_seen` the last generation that was noticed. `wakes_at`: for when the
-    timer knows that this group wants a tick.
+    timer knows that this group wants a tick. `in_log`: there are records of it, which want tombstones when it goes.
     """
 
     group: Group
@@ -26,8 +26,16 @@ class Entry:
     changes_seen: int = 0
     generation_seen: int = 0
     wakes_at: float | None = None
-    # Commits that are on their way to the log: the group must not die under them.
+    in_log: bool = False
+    # Writes of its records that are on their way to the log: the group must not die under them.
     writing: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is in it or expected, and nothing is committed or about to be: it serves for nothing."""
+        return self.group.is_empty and not (
+            self.offsets or self.offsets.pending or self.writing or self.group.expects_somebody
+        )
 
 
 class GroupTable:
@@ -59,6 +67,10 @@ class GroupTable:
         """Raises as `check`."""
         if self.loading or self.failed:
             self.check(group_id)
+        return self._entries.get(group_id)
+
+    def known(self, group_id: str) -> Entry | None:
+        """As `find`, for those who know that it was there: never raises."""
         return self._entries.get(group_id)
 
     def find_or_create(self, group_id: str) -> Entry:

@@ -1,15 +1,19 @@
 """When which group wants to be woken: one heap for all of them, one task that sleeps until the first is due.
 
 A group that is asked for earlier than before gets a second place in the heap; the older one, when it comes
-up, is seen to be stale and dropped. Heartbeats move deadlines back only, so they never come here.
+up, is seen to be stale and dropped. So is that of a group that is no more. Once half of the places are stale,
+all of those go. Heartbeats move deadlines back only, so they never come here.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 import trio
 
 from leafcuttr.state.groups.table import Entry
 from leafcuttr_sdk import Clock
+
+_FEW: Final = 1_000  # stale places that are left to come up by themselves
 
 
 class Timers:
@@ -19,6 +23,7 @@ class Timers:
         self._clock = clock
         self._heap: list[tuple[float, int, Entry]] = []
         self._count = 0
+        self._stale = 0
         self._sooner = trio.Event()
 
     def want(self, entry: Entry) -> None:
@@ -26,11 +31,23 @@ class Timers:
         at = entry.group.wake_at
         if at is None or (entry.wakes_at is not None and entry.wakes_at <= at):
             return
+        self.drop(entry)
         entry.wakes_at = at
         self._count += 1
         heappush(self._heap, (at, self._count, entry))
         if self._heap[0][2] is entry:
             self._sooner.set()
+
+    def drop(self, entry: Entry) -> None:
+        """Do not wake this group."""
+        if entry.wakes_at is None:
+            return
+        entry.wakes_at = None
+        self._stale += 1
+        if self._stale > _FEW and self._stale > len(self._heap) / 2:
+            self._heap = [place for place in self._heap if place[2].wakes_at == place[0]]
+            heapify(self._heap)
+            self._stale = 0
 
     @property
     def late_s(self) -> float:
@@ -46,6 +63,8 @@ class Timers:
             if entry.wakes_at == at:
                 entry.wakes_at = None
                 found.append(entry)
+            else:
+                self._stale -= 1
         return found
 
     async def wait(self) -> None:
