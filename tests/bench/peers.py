@@ -74,8 +74,11 @@ class Peer(abc.ABC):
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+@dataclass
 class LeafCuttr(Peer):
-    """This project, as installed in the interpreter that runs the bench."""
+    """This project, as installed in the interpreter that runs the bench; `python` are words for that."""
+
+    python: tuple[str, ...] = ()
 
     def start(self, *settings: str) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -90,6 +93,7 @@ class LeafCuttr(Peer):
             self.pid = subprocess.Popen(
                 [
                     sys.executable,
+                    *self.python,
                     "-m",
                     "leafcuttr",
                     "serve",

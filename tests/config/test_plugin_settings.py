@@ -177,7 +177,7 @@ def test_who_finds_plugins_is_told_the_settings_about_them_first() -> None:
     (early,) = seen
     assert early.list("lc.plugins.disabled") == ("a", "b")
     assert early.bool("lc.plugins.strict")
-    assert early.str("lc.plugins.path") == "/p"
+    assert early.value("lc.plugins.path") == "/p"
     assert early.where("lc.plugins.path") == "-o"
     assert early.int("num.partitions") == 1, "only what is about plugins has been read"
     assert settings.int("lc.plugin.acme.weight") == 9

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 
 from leafcuttr.embedded import open_broker
 from leafcuttr.errors import StartError
+from support.accepting import taken
 from support.http_proxy import running
 from support.waiting import free_port
 
@@ -62,13 +63,14 @@ async def test_clients_that_show_a_certificate(tmp_path: Path) -> None:
     for context in (known, unknown):
         authority.configure_trust(context)
     of_clients.issue_cert("device@example.org").configure_cert(known)
-    async with running(tmp_path / "data", settings) as proxy:
-        url = f"https://127.0.0.1:{proxy.port}/topics"
-        async with httpx.AsyncClient(verify=known, timeout=30) as client:
-            assert (await client.get(url)).json() == []
-        async with httpx.AsyncClient(verify=unknown, timeout=30) as client:
-            with pytest.raises(httpx.TransportError):
-                await client.get(url)
+    with taken():
+        async with running(tmp_path / "data", settings) as proxy:
+            url = f"https://127.0.0.1:{proxy.port}/topics"
+            async with httpx.AsyncClient(verify=known, timeout=30) as client:
+                assert (await client.get(url)).json() == []
+            async with httpx.AsyncClient(verify=unknown, timeout=30) as client:
+                with pytest.raises(httpx.TransportError):
+                    await client.get(url)
 
 
 async def test_a_password_that_is_wrong_is_not_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,6 +26,7 @@ from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from support import librdkafka
+from support.accepting import taken
 from support.changing import alter_broker
 from support.live_broker import LiveBroker
 from support.logs import batch
@@ -120,7 +121,7 @@ def test_listeners(serve: Any) -> None:
         "listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT,MGMT:PLAINTEXT",
         "controller.listener.names": "MGMT",
     }
-    with serve(settings) as broker:
+    with taken(), serve(settings) as broker:
         assert [listener.name for listener in broker.broker.listeners] == ["IN", "OUT"]
         told = []
         for number in range(2):
