@@ -172,9 +172,8 @@ def by_perf(peer: LeafCuttr, kind: str, seconds: float, cpu_us: float, top: int,
             found = re.match(r"\s*([0-9.]+)%\s+(.*\S)", line)
             if found and shown < top:
                 shown += 1
-                print(
-                    f"   {float(found[1]) / 100 * cpu_us:8.2f}  {found[1]:>6}%  {' '.join(found[2].split())}"
-                )
+                part, name = float(found[1]) / 100, " ".join(found[2].split()).rstrip(" -")
+                print(f"   {part * cpu_us:8.2f}  {part:6.1%}  {name}")
 
 
 def by_strace(peer: LeafCuttr, kind: str, seconds: float) -> None:

@@ -64,19 +64,34 @@ def rounds(broker: LiveBroker) -> int:
     return cleaner(broker).rounds - before
 
 
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One element for each time that a cleaner has looked for what is due, the first time when the broker starts."""
+    found: list[None] = []
+    look = Cleaner.clean_due
+
+    async def noted(self: Cleaner) -> int:
+        found.append(None)
+        return await look(self)
+
+    monkeypatch.setattr(Cleaner, "clean_due", noted)
+    return found
+
+
 @pytest.mark.setting("log.cleaner.enable")
-def test_log_cleaner_enable(serve: Any) -> None:
+def test_log_cleaner_enable(serve: Any, looks: list[None]) -> None:
     with serve({**BY_HAND, "log.cleaner.backoff.ms": "10"}) as broker:
         dirty(broker, "t")
         broker.run(trio.sleep, NOT_YET_S)
         assert cleaner(broker).rounds == 0
+        assert looks == []
     with serve({"log.cleaner.backoff.ms": "10"}) as broker:
         broker.pass_time(0)
         until(lambda: cleaner(broker).rounds == 1, "compaction")
 
 
 @pytest.mark.setting("log.cleaner.backoff.ms", while_running=True)
-def test_log_cleaner_backoff_ms(serve: Any, scope: str) -> None:
+def test_log_cleaner_backoff_ms(serve: Any, scope: str, looks: list[None]) -> None:
     with serve(BY_ITSELF) as broker:
         dirty(broker, "one")
         broker.run(trio.sleep, NOT_YET_S)
@@ -90,6 +105,9 @@ def test_log_cleaner_backoff_ms(serve: Any, scope: str) -> None:
         until(lambda: cleaner(broker).rounds == 2, "compaction, because of the change")
         dirty(broker, "three")
         until(lambda: cleaner(broker).rounds == 3, "compaction by itself")
+        # In a minute there would be four, if it rested as long as by default.
+        enough = len(looks) + 20
+        until(lambda: len(looks) >= enough, "twenty looks")
 
 
 @pytest.mark.setting("log.cleaner.threads", while_running=True)

@@ -13,7 +13,8 @@ from leafcuttr.errors import ConfigError, StartError
 @contextmanager
 def taken(*refusals: type[Exception]) -> Iterator[None]:
     """Around a start, or around a change that raises `refusals`; a group of such exceptions counts as one."""
+    kinds: tuple[type[Exception], ...] = (ConfigError, StartError, *refusals)
     try:
         yield
-    except* (ConfigError, StartError, *refusals) as refused:
+    except* kinds as refused:
         pytest.fail(f"what is given is refused: {refused.exceptions}")

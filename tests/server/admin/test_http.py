@@ -366,11 +366,21 @@ async def test_a_busy_port_is_a_warning(serve: Serve, caplog: pytest.LogCaptureF
 @pytest.mark.setting("lc.metrics.host", "lc.metrics.port")
 async def test_the_host_and_port_that_were_asked_for(serve: Serve) -> None:
     port = free_port()
-    broker = await serve({**ON, "lc.metrics.port": str(port), "lc.metrics.host": "localhost"})
+    broker = await serve({**ON, "lc.metrics.port": str(port), "lc.metrics.host": "127.0.0.3"})
     assert broker.admin is not None and broker.admin.port == port
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
+    assert not await listens("127.0.0.1", port)
+    assert await listens("127.0.0.3", port)
+    stream = await trio.open_tcp_stream("127.0.0.3", port)
     async with stream:
         assert (await Client(stream).get("/health/live"))[0] == 200
+
+
+async def listens(host: str, port: int) -> bool:
+    try:
+        await (await trio.open_tcp_stream(host, port)).aclose()
+    except OSError:
+        return False
+    return True
 
 
 async def test_one_that_other_machines_reach_is_a_warning(
