@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from crash.acknowledged import Due
 from crash.raw_workers import committed
 from support import jars
 from support.wire_client import WireClient
@@ -84,6 +86,14 @@ class JavaProducer(_Tool):
         self.idempotent = True
         self.places: dict[int, int] = {}
         self._acknowledged = 0
+
+    def due(self) -> Iterator[Due]:
+        """What was acknowledged, in order."""
+        for number in range(self.acknowledged):
+            yield Due(self.places[number], None, self.value_of(number))
+
+    def value_of(self, number: int) -> bytes:
+        return str(number).encode()
 
     @property
     def acknowledged(self) -> int:

@@ -6,10 +6,13 @@ tombstone, and those go after `delete.retention.ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from crash.workload import Worker
+from crash import acknowledged
+from crash.acknowledged import Due, Fault
+from crash.foreign import Record
+from crash.workload import Worker, told_offset
 
 TOPIC = "latest"
 KEYS = 60
@@ -24,6 +27,10 @@ def is_tombstone(number: int) -> bool:
     return number % 7 == 6
 
 
+def value_of(number: int) -> bytes | None:
+    return None if is_tombstone(number) else b"%d:" % number + b"v" * 200
+
+
 class KeyedSender(Worker):
     """One librdkafka producer. `acknowledged` and `tried` are the last numbers of each key."""
 
@@ -33,6 +40,7 @@ class KeyedSender(Worker):
 
         self.acknowledged: dict[bytes, int] = {}
         self.tried: dict[bytes, int] = {}
+        self.places: dict[bytes, int] = {}  # the offsets of the acknowledged
         self._sent = 0
         self._open = 0
         self._producer = Producer(
@@ -55,11 +63,14 @@ class KeyedSender(Worker):
         if self._open < 200:
             for _ in range(20):
                 number, key = self._sent, b"key %d" % (self._sent % KEYS)
-                value = None if is_tombstone(number) else b"%d:" % number + b"v" * 200
-                self._producer.produce(
-                    TOPIC, value, key, headers={"number": b"%d" % number}, on_delivery=self._told(key, number)
-                )
                 self.tried[key] = number
+                self._producer.produce(
+                    TOPIC,
+                    value_of(number),
+                    key,
+                    headers={"number": b"%d" % number},
+                    on_delivery=self._told(key, number),
+                )
                 self._sent += 1
                 self._open += 1
         self._producer.poll(0)
@@ -69,11 +80,12 @@ class KeyedSender(Worker):
         self._producer.flush(60)
 
     def _told(self, key: bytes, number: int) -> Callable[[Any, Any], None]:
-        def report(error: Any, _message: Any) -> None:
+        def report(error: Any, message: Any) -> None:
             self._open -= 1
             if error is not None:
                 self.failure = f"keyed sender: record {number} failed: {error}"
             else:
+                self.places[key] = told_offset(message)
                 self.acknowledged[key] = number
 
         return report
@@ -102,3 +114,35 @@ def check_latest(records: list[Any], acknowledged: dict[bytes, int], sender: Key
             assert any(map(is_tombstone, numbers)), f"{key!r}: {due} was acknowledged, nothing is there"
         else:
             assert found >= due, f"{key!r}: {due} was acknowledged, {found} is the last that is there"
+
+
+def faults(stored: Sequence[Record], sender: KeyedSender) -> Iterator[Fault]:
+    """As `check_latest`, of what a foreign reader has found in the files of a broker that is at rest. Such a reader
+    tells the names of headers only, so that of tombstones it is not known which they are."""
+    due = {
+        key: Due(sender.places[key], key, value_of(number))
+        for key, number in sender.acknowledged.copy().items()
+    }
+
+    def number_of(record: Record) -> int:
+        return int((record.value or b"-1:").partition(b":")[0])
+
+    def is_newer(key: bytes, record: Record) -> bool:
+        later = range(sender.acknowledged[key] + KEYS, sender.tried[key] + 1, KEYS)
+        return any(map(is_tombstone, later)) if record.value is None else number_of(record) in later
+
+    def may_be_gone(key: bytes) -> bool:
+        return any(map(is_tombstone, range(sender.acknowledged[key], sender.tried[key] + 1, KEYS)))
+
+    def was_sent(record: Record) -> bool:
+        if record.key not in sender.tried:
+            return False
+        number = number_of(record)
+        return record.value is None or (
+            record.value == value_of(number)
+            and b"key %d" % (number % KEYS) == record.key
+            and number <= sender.tried[record.key]
+        )
+
+    yield from acknowledged.latest(TOPIC, 0, due, stored, is_newer=is_newer, may_be_gone=may_be_gone)
+    yield from acknowledged.nothing_else(TOPIC, 0, stored, was_sent)

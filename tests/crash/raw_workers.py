@@ -14,8 +14,10 @@ import threading
 import time
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from crash.acknowledged import Due
 from crash.workload import VALUE_BYTES, Worker
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -43,7 +45,7 @@ from leafcuttr.wire.messages.offset_commit import (
 from leafcuttr.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from leafcuttr.wire.messages.produce import ProduceRequest
 from leafcuttr.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr.wire.records import Record, decode_records, encode_batch
 from support.logs import batch
 from support.waiting import until
 from support.wire_client import WireClient, produce_request
@@ -148,10 +150,23 @@ class RawSender(RawWorker):
     def compare(self, client: WireClient) -> None:
         """The reader does."""
 
+    @property
+    def sent(self) -> int:
+        return self._next
+
+    def value_of(self, number: int) -> bytes:
+        return f"{self.number}:{number}:".encode().ljust(VALUE_BYTES, b"r")
+
+    def due(self) -> Iterator[Due]:
+        """What was acknowledged, in order."""
+        for first, offset in self.places.copy().items():
+            for i in range(self.BATCH):
+                yield Due(offset + i, None, self.value_of(first + i))
+
     def _new(self) -> _Unanswered:
         first, self._next = self._next, self._next + self.BATCH
         timestamp = now_ms()
-        values = [f"{self.number}:{first + i}:".encode().ljust(VALUE_BYTES, b"r") for i in range(self.BATCH)]
+        values = [self.value_of(first + i) for i in range(self.BATCH)]
         data = encode_batch(
             [Record(i, timestamp, None, value) for i, value in enumerate(values)],
             producer_id=self._producer_id,
@@ -250,11 +265,13 @@ class Topics(RawWorker):
     again: what is in one is what was put into it since it was made last."""
 
     NAMES = tuple(f"chore-{number}" for number in range(5))
+    BATCH, PARTITION = 3, 1
 
     def __init__(self, address: str, seed: int) -> None:
         super().__init__("topics", address)
         self._random = random.Random(seed)
         self._there: dict[str, tuple[int, int]] = {}  # records acknowledged, and records tried
+        self._places: dict[str, list[int]] = {}  # base offsets of acknowledged batches
         self._gone: set[str] = set(self.NAMES)
 
     def work(self, client: WireClient) -> None:
@@ -273,7 +290,12 @@ class Topics(RawWorker):
         topic = CreatableTopic(name=name, num_partitions=3, replication_factor=1)
         answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5).topics[0]
         assert not answer.error_code, f"{name}: {ErrorCode(answer.error_code).name} {answer.error_message}"
+        self._places[name] = []
         self._there[name] = (0, 0)
+
+    def due(self) -> dict[str, list[Due]]:
+        """What was acknowledged in partition 1 of the topics that are there."""
+        return {name: records_of(self._places[name].copy(), batch(self.BATCH)) for name in self._there.copy()}
 
     def _delete(self, client: WireClient, name: str) -> None:
         self._there.pop(name, None)
@@ -283,10 +305,11 @@ class Topics(RawWorker):
 
     def _fill(self, client: WireClient, name: str) -> None:
         acknowledged, tried = self._there[name]
-        self._there[name] = (acknowledged, tried + 3)
-        answer = client.produce(name, batch(3, timestamp=now_ms()), partition=1)
+        self._there[name] = (acknowledged, tried + self.BATCH)
+        answer = client.produce(name, batch(self.BATCH, timestamp=now_ms()), partition=1)
         assert not answer.error_code, f"{name}: {ErrorCode(answer.error_code).name} {answer.error_message}"
-        self._there[name] = (acknowledged + 3, tried + 3)
+        self._places[name].append(answer.base_offset)
+        self._there[name] = (acknowledged + self.BATCH, tried + self.BATCH)
 
     def compare(self, client: WireClient) -> None:
         answer = client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 9)
@@ -307,19 +330,28 @@ class Trimmer(RawWorker):
     """Writes to a topic of small segments and deletes its records up to somewhere in the middle."""
 
     TOPIC = "trimmed"
+    BATCH, SIZE = 8, 1000
 
     def __init__(self, address: str, seed: int) -> None:
         super().__init__("trimmer", address)
         self._random = random.Random(seed)
         self._start = (0, 0)  # acknowledged and tried
         self._end = (0, 0)
+        self._places: list[int] = []  # base offsets of acknowledged batches
+
+    def due(self) -> list[Due]:
+        """What was acknowledged, and not asked to go."""
+        records = records_of(self._places, batch(self.BATCH, size=self.SIZE))
+        return [one for one in records if one.offset >= self._start[1]]
 
     def work(self, client: WireClient) -> None:
         for _ in range(4):
-            self._end = (self._end[0], self._end[1] + 8)
-            answer = client.produce(self.TOPIC, batch(8, size=1000, timestamp=now_ms()))
+            self._end = (self._end[0], self._end[1] + self.BATCH)
+            answer = client.produce(self.TOPIC, batch(self.BATCH, size=self.SIZE, timestamp=now_ms()))
             assert not answer.error_code, f"{ErrorCode(answer.error_code).name} {answer.error_message}"
-            self._end = (answer.base_offset + 8, answer.base_offset + 8)
+            self._places.append(answer.base_offset)
+            self._end = (answer.base_offset + self.BATCH, answer.base_offset + self.BATCH)
+        self._places = [offset for offset in self._places if offset + self.BATCH > self._start[1]]
         offset = self._random.randint(self._start[1], self._end[0])
         self._start = (self._start[0], offset)
         part = DeleteRecordsPartition(partition_index=0, offset=offset)
@@ -338,6 +370,12 @@ class Trimmer(RawWorker):
             answer = client.fetch(self.TOPIC, start)
             assert not answer.error_code, f"{self.TOPIC} at {start}: {ErrorCode(answer.error_code).name}"
             assert answer.records, f"{self.TOPIC}: nothing at {start}"
+
+
+def records_of(places: list[int], data: bytearray) -> list[Due]:
+    """The records of a batch that was sent again and again, with the base offsets that it got."""
+    records = decode_records(data)
+    return [Due(base + record.offset, record.key, record.value) for base in places for record in records]
 
 
 def now_ms() -> int:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from crash.acknowledged import NOT_TOLD, Due
 
 DATA = "data"
 TRANSACTIONS = "transactions"
@@ -96,6 +99,7 @@ class Sender(Worker):
         self.idempotent = idempotent
         self.sent = 0
         self.acknowledged = 0
+        self._offsets = array("q")  # of the acknowledged, by number
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -118,9 +122,11 @@ class Sender(Worker):
     def step(self) -> None:
         if self.sent - self.acknowledged < 500:
             for _ in range(10):
-                value = f"{self.number}:{self.sent}:".encode().ljust(VALUE_BYTES, b"x")
                 self._producer.produce(
-                    self.topic, value, partition=self.partition, on_delivery=self._delivered(self.sent)
+                    self.topic,
+                    self.value_of(self.sent),
+                    partition=self.partition,
+                    on_delivery=self._delivered(self.sent),
                 )
                 self.sent += 1
         self._producer.poll(0)
@@ -129,13 +135,22 @@ class Sender(Worker):
     def finish(self) -> None:
         self._producer.flush(PATIENCE)
 
+    def value_of(self, number: int) -> bytes:
+        return f"{self.number}:{number}:".encode().ljust(VALUE_BYTES, b"x")
+
+    def due(self) -> Iterator[Due]:
+        """What was acknowledged, in order."""
+        for number, offset in enumerate(self._offsets[:]):
+            yield Due(offset, None, self.value_of(number))
+
     def _delivered(self, number: int) -> Callable[[Any, Any], None]:
-        def report(error: Any, _message: Any) -> None:
+        def report(error: Any, message: Any) -> None:
             if error is not None:
                 self.failure = f"sender {self.number}: record {number} failed: {error}"
             elif number != self.acknowledged:
                 self.failure = f"sender {self.number}: {number} acknowledged after {self.acknowledged - 1}"
             else:
+                self._offsets.append(told_offset(message))
                 self.acknowledged = number + 1
 
         return report
@@ -186,6 +201,7 @@ class Transactor(Worker):
         self.tried = 0
         self.committed: list[int] = []
         self.aborted: list[int] = []
+        self._offsets: dict[tuple[int, int], int] = {}  # by number and partition
 
     def step(self) -> None:
         from confluent_kafka import KafkaException
@@ -204,7 +220,12 @@ class Transactor(Worker):
         number, self.tried = self.tried, self.tried + 1
         producer.begin_transaction()
         for partition in range(PARTITIONS):
-            producer.produce(TRANSACTIONS, str(number).encode(), partition=partition)
+            producer.produce(
+                TRANSACTIONS,
+                str(number).encode(),
+                partition=partition,
+                on_delivery=self._delivered(number, partition),
+            )
         producer.send_offsets_to_transaction(
             [TopicPartition(DATA, 0, number)], self._group.consumer_group_metadata(), PATIENCE
         )
@@ -215,6 +236,18 @@ class Transactor(Worker):
         else:
             producer.commit_transaction(PATIENCE)
             self.committed.append(number)
+
+    def due(self, partition: int) -> Iterator[Due]:
+        """What was committed, in order."""
+        for number in self.committed.copy():
+            yield Due(self._offsets.get((number, partition), NOT_TOLD), None, str(number).encode())
+
+    def _delivered(self, number: int, partition: int) -> Callable[[Any, Any], None]:
+        def report(error: Any, message: Any) -> None:
+            if error is None:
+                self._offsets[number, partition] = told_offset(message)
+
+        return report
 
     def _new(self) -> Any:
         from confluent_kafka import Producer
@@ -237,6 +270,12 @@ class Transactor(Worker):
     def finish(self) -> None:
         self._producer = None
         self._group.close()
+
+
+def told_offset(message: Any) -> int:
+    """The offset in an acknowledgement of librdkafka."""
+    offset = message.offset()
+    return NOT_TOLD if offset is None or offset < 0 else int(offset)
 
 
 def group_consumer(bootstrap: str, group: str = GROUP) -> Any:

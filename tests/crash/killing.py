@@ -1,0 +1,160 @@
+"""A run of `test_crash.py`: a broker that is killed at random moments and at named points, under load. See there."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from crash import keyed
+from crash.broker_run import BrokerRun
+from crash.load import SETTINGS, SYNCED, Load, create_topics
+from crash.load_audit import check_files
+from crash.workload import DATA
+from leafcuttr.crashpoints import POINTS
+
+# Within a start; a file cannot arm them in time.
+STARTING = {"recovery.cut", "recovery.scanned", "start.loaded", "start.unmarked"}
+
+# The kill comes at one of so many passes of a point; otherwise at one of two.
+OFTEN = {
+    "append.staged": 300,
+    "append.written": 300,
+    "append.published": 300,
+    "writer.before-write": 100,
+    "writer.written": 100,
+    "group-commit.appended": 20,
+    "group.stored": 10,
+    "transaction.written": 20,
+    "transaction.before-prepare": 5,
+    "transaction.prepared": 5,
+    "transaction.marked": 20,
+    "transaction.before-complete": 5,
+    "retention.removing": 10,
+}
+STOPPING = {"shutdown.synced", "shutdown.checkpointed"}
+ONCE = STOPPING | {"start.loaded", "start.unmarked", "recovery.cut"}
+ONCE |= {name for name in POINTS if name.startswith("compaction.")}
+
+
+class Kill(NamedTuple):
+    """One step of the plan: a point with its count, or "" for a random moment. `early`: it may be in the start."""
+
+    point: str
+    early: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.point.partition(":")[0]
+
+
+def kill_at(name: str, dice: random.Random, *, early: bool = False) -> Kill:
+    most = 1 if name in ONCE else OFTEN.get(name, 2)
+    return Kill(f"{name}:{dice.randint(1, most)}", early or name in STARTING)
+
+
+def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
+    """Every point once, so many random moments; `thorough`: each point again, armed before the start."""
+    plan = [kill_at(name, dice) for name in sorted(POINTS)]
+    plan += [Kill("")] * kills
+    if thorough:
+        plan += [kill_at(name, dice, early=True) for name in sorted(POINTS - STOPPING)]
+    dice.shuffle(plan)
+    return plan
+
+
+def run_kills(
+    folder: Path,
+    seed: int,
+    plan_of: Callable[[random.Random], list[Kill]],
+    *,
+    thorough: bool,
+    every_point: bool = True,
+) -> BrokerRun:
+    """Kill a broker as planned, read back at the end, and print what has come of it. `thorough`: more clients, longer
+    waits, Kafka's tool reads all files; `every_point`: points that were not reached are tried again.
+
+    Raises AssertionError where anything that was acknowledged is lost, with what is missing in the files.
+    """
+    run = BrokerRun(folder, seed, SETTINGS)
+    plan = plan_of(run.random)
+    began = time.monotonic()
+    load: Load | None = None
+    try:
+        assert run.start()
+        create_topics(run.address)
+        load = Load(run, seed, group_too=thorough)
+        _go_through(run, load, plan, thorough=thorough, every_point=every_point)
+        with run.timed("read files"):
+            run.notes += check_files(run.data, load, seed, thorough=thorough)
+    except Exception as error:
+        run.end()
+        if load is not None:
+            load.abandon()
+            _name_missing(run, load, seed, error)
+        raise
+    finally:
+        run.end()
+        if load is not None:
+            load.abandon()
+            report(run, load.readback.records, time.monotonic() - began, seed)
+    return run
+
+
+def _go_through(run: BrokerRun, load: Load, plan: list[Kill], *, thorough: bool, every_point: bool) -> None:
+    load.start()
+    run.kill(0.5)
+    while plan:
+        one_kill(run, load, plan.pop(), patience=2.0 if thorough else 0.5)
+        for name in POINTS - run.reached.keys() if every_point else ():
+            if not plan and run.reached["tries " + name] < 3:
+                run.reached["tries " + name] += 1
+                plan.append(Kill(f"{name}:1", name in STARTING))
+    assert run.start()
+    load.stop()
+    load.readback.restart()
+    load.check()
+    run.stop()
+    run.verify()
+
+
+def _name_missing(run: BrokerRun, load: Load, seed: int, error: Exception) -> None:
+    """Raises AssertionError, if the files of a broker that was killed say what the run has failed by."""
+    try:
+        check_files(run.data, load, seed, thorough=False)
+    except AssertionError as missing:
+        raise AssertionError(f"{missing}\n\nThe run has ended by: {error}") from error
+
+
+def one_kill(run: BrokerRun, load: Load, kill: Kill, *, patience: float) -> None:
+    """Start, read back, kill, verify; a kill in the start leaves the reading to the next one."""
+    if kill.early:
+        run.tear(run.random.choice((f"{DATA}-0", f"{SYNCED}-0", f"{SYNCED}-1", f"{keyed.TOPIC}-0")))
+        if run.start(kill.point):
+            run.killed_by(kill.point)
+    else:
+        assert run.start()
+        load.check()
+        if kill.point:
+            run.arm(kill.point)
+            run.killed_by(kill.point)
+        else:
+            run.kill(patience)
+    run.verify()
+
+
+def report(run: BrokerRun, records: int, took: float, seed: int) -> None:
+    """Print what has come of a run."""
+    print(
+        f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
+        f"{records} records read back, slowest start {run.slowest_start:.2f} s"
+    )
+    for title, found in ("time spent", run.spent), ("longest waits", run.waited):
+        most = sorted(found.items(), key=lambda item: -item[1])[:6]
+        print(f"  {title}: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in most))
+    for note in run.notes:
+        print(f"  {note}")
+    for name in sorted(POINTS):
+        print(f"  {name:26} reached {run.reached[name]}")
