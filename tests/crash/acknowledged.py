@@ -146,11 +146,13 @@ def check(faults: Iterable[Fault]) -> None:
 class Files:
     """The partitions of a stopped broker: all by kio, and by Kafka's tool all or some, chosen by the seed.
 
-    Raises AssertionError where the two do not read the same. `notes` say who has read what.
+    Raises AssertionError where the two do not read the same. `notes` say who has read what. `compared` is for whoever
+    compares: how many acknowledged records were looked up.
     """
 
     def __init__(self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads_all: bool) -> None:
         self.notes: list[str] = []
+        self.compared = 0
         wanted = set(topics)
         folders = [path for path in sorted(data.iterdir()) if path.name.rpartition("-")[0] in wanted]
         self._found = {folder.name: foreign.by_kio(folder) for folder in folders}
@@ -159,6 +161,12 @@ class Files:
             f"{self.records} records of {len(folders)} partitions read back by kio from the files"
         )
         self._compare_with_kafka(folders, seed, all_of_them=kafka_reads_all)
+
+    def counted(self, due: Iterable[Due]) -> list[Due]:
+        """The same, counted as compared."""
+        found = list(due)
+        self.compared += len(found)
+        return found
 
     def partition(self, topic: str, number: int) -> list[Record]:
         """In the order of the log. Nothing, where there is no such partition."""

@@ -31,23 +31,25 @@ def check_files(data: Path, load: Load, seed: int, *, thorough: bool) -> list[st
     ]
     files = Files(data, topics, seed, kafka_reads_all=thorough)
     acknowledged.check(faults(load, files))
-    return files.notes
+    return [*files.notes, f"{files.compared} acknowledged records compared with them, keys and values"]
 
 
 def faults(load: Load, files: Files) -> Iterator[Fault]:
     """All that was acknowledged and is not in the files, and what is there that nobody has sent."""
     for sender in load.numbered:
         stored = files.partition(sender.topic, sender.partition)
-        yield from acknowledged.every(sender.topic, sender.partition, sender.due(), stored)
+        yield from acknowledged.every(sender.topic, sender.partition, files.counted(sender.due()), stored)
     places = {(sender.topic, sender.partition) for sender in load.numbered}
     for topic, partition in sorted(places):
         yield from acknowledged.nothing_else(
             topic, partition, files.partition(topic, partition), load.has_sent
         )
     for name, due in load.topics.due().items():
-        yield from acknowledged.every(name, Topics.PARTITION, due, files.partition(name, Topics.PARTITION))
+        yield from acknowledged.every(
+            name, Topics.PARTITION, files.counted(due), files.partition(name, Topics.PARTITION)
+        )
     trimmed = files.partition(Trimmer.TOPIC, 0)
-    yield from acknowledged.every(Trimmer.TOPIC, 0, load.trimmer.due(), trimmed)
+    yield from acknowledged.every(Trimmer.TOPIC, 0, files.counted(load.trimmer.due()), trimmed)
     yield from keyed.faults(files.partition(keyed.TOPIC, 0), load.keyed)
     yield from _transactional_faults(load.transactor, files)
     yield from _group_faults(load, files)
@@ -57,7 +59,9 @@ def _transactional_faults(transactor: Transactor, files: Files) -> Iterator[Faul
     aborted = {str(number).encode() for number in transactor.aborted}
     for partition in range(PARTITIONS):
         stored = acknowledged.committed(files.partition(TRANSACTIONS, partition))
-        yield from acknowledged.every(TRANSACTIONS, partition, transactor.due(partition), stored)
+        yield from acknowledged.every(
+            TRANSACTIONS, partition, files.counted(transactor.due(partition)), stored
+        )
         yield from acknowledged.nothing_else(
             TRANSACTIONS, partition, stored, lambda record: record.value not in aborted
         )

@@ -21,13 +21,15 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crash import acknowledged
 from crash import txn_audit as audit
+from crash.acknowledged import Files
 from crash.txn_plan import COMMITTED, INPUT, PARTITIONS, Journal
 from crash.workload import KEEP_COORDINATORS
 from support import librdkafka
@@ -66,6 +68,7 @@ class Child:
         self.journal = Journal(folder / f"{self.name}.journal")
         self.log = folder / f"{self.name}.log"
         self.fatal = 0
+        self.output: str = config.get("output", "")
         self._config = {**config, "journal": str(self.journal.path)}
         self._process: subprocess.Popen[bytes] | None = None
         self._seen = 0
@@ -365,7 +368,35 @@ class Run:
             asker.close()
         return all(each.offset >= end for each, end in zip(found, ends, strict=True))
 
-    def check(self, watcher: Watcher) -> list[str]:
+    def files(self, *, kafka_reads_all: bool = False) -> Files:
+        """Of the broker, which does not run."""
+        topics = [INPUT, *OUTPUTS.values(), "__consumer_offsets", "__transaction_state"]
+        return Files(self.folder / "data", topics, self.seed, kafka_reads_all=kafka_reads_all)
+
+    def faults(self, files: Files) -> Iterator[acknowledged.Fault]:
+        """What was acknowledged as committed and is not in the files as such, where the broker has said."""
+        stored = {
+            (topic, number): acknowledged.committed(files.partition(topic, number))
+            for topic in (INPUT, *OUTPUTS.values())
+            for number in range(PARTITIONS)
+        }
+        source = [stored[INPUT, number] for number in range(PARTITIONS)]
+        for child in self.children:
+            if child in self.writers:
+                topic, due = INPUT, audit.due_of_writer(child.journal, self.seed, child.name)
+            else:
+                topic, due = child.output, audit.due_of_copier(child.journal, source)
+            for number, records in due.items():
+                yield from acknowledged.every(topic, number, files.counted(records), stored[topic, number])
+
+    def name_missing(self, error: Exception) -> None:
+        """Raises AssertionError, if the files of the broker, which was killed, say what the run has failed by."""
+        try:
+            acknowledged.check(self.faults(self.files()))
+        except AssertionError as missing:
+            raise AssertionError(f"{missing}\n\nThe run has ended by: {error}") from error
+
+    def check(self, watcher: Watcher, *, thorough: bool) -> list[str]:
         """Compare everything with everything. Stops the broker. Returns what there was to see."""
         assert self.broker is not None
         online = {
@@ -387,10 +418,12 @@ class Run:
         assert watcher.failure is None, watcher.failure
         assert self.broker.stop() == 0
         self.verify()
-        data, notes = self.folder / "data", []
+        files = self.files(kafka_reads_all=thorough)
+        acknowledged.check(self.faults(files))
+        notes = [*files.notes, f"{files.compared} acknowledged records compared with them, keys and values"]
         committed: dict[str, list[list[audit.Read]]] = {}
         for topic, found in online.items():
-            stored = [audit.partition(data, topic, number) for number in range(PARTITIONS)]
+            stored = [audit.partition(files, topic, number) for number in range(PARTITIONS)]
             committed[topic] = [each.read_committed for each in stored]
             for number, each in enumerate(stored):
                 where = f"{topic}-{number}"
@@ -401,7 +434,7 @@ class Run:
                 sum(map(len, each)) for each in ([p.committed for p in stored], [p.aborted for p in stored])
             ]
             notes.append(f"{topic}: {counts[0]} records committed, {counts[1]} aborted")
-        offsets = audit.group_offsets(data, INTERNAL)
+        offsets = audit.group_offsets(files, INTERNAL)
         for writer in self.writers:
             journal = writer.journal.transactions()
             tally, last = audit.check_writer(committed[INPUT], self.seed, writer.name, journal)
@@ -417,7 +450,7 @@ class Run:
             notes.append(
                 f"{copier.name}: {len(copier.journal.transactions())} begun, {copier.fatal} fatal errors"
             )
-        states = audit.transaction_states(data, INTERNAL)
+        states = audit.transaction_states(files, INTERNAL)
         assert set(states.values()) <= {"Empty", "CompleteCommit", "CompleteAbort"}, states
         return notes
 
@@ -471,7 +504,11 @@ def test_transactions_survive(
         run.get_on()
         run.kill_children()
         run.drain()
-        notes = run.check(watcher)
+        notes = run.check(watcher, thorough=long)
+    except Exception as error:
+        run.abandon()
+        run.name_missing(error)
+        raise
     finally:
         run.abandon()
         with capsys.disabled():

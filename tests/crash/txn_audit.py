@@ -1,21 +1,28 @@
 """From the log alone: which transactions there are, and whether that is what clients were told.
 
-Partitions are read as files, with nothing of the broker but the format of batches: who is committed follows from the
-control records, not from any index. A fault is an AssertionError that names the transaction.
+Partitions are read as files by kio (`foreign`): who is committed follows from the control records, not from any index.
+A fault is an AssertionError that names the transaction, or the record by its partition and offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from crash.txn_plan import ABORTED, ASKED, BEGUN, COMMITTED, INPUT, PARTITIONS, plan, value_of
-from leafcuttr.state.groups.records import OffsetKey, parse_key, parse_offset
-from leafcuttr.state.transactions import records as transaction_records
-from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader, parse
-from leafcuttr.wire.markers import COMMIT
-from leafcuttr.wire.records import Record, control_record, decode_records
+from crash.acknowledged import Due, Files
+from crash.foreign import Record, offset_commit, transaction_state
+from crash.txn_plan import (
+    ABORTED,
+    ASKED,
+    BEGUN,
+    COMMITTED,
+    INPUT,
+    PARTITIONS,
+    Journal,
+    copy_of,
+    plan,
+    value_of,
+)
 
 Read = tuple[int, bytes]
 """What a reader of a partition gets: offset and value."""
@@ -26,7 +33,6 @@ class Partition(NamedTuple):
 
     committed: list[Record]
     aborted: list[Record]
-    markers: int
 
     @property
     def read_committed(self) -> list[Read]:
@@ -37,68 +43,79 @@ class Partition(NamedTuple):
         return sorted((each.offset, each.value or b"") for each in (*self.committed, *self.aborted))
 
 
-def batches(folder: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Every batch in a partition's folder, in order."""
-    for path in sorted(folder.glob("*.log")):
-        data, at = memoryview(path.read_bytes()), 0
-        while at + HEADER_SIZE <= len(data):
-            header = parse(data, at)
-            assert header.size <= len(data) - at, f"{path} ends within a batch"
-            yield header, data[at : at + header.size]
-            at += header.size
-
-
-def partition(data: Path, topic: str, number: int) -> Partition:
+def partition(files: Files, topic: str, number: int) -> Partition:
     """Raises AssertionError where a transaction is open, or an epoch goes back: a zombie has written."""
     where = f"{topic}-{number}"
     committed: list[Record] = []
     aborted: list[Record] = []
     pending: dict[int, list[Record]] = {}
     epochs: dict[int, int] = {}
-    markers = 0
-    for header, batch in batches(data / where):
-        producer, epoch = header.producer_id, header.producer_epoch
+    for record in files.partition(topic, number):
+        producer, epoch = record.producer_id, record.producer_epoch
         if producer >= 0:
             known = epochs.get(producer, 0)
-            assert epoch >= known, f"{where}: offset {header.base_offset} has epoch {epoch} after {known}"
+            assert epoch >= known, f"{where}: offset {record.offset} has epoch {epoch} after {known}"
             epochs[producer] = epoch
-        if header.is_control:
-            markers += 1
-            (record,) = decode_records(batch)
-            ended = committed if control_record(record).type == COMMIT else aborted
+        if record.commits is not None:
+            ended = committed if record.commits else aborted
             ended += pending.pop(producer, [])
-        elif header.is_transactional:
-            pending.setdefault(producer, []).extend(decode_records(batch))
+        elif record.transactional:
+            pending.setdefault(producer, []).append(record)
         else:
-            committed += decode_records(batch)
+            committed.append(record)
     assert not pending, f"{where}: transactions of {sorted(pending)} are open"
-    return Partition(sorted(committed, key=_offset), sorted(aborted, key=_offset), markers)
+    return Partition(sorted(committed, key=_offset), sorted(aborted, key=_offset))
 
 
 def _offset(record: Record) -> int:
     return record.offset
 
 
-def group_offsets(data: Path, partitions: int) -> dict[tuple[str, int], int]:
+def group_offsets(files: Files, partitions: int) -> dict[tuple[str, int], int]:
     """The committed offset of the input topic's partitions, by group and partition."""
     found: dict[tuple[str, int], int] = {}
     for number in range(partitions):
-        for record in partition(data, "__consumer_offsets", number).committed:
-            key = parse_key(record.key or b"")
-            if isinstance(key, OffsetKey) and key.topic == INPUT and record.value is not None:
-                found[key.group, key.partition] = parse_offset(record.value).offset
+        for record in partition(files, "__consumer_offsets", number).committed:
+            commit = offset_commit(record)
+            if commit is not None and commit[1] == INPUT and commit[3] >= 0:
+                found[commit[0], commit[2]] = commit[3]
     return found
 
 
-def transaction_states(data: Path, partitions: int) -> dict[str, str]:
+def transaction_states(files: Files, partitions: int) -> dict[str, str]:
     """The state of each transactional id."""
     found = {}
     for number in range(partitions):
-        for record in partition(data, "__transaction_state", number).committed:
-            name = transaction_records.parse_key(record.key or b"")
-            if name is not None and record.value is not None:
-                found[name] = transaction_records.parse_value(record.value).state.title
+        for record in partition(files, "__transaction_state", number).committed:
+            state = transaction_state(record)
+            if state is not None:
+                found[state[0]] = state[1]
     return found
+
+
+def due_of_writer(journal: Journal, seed: int, writer: str) -> dict[int, list[Due]]:
+    """The records of a writer whose transactions were acknowledged as committed, by partition."""
+    words, due = journal.transactions(), _by_partition()
+    for number, number_of_partition, index, offset in journal.places():
+        if words.get(number) == COMMITTED:
+            value = value_of(writer, number, index, plan(seed, writer, number).size)
+            due[number_of_partition].append(Due(offset, None, value))
+    return due
+
+
+def due_of_copier(journal: Journal, source: Sequence[Sequence[Record]]) -> dict[int, list[Due]]:
+    """The same of a copier; `source` are the records that it copies, by partition."""
+    words, due = journal.transactions(), _by_partition()
+    values = [{record.offset: record.value or b"" for record in records} for records in source]
+    for number, partition, copied, offset in journal.places():
+        if words.get(number) == COMMITTED:
+            value = copy_of(partition, copied, values[partition].get(copied, b""))
+            due[partition].append(Due(offset, None, value))
+    return due
+
+
+def _by_partition() -> dict[int, list[Due]]:
+    return {number: [] for number in range(PARTITIONS)}
 
 
 class Tally(NamedTuple):
@@ -151,7 +168,7 @@ def check_copies(
     """The output has each committed input record before the group's offset once, in order, and no other."""
     for number in range(PARTITIONS):
         end = offsets.get(number, 0)
-        due = [f"{number}:{offset}:".encode() + value for offset, value in source[number] if offset < end]
+        due = [copy_of(number, offset, value) for offset, value in source[number] if offset < end]
         found = [value for _, value in copies[number]]
         if found != due:
             extra, missing = sorted(set(found) - set(due)), sorted(set(due) - set(found))

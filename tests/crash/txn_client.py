@@ -28,11 +28,12 @@ from crash.txn_plan import (
     PARTITIONS,
     Journal,
     Plan,
+    copy_of,
     plan,
     value_of,
 )
 from crash.txn_raw import FatalAnswer, RawProducer
-from crash.workload import KEEP_COORDINATORS
+from crash.workload import KEEP_COORDINATORS, told_offset
 
 CALL_S = 10.0  # one call of librdkafka; those that may be repeated are
 _QUICK = {
@@ -65,6 +66,15 @@ class Client:
         number, self.number = self.number, self.number + 1
         self.journal.note(BEGUN, number)
         return number
+
+    def told(self, number: int, partition: int, index: int) -> Callable[[Any, Any], None]:
+        """What to do at the acknowledgement of a record of that transaction."""
+
+        def report(error: Any, message: Any) -> None:
+            if error is None:
+                self.journal.note_place(number, partition, index, told_offset(message))
+
+        return report
 
     def loiter(self) -> None:
         """Now and then, and for a moment: a kill is to meet every state of a transaction."""
@@ -127,7 +137,10 @@ class Writer(Transactional):
         for partition, count in due.counts.items():
             for index in range(count):
                 self.producer.produce(
-                    INPUT, value_of(self.name, number, index, due.size), partition=partition
+                    INPUT,
+                    value_of(self.name, number, index, due.size),
+                    partition=partition,
+                    on_delivery=self.told(number, partition, index),
                 )
             self.producer.poll(0)
             self.loiter()
@@ -145,7 +158,9 @@ class RawWriter(Client):
         number, due = self.begin(), plan(self.seed, self.name, self.number - 1)
         for partition, count in due.counts.items():
             values = [value_of(self.name, number, index, due.size) for index in range(count)]
-            self.producer.produce(INPUT, partition, values)
+            base = self.producer.produce(INPUT, partition, values)
+            for index in range(count):
+                self.journal.note_place(number, partition, index, base + index)
             self.loiter()
         self.producer.commit_offset(self.name, INPUT, number)
         self.loiter()
@@ -241,8 +256,9 @@ class Copier(Transactional):
             partition, offset = message.partition(), message.offset()
             self.producer.produce(
                 self.config["output"],
-                f"{partition}:{offset}:".encode() + message.value(),
+                copy_of(partition, offset, message.value()),
                 partition=partition,
+                on_delivery=self.told(self.number - 1, partition, offset),
             )
             ends[partition] = offset + 1
         self.producer.poll(0)

@@ -40,11 +40,35 @@ def value_of(writer: str, number: int, index: int, size: int) -> bytes:
     return f"{writer}:{number}:{index}:".encode().ljust(size, b"x")
 
 
+def copy_of(partition: int, offset: int, value: bytes) -> bytes:
+    """What a copier makes of a record of the input topic."""
+    return f"{partition}:{offset}:".encode() + value
+
+
 class Journal:
-    """What one client has done, over all its lives. A process that is killed leaves what it has written."""
+    """What one client has done, over all its lives, and where its records are by the broker's word. A process that is
+    killed leaves what it has written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._told = path.with_suffix(".told")
+
+    def note_place(self, number: int, partition: int, index: int, offset: int) -> None:
+        """A record of a transaction was acknowledged: one of a writer by its index, of a copier by the offset of what
+        is copied."""
+        with self._told.open("ab", buffering=0) as file:
+            file.write(f"{number} {partition} {index} {offset}\n".encode())
+
+    def places(self) -> list[tuple[int, int, int, int]]:
+        """What `note_place` was told, in that order."""
+        if not self._told.exists():
+            return []
+        lines = self._told.read_bytes().split(b"\n")[:-1]
+        found = []
+        for line in lines:
+            number, partition, index, offset = map(int, line.split())
+            found.append((number, partition, index, offset))
+        return found
 
     def note(self, word: str, number: int) -> None:
         with self.path.open("ab", buffering=0) as file:

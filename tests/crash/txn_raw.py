@@ -51,7 +51,8 @@ class RawProducer:
         answer = self._insist(request, 5, lambda found: found.error_code)
         self._renew(answer.producer_id, answer.producer_epoch)
 
-    def produce(self, topic: str, partition: int, values: Sequence[bytes]) -> None:
+    def produce(self, topic: str, partition: int, values: Sequence[bytes]) -> int:
+        """Returns the offset of the first."""
         now_ms = int(time.time() * 1000)
         sequence = self._sequences.get((topic, partition), 0)
         batch = encode_batch(
@@ -68,8 +69,9 @@ class RawProducer:
             timeout_ms=30_000,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
-        self._insist(request, 12, lambda found: found.responses[0].partition_responses[0].error_code)
+        answer = self._insist(request, 12, lambda found: found.responses[0].partition_responses[0].error_code)
         self._sequences[topic, partition] = sequence + len(values)
+        return int(answer.responses[0].partition_responses[0].base_offset)
 
     def commit_offset(self, group: str, topic: str, offset: int) -> None:
         """For partition 0 of the topic."""
