@@ -1,21 +1,26 @@
 """The broker is killed at each step in which a cleaned segment takes the place of others; no last value is lost.
 
 Records with keys come in between; after each start all keys have the last value that was acknowledged, `verify` finds
-nothing, no file of a half exchange is left, and compaction goes on. Kafka's DumpLogSegments reads what is left.
+nothing, no file of a half exchange is left, and compaction goes on. What is left is read from the files by kio and by
+Kafka's DumpLogSegments, also where the run has failed: of each key the last value that was acknowledged, at its offset.
 `--long` kills at a later exchange of a round too, and once more while what the kill has left is compacted.
 """
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crash import acknowledged
+from crash.acknowledged import Due, Fault, Files
 from crash.broker_run import BrokerRun
+from crash.foreign import Record
+from crash.workload import told_offset
 from leafcuttr.crashpoints import POINTS
-from support import jars, librdkafka
+from support import librdkafka
 from support.waiting import until
 
 TOPIC = "latest"
@@ -31,12 +36,21 @@ SETTINGS = {
 STEPS = sorted(point for point in POINTS if point.startswith("compaction."))
 
 
+def key_of(number: int) -> bytes:
+    return b"key %d" % (number % KEYS)
+
+
+def value_of(number: int) -> bytes:
+    return b"%08d" % number + b"x" * VALUE_BYTES
+
+
 class Keyed:
     """Sends records with keys, and knows what was acknowledged of them."""
 
     def __init__(self, run: BrokerRun) -> None:
         self.run = run
         self.latest: dict[bytes, int] = {}
+        self.places: dict[bytes, int] = {}  # the offsets of the latest
         self.sent = 0
 
     def send(self, records: int) -> None:
@@ -46,7 +60,8 @@ class Keyed:
         def delivered(error: Any, message: Any) -> None:
             if error is None:
                 key, number = message.key(), int(message.value()[:8])
-                self.latest[key] = max(self.latest.get(key, -1), number)
+                if number > self.latest.get(key, -1):
+                    self.latest[key], self.places[key] = number, told_offset(message)
 
         producer = Producer(
             {
@@ -57,8 +72,7 @@ class Keyed:
             }
         )
         for _ in range(records):
-            value = b"%08d" % self.sent + b"x" * VALUE_BYTES
-            producer.produce(TOPIC, value, key=b"key %d" % (self.sent % KEYS), on_delivery=delivered)
+            producer.produce(TOPIC, value_of(self.sent), key=key_of(self.sent), on_delivery=delivered)
             self.sent += 1
             producer.poll(0)
         while self.alive() and producer.flush(0.1):
@@ -78,6 +92,30 @@ class Keyed:
         assert low == 0
         missing = {key: (n, found.get(key)) for key, n in self.latest.items() if found.get(key, -1) < n}
         assert not missing, f"acknowledged and found: {missing}"
+
+    def check_files(self) -> list[str]:
+        """The same by readers that are not ours, of the files of a broker that does not run; who has read what."""
+        files = Files(self.run.data, [TOPIC], 0, kafka_reads_all=True)
+        acknowledged.check(self._faults(files))
+        return [*files.notes, f"{files.compared} last records of keys compared with them, keys and values"]
+
+    def _faults(self, files: Files) -> Iterator[Fault]:
+        stored = files.partition(TOPIC, 0)
+        due = {key: Due(self.places[key], key, value_of(number)) for key, number in self.latest.items()}
+        files.counted(due.values())
+
+        def is_newer(key: bytes, record: Record) -> bool:
+            return int((record.value or b"-1")[:8]) > self.latest[key]
+
+        def was_sent(record: Record) -> bool:
+            number = int((record.value or b"-1")[:8])
+            sent = (key_of(number), value_of(number))
+            return number < self.sent and (record.key, record.value) == sent
+
+        yield from acknowledged.latest(
+            TOPIC, 0, due, stored, is_newer=is_newer, may_be_gone=lambda key: False
+        )
+        yield from acknowledged.nothing_else(TOPIC, 0, stored, was_sent)
 
     def is_compacted(self) -> bool:
         """Whether little more is left than the last record of each key, but for the active segment."""
@@ -112,7 +150,7 @@ def read_to(address: str, high: int) -> list[Any]:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_kill_at_each_step(tmp_path: Path, again: bool) -> None:
+def test_a_kill_at_each_step(tmp_path: Path, again: bool, capsys: pytest.CaptureFixture[str]) -> None:
     run = BrokerRun(tmp_path, 0, SETTINGS)
     keyed = Keyed(run)
     try:
@@ -138,18 +176,14 @@ def test_a_kill_at_each_step(tmp_path: Path, again: bool) -> None:
             run.verify()
             left = [path.name for path in (run.data / f"{TOPIC}-0").iterdir()]
             assert not [name for name in left if name.endswith((".swap", ".cleaned"))]
+        with capsys.disabled():
+            print(f"\ncompaction: {run.kills} kills, " + "; ".join(keyed.check_files()))
+    except Exception as error:
+        run.end()
+        try:
+            keyed.check_files()
+        except AssertionError as missing:
+            raise AssertionError(f"{missing}\n\nThe run has ended by: {error}") from error
+        raise
     finally:
         run.end()
-    if jars.missing() is None:
-        dump(keyed.log_files())
-
-
-def dump(files: list[Path]) -> None:
-    names = ",".join(map(str, files))
-    command = jars.java(
-        "4.3.1", "org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--files", names
-    )
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "isvalid: false" not in done.stdout
-    assert "isvalid: true" in done.stdout
