@@ -150,7 +150,9 @@ class Files:
     compares: how many acknowledged records were looked up.
     """
 
-    def __init__(self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads_all: bool) -> None:
+    def __init__(
+        self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads_all: bool, sample: int = _SAMPLE
+    ) -> None:
         self.notes: list[str] = []
         self.compared = 0
         wanted = set(topics)
@@ -160,7 +162,8 @@ class Files:
         self.notes.append(
             f"{self.records} records of {len(folders)} partitions read back by kio from the files"
         )
-        self._compare_with_kafka(folders, seed, all_of_them=kafka_reads_all)
+        if kafka_reads_all or sample:
+            self._compare_with_kafka(folders, seed, None if kafka_reads_all else sample)
 
     def counted(self, due: Iterable[Due]) -> list[Due]:
         """The same, counted as compared."""
@@ -172,15 +175,15 @@ class Files:
         """In the order of the log. Nothing, where there is no such partition."""
         return self._found.get(f"{topic}-{number}", [])
 
-    def _compare_with_kafka(self, folders: list[Path], seed: int, *, all_of_them: bool) -> None:
+    def _compare_with_kafka(self, folders: list[Path], seed: int, sample: int | None) -> None:
         if jars.missing() is not None:
             self.notes.append(f"kio alone has read them: {jars.missing()}")
             return
         # What coordinators keep is no text.
         folders = [folder for folder in folders if not folder.name.startswith("__")]
-        if not all_of_them:
+        if sample is not None:
             folders = [folder for folder in folders if self._found[folder.name]]
-            folders = random.Random(seed).sample(folders, min(_SAMPLE, len(folders)))
+            folders = random.Random(seed).sample(folders, min(sample, len(folders)))
         dumped = foreign.by_kafka(folders)
         for name, records in dumped.items():
             ours = [
@@ -193,7 +196,7 @@ class Files:
                     (len(ours), len(records)),
                 )
                 raise AssertionError(f"{name}: kio and DumpLogSegments do not read the same: {differ}")
-        which = "all of them" if all_of_them else f"{', '.join(sorted(dumped))} (chosen by seed {seed})"
+        which = "all of them" if sample is None else f"{', '.join(sorted(dumped))} (chosen by seed {seed})"
         self.notes.append(f"{sum(map(len, dumped.values()))} records read back by DumpLogSegments: {which}")
 
 

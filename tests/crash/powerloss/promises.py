@@ -74,6 +74,10 @@ class Witness:
             if TRANSACTIONS in there:
                 self._transactions(client)
 
+    def end_of(self, topic: str, partition: int) -> int:
+        """Where the partition ended at the first look."""
+        return self._ends.get((topic, partition), 0)
+
     # Topics
 
     def _topics(self, client: WireClient, data: Path) -> set[str]:

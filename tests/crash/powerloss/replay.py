@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crash.powerloss.disk import Chance, Disk, Outcome, plain_outcomes, put
+from crash.powerloss.files import check_files
 from crash.powerloss.promises import Witness
 from crash.powerloss.recording import Entry, Recorder
 from crash.powerloss.told import Told
@@ -158,13 +159,15 @@ def judge(life: Life, state: State, folder: Path) -> None:
             checked = verify_directory(data, deep=True, topics=known_topics(stored_topics(data)))
             wrong = [each for each in checked.problems if each.path.parent not in witness.left_behind]
             assert not wrong, [str(problem) for problem in wrong[:3]]
+            check_files(witness, data)
         except Exception as error:
             said = "\n".join(line for line in lines if "is not used" not in line)
             raise AssertionError(f"{state}: {error!r}\n{said[-2000:]}") from error
 
 
-def judge_process(life: Life, state: State, folder: Path) -> None:
-    """As `judge`, with the program itself: it is killed when it has served, and serves again."""
+def judge_process(life: Life, state: State, folder: Path, *, kafka_reads_too: bool = False) -> None:
+    """As `judge`, with the program itself: it is killed when it has served, and serves again. `kafka_reads_too`: the
+    files at the end are read by DumpLogSegments as well."""
     witness = Witness(state.told, life.later, synced=life.synced)
     data = _lay_out(state, folder)
     try:
@@ -176,6 +179,7 @@ def judge_process(life: Life, state: State, folder: Path) -> None:
         checked = subprocess.run(command, capture_output=True, text=True, check=False)
         clean = checked.returncode == 0 or witness.left_behind
         assert clean, checked.stdout[-2000:] + checked.stderr[-2000:]
+        check_files(witness, data, kafka_reads_too=kafka_reads_too)
     except Exception as error:
         raise AssertionError(f"{state}: {error!r}") from error
 

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from crash.powerloss.disk import Disk, Fate, Outcome
+from crash.foreign import log_files
+from crash.powerloss.disk import Disk, Fate, Outcome, put
+from crash.powerloss.files import check_files
+from crash.powerloss.promises import Witness
 from crash.powerloss.recording import tree
 from crash.powerloss.replay import (
     Life,
@@ -72,6 +75,21 @@ def test_a_broken_disk_is_noticed(life: Life, scratch: Path, breaks: str) -> Non
     assert failures(life, found, scratch, most=1)
 
 
+def test_a_record_that_is_not_in_the_files_is_named(life: Life, scratch: Path) -> None:
+    """What was acknowledged in topic sync mode, without any broker in between."""
+    disk = Disk(life.inode)
+    disk.take(life.entries)
+    put(disk.left(Outcome("everything", Fate.THERE, True)), scratch)
+    witness = Witness(life.later, life.later, synced=life.synced)
+    assert check_files(witness, scratch / "data") > 100
+    (path, *_) = (path for path in log_files(scratch / "data" / "sync-0") if int(path.stem))
+    path.unlink()
+    with pytest.raises(
+        AssertionError, match=rf"topic sync, partition 0, offset {int(path.stem)}: acknowledged was"
+    ):
+        check_files(witness, scratch / "data")
+
+
 def _late(life: Life, seed: int) -> int:
     """A cut in the second half of the life."""
     return random.Random(seed).randrange(len(life.entries) // 2, len(life.entries))
@@ -96,8 +114,8 @@ def test_the_program_starts_after_many_cuts(
     recorder_library: Path, tmp_path: Path, scratch: Path, seed: int, synced: bool
 ) -> None:
     life = live(recorder_library, tmp_path, synced=synced, rounds=40)
-    for state in some_states(life, 60, seed):
-        judge_process(life, state, scratch)
+    for number, state in enumerate(some_states(life, 60, seed)):
+        judge_process(life, state, scratch, kafka_reads_too=number % 10 == 9)
 
 
 @pytest.mark.long

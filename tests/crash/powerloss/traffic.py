@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from crash.powerloss.recording import Recorder
 from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -190,16 +191,24 @@ class Client(ABC):
 
 
 class Sender(Client):
-    """Sends batches of one to three records to partition 0 of a topic, idempotent or not, with keys or not. Two senders
-    of one topic make their requests wait together."""
+    """Sends batches of one to three records to partition 0 of a topic, idempotent or not, with keys or not, compressed
+    or not. Two senders of one topic make their requests wait together."""
 
     def __init__(
-        self, recorder: Recorder, topic: str, name: str, *, idempotent: bool = False, keys: bool = False
+        self,
+        recorder: Recorder,
+        topic: str,
+        name: str,
+        *,
+        idempotent: bool = False,
+        keys: bool = False,
+        codec: Codec = Codec.NONE,
     ) -> None:
         super().__init__(recorder, f"{topic}/{name}")
         self.topic = topic
         self._idempotent = idempotent
         self._keys = keys
+        self._codec = codec
         self._producer = InitProducerIdResponse()
         self._sequence = 0
         self._began_ms = int(time.time() * 1000) - 3_600_000
@@ -220,6 +229,7 @@ class Sender(Client):
         ]
         batch = encode_batch(
             records,
+            codec=self._codec,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.producer_epoch if self._idempotent else -1,
             base_sequence=self._sequence if self._idempotent else -1,
@@ -375,13 +385,13 @@ class Traffic:
         self.recorder = recorder
         self.clients: list[Client] = [
             Sender(recorder, "sync", "a", idempotent=True),
-            Sender(recorder, "sync", "b"),
+            Sender(recorder, "sync", "b", codec=Codec.LZ4),
             Sender(recorder, "plain", "a", idempotent=True),
-            Sender(recorder, "flushed", "a"),
+            Sender(recorder, "flushed", "a", codec=Codec.GZIP),
             Sender(recorder, "sync-latest", "a", keys=True),
-            Sender(recorder, "plain-latest", "a", keys=True),
+            Sender(recorder, "plain-latest", "a", keys=True, codec=Codec.ZSTD),
             Sender(recorder, "sync-trimmed", "a"),
-            Sender(recorder, "plain-trimmed", "a"),
+            Sender(recorder, "plain-trimmed", "a", codec=Codec.SNAPPY),
             Committer(recorder, "committer"),
             Transactor(recorder, "transactor"),
             Admin(recorder, "admin"),
