@@ -5,7 +5,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from leafcuttr_http import documentation, metadata
-from leafcuttr_http.asgi import App
+from leafcuttr_http.asgi import App, Receive, Scope, Send
 from leafcuttr_http.consumers import routes as consumers
 from leafcuttr_http.errors import ApiError, of_broker
 from leafcuttr_http.parts import Part, reply_error
@@ -31,7 +31,17 @@ def build(proxy: Proxy) -> App:
     app.register_error_handler(BrokerError, _broker_error)
     app.register_error_handler(HTTPException, _http_error)
     add_routes(app, proxy)
-    return app  # type: ignore[return-value]
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)  # type: ignore[arg-type]
+        except ExceptionGroup as group:
+            if group.split(HTTPException)[1] is not None:
+                raise
+            # Werkzeug reads the Host before it knows of our handlers of errors.
+            raise ApiError(400, "The Host of the request is no name of a host.") from None
+
+    return answer
 
 
 def add_routes(app: QuartTrio, proxy: Proxy) -> None:

@@ -41,6 +41,8 @@ FORMATS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
     "application/vnd.kafka.binary+json": (BINARY, METADATA),
 }
 """What records can be produced as, and the types of the answer."""
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+"""Those that requests are counted by; all else that clients may call a method is one."""
 _WITH_SCHEMA: Final = frozenset(
     f"application/vnd.kafka.{name}{version}+json" for name in SCHEMA_FORMATS for version in ("", ".v2")
 )
@@ -188,7 +190,8 @@ class Front:
         if not exchange.status:
             return
         took = perf_counter() - exchange.began
-        self._requests.add(1, endpoint, exchange.method, str(exchange.status))
+        method = exchange.method if exchange.method in METHODS else "other"
+        self._requests.add(1, endpoint, method, str(exchange.status))
         if endpoint != "stream":  # which ends when its client has had enough
             self._seconds.add(took, endpoint)
         self._log.debug(

@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+OTHER: Final = "(other)"
+"""The label under which is summed what has no series of its own."""
+MOST_SERIES: Final = 1000
+"""Series that a `Counter` or `Gauge` may have."""
+MOST_SAMPLES: Final = 10_000
+"""Samples of a `MetricReading` that a scrape shows."""
+LONGEST_LABEL: Final = 249
+"""Characters of a label's value: what a topic's name can have."""
+
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 
 
@@ -65,14 +74,16 @@ Sample = tuple[tuple[str, ...], float]
 
 class MetricReading(NamedTuple):
     """A metric whose samples are found when somebody asks for them: what `leafcuttr_register_metrics` returns. Each
-    step of the iterator is short; it runs on the loop's thread."""
+    step of the iterator is short; it runs on the loop's thread. A scrape shows the first MOST_SAMPLES, and none with a
+    label longer than LONGEST_LABEL."""
 
     metric: Metric
     read: Callable[[], Iterable[Sample]]
 
 
 class Counter(Protocol):
-    """One that only grows."""
+    """One that only grows. It has at most MOST_SERIES series, and labels of at most LONGEST_LABEL characters: what
+    comes beyond is counted under OTHER, so that labels which somebody else chooses cost no memory without end."""
 
     def add(self, count: float = 1, *labels: str) -> None:
         """`labels` are the values, in the order of the metric's."""
@@ -80,7 +91,8 @@ class Counter(Protocol):
 
 
 class Gauge(Protocol):
-    """One that goes up and down."""
+    """One that goes up and down. It has the bounds of a Counter; a value beyond them is not kept, because the last one
+    of many says nothing."""
 
     def set(self, value: float, *labels: str) -> None: ...
 

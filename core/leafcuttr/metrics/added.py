@@ -1,17 +1,37 @@
 """What plugins count and show beside the broker's own metrics. Nothing is written out here: see the admin endpoint."""
 
+import logging
 from collections.abc import Iterator
 
-from leafcuttr_sdk.metrics import Metric, MetricReading, Sample, counter, gauge
+from leafcuttr_sdk.metrics import (
+    LONGEST_LABEL,
+    MOST_SERIES,
+    OTHER,
+    Kind,
+    Metric,
+    MetricReading,
+    Sample,
+    counter,
+    gauge,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def encodable(label: str) -> str:
+    """The value of a label as it can be shown: half of a surrogate pair, which JSON may have, would fail a scrape."""
+    return label.encode("utf-8", "replace").decode()
 
 
 class Series:
     """One metric of a plugin, by the values of its labels. It is both `Counter` and `Gauge` of the SDK."""
 
-    __slots__ = ("_metric", "_values")
+    __slots__ = ("_metric", "_other", "_told", "_values")
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
+        self._other = (OTHER,) * len(metric.labels)
+        self._told = False
         # A metric without labels is there from the first scrape on.
         self._values: dict[tuple[str, ...], float] = {} if metric.labels else {(): 0.0}
 
@@ -19,20 +39,37 @@ class Series:
         """Raises ValueError for less than nothing, and for labels of another number than the metric's."""
         if count < 0:
             raise ValueError(f"{self._metric.name} only grows; {count} is less than nothing")
-        self._check(labels)
-        self._values[labels] = self._values.get(labels, 0.0) + count
+        found = self._values.get(labels)
+        if found is None:
+            labels = self._place(labels) or self._other
+            found = self._values.get(labels, 0.0)
+        self._values[labels] = found + count
 
     def set(self, value: float, *labels: str) -> None:
         """Raises ValueError for labels of another number than the metric's."""
-        self._check(labels)
-        self._values[labels] = value
+        place = labels if labels in self._values else self._place(labels)
+        if place is not None:
+            self._values[place] = value
 
     def samples(self) -> Iterator[Sample]:
         return iter(list(self._values.items()))
 
-    def _check(self, labels: tuple[str, ...]) -> None:
+    def _place(self, labels: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The labels of the series for these that have none yet; None beyond the bounds."""
         if len(labels) != len(self._metric.labels):
             raise ValueError(f"{self._metric.name} has {len(self._metric.labels)} labels, not {len(labels)}")
+        labels = tuple(encodable(str(label)) for label in labels)
+        room = labels in self._values or len(self._values) < MOST_SERIES - 1  # and one for the others
+        if room and all(len(label) <= LONGEST_LABEL for label in labels):
+            return labels
+        if not self._told:
+            self._told = True
+            logger.warning(
+                "%s has labels beyond what it may have (%d series, %d characters): what comes there is %s",
+                *(self._metric.name, MOST_SERIES, LONGEST_LABEL),
+                f"counted under {OTHER}" if self._metric.kind is Kind.COUNTER else "left out",
+            )
+        return None
 
 
 class PluginMetrics:

@@ -3,11 +3,11 @@
 from typing import Final
 
 from leafcuttr.metrics import broker_metrics, group_metrics, plugin_metrics, request_metrics, topic_metrics
-from leafcuttr_sdk.metrics import Metric
+from leafcuttr_sdk.metrics import OTHER, Metric
 
-OTHER: Final = "(other)"
-"""The label under which series are summed that have none of their own. No topic can have this name; a group that has
-it is not named."""
+__all__ = ["METRICS", "OTHER", "THEMES"]
+
+# No topic can be called OTHER; a group that is has no series of its own.
 
 THEMES: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("Topics and partitions", topic_metrics.METRICS),

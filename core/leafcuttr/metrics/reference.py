@@ -9,7 +9,7 @@ from typing import Final
 
 from leafcuttr.metrics.catalog import OTHER, THEMES
 from leafcuttr.metrics.counts import LONGEST, SHORTEST
-from leafcuttr_sdk.metrics import Kind, Metric
+from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, MOST_SERIES, Kind, Metric
 
 _HEAD: Final = f"""\
 # Metrics
@@ -31,12 +31,42 @@ The number of series is bounded:
   `{OTHER}`, which no topic can be called, and counted in `leafcuttr_metrics_unnamed_partitions`.
 - Groups have series of their own until there are `lc.metrics.max.group.partitions` partitions for which they have
   committed offsets. The others are summed under `{OTHER}` and counted in `leafcuttr_metrics_unnamed_groups`, and so are
-  groups whose id is longer than 249 characters.
-- `request` is one of the [API keys](api-keys.md), `error` one of Kafka's error codes, `listener` a name from
-  `listeners`. Nothing else that a client can choose becomes a label.
+  groups whose id is longer than {LONGEST_LABEL} characters.
+- All other labels have values of a few, whatever clients send. Nothing else that a client can choose becomes a label.
+
+| label | its values |
+|---|---|
+{{labels}}
+
+Metrics that plugins add are listed by the plugins. One that a plugin counts (`Broker.metrics`) has at most
+{MOST_SERIES:,} series: counts with other labels are summed under `{OTHER}`, other values of a gauge are left out.
+One that it looks up (`leafcuttr_register_metrics`) shows at most {MOST_SAMPLES:,} samples. A label has at most
+{LONGEST_LABEL} characters.
 
 A histogram has the bounds {2**SHORTEST} µs, and always twice as much, up to {2**LONGEST / 1e6:.1f} s.
 """
+
+
+LABELS: Final = {
+    "topic": "The name of a topic; bounded by `lc.metrics.max.partitions` and `lc.metrics.max.group.partitions`.",
+    "partition": "The number of a partition; bounded as `topic` is.",
+    "consumergroup": "The id of a group; bounded by `lc.metrics.max.group.partitions`.",
+    "request": "One of the [API keys](api-keys.md).",
+    "error": "The name of one of Kafka's error codes.",
+    "listener": "A name from `listeners`.",
+    "state": "A state that the help of the metric names, or one of Kafka's states of groups and of transactions.",
+    "outcome": "commit or abort.",
+    "plugin": "The name of a plugin that is installed.",
+    "version": "The version of such a plugin, or of the broker.",
+    "service": "The name of a service of a plugin.",
+    "filter": "The name of a record filter that a plugin brings.",
+    "validator": "The name of a produce validator that a plugin brings.",
+    "verdict": "What the help of the metric names.",
+    "python": "The version of Python.",
+    "check": "The name of a health check.",
+    "generation": "0, 1 or 2.",
+}
+"""What each label can be. A test holds it to what hostile clients bring about."""
 
 
 def page() -> str:
@@ -45,7 +75,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield _HEAD
+    yield _HEAD.format(labels="\n".join(f"| `{label}` | {values} |" for label, values in LABELS.items()))
     for title, metrics in THEMES:
         yield f"## {title}\n"
         yield "| metric | type | labels | what it says |"

@@ -11,8 +11,9 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.log.log import Log
 from leafcuttr.metrics.catalog import OTHER
 from leafcuttr.state.topics import Topic, Topics
+from leafcuttr_sdk.metrics import LONGEST_LABEL
 
-LONGEST_GROUP: Final = 249  # what a topic's name can have; ids may have 32 KiB
+LONGEST_GROUP: Final = LONGEST_LABEL  # ids may have 32 KiB
 
 
 class Traffic:

@@ -9,10 +9,11 @@ from typing import Final
 import trio
 
 from leafcuttr.log.complaints import Complaints
+from leafcuttr.metrics.added import encodable
 from leafcuttr.server.admin.router import Request, Response, Router, problem
 from leafcuttr.state.plugged import Plugged, ServiceState
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck
-from leafcuttr_sdk.metrics import Metric, MetricReading, Sample
+from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, Metric, MetricReading, Sample
 
 logger = logging.getLogger(__name__)
 
@@ -90,14 +91,21 @@ def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iter
 
 
 def _samples(plugin: str, reading: MetricReading) -> Callable[[object], Iterator[Sample]]:
-    """Those that can be shown: one bad sample would make Prometheus refuse all of a scrape."""
+    """Those that can be shown: one bad sample would make Prometheus refuse all of a scrape. And no more than
+    MOST_SAMPLES, of those that a client may have named."""
     metric = reading.metric
 
     def read(_: object) -> Iterator[Sample]:
         seen: set[tuple[str, ...]] = set()
         try:
             for values, value in reading.read():
-                labels = tuple(str(one) for one in values)
+                labels = tuple(encodable(str(one)) for one in values)
+                if len(seen) >= MOST_SAMPLES:
+                    _tell(plugin, metric.name, f"it has more than {MOST_SAMPLES} samples")
+                    return
+                if any(len(label) > LONGEST_LABEL for label in labels):
+                    _tell(plugin, metric.name, f"it has a label of more than {LONGEST_LABEL} characters")
+                    continue
                 if len(labels) != len(metric.labels):
                     raise ValueError(f"{len(labels)} labels, and it has {len(metric.labels)}")
                 if labels in seen:
