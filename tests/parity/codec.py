@@ -230,6 +230,19 @@ def decode(api: str, version: int, data: bytes, kind: Kind = "response") -> dict
     return body
 
 
+def decode_header(api: str, version: int, frame: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of an answer, with the tags that are in it, and the bytes of the body. Raises AnswerError.
+
+    Of an API whose versions `kio` does not know the header is that of the nearest one.
+    """
+    known = versions(api)
+    body = entity(api, min(max(version, known[0]), known[-1]), "response")
+    cls: type = getattr(body, "__header_schema__")  # noqa: B009
+    source = _Source(frame, bool(getattr(cls, "__flexible__")))  # noqa: B009
+    header = source.struct(cls)
+    return header, frame[source.at :]
+
+
 class _Source:
     def __init__(self, data: bytes, flexible: bool) -> None:
         self.data, self.at, self.flexible = data, 0, flexible

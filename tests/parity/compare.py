@@ -1,7 +1,8 @@
 """Two runs of a scenario, compared field by field.
 
-First what can never be equal is named alike (ids made by the broker, its address), then lists that Kafka gives
-in no fixed order are matched by their key, and what is left and differs is a `Difference`.
+First what can never be equal is named alike (ids made by the broker, its address), then the items of lists are matched
+by their key, so that one that is missing does not make all others differ; what is left and differs is a `Difference`.
+The order of a list is one of its own, with `(order)` behind its path.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parity.codec import ZERO_UUID
-from parity.side import Exchange, Side
+from parity.side import CONCURRENT_TRANSACTIONS, Exchange, Side
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Both are started from the same settings, except for ports and the data directory.
@@ -20,7 +21,7 @@ OTHER_PORT = re.compile(r"127\.0\.0\.1:\d+")
 DATA = re.compile(r"^/[^,:\s]*/data$")
 # The bounds of a timestamp that a message tells depend on the moment of the request.
 TIME_RANGE = re.compile(r"within \[-?\d+, \d+\]")
-# What tells the items of a list apart, in order of preference; a list whose items have one of them is a set.
+# What tells the items of a list apart, in order of preference.
 KEYS = (
     ("resource_type", "resource_name"),
     ("type", "name"),
@@ -44,14 +45,25 @@ KEYS = (
 )
 
 
+ORDER = " (order)"
+ASKED_AGAIN = "asked again"
+# How many of these answers ours may give in one scenario. What is not here it never gives: where Kafka says "not yet",
+# LeafCuttr has done it. CONCURRENT_TRANSACTIONS comes while markers wait for the disk: with pauses that double, this
+# many take more than two seconds.
+MOST_ASKED_AGAIN = {CONCURRENT_TRANSACTIONS: 8}
+
+
 @dataclass(frozen=True)
 class Difference:
+    """`as_asked`: of an order, whether ours is the order in which the request names the items."""
+
     api: str
     version: int
     case: str
     path: str
     kafka: object
     ours: object
+    as_asked: bool = False
 
     @property
     def place(self) -> str:
@@ -97,10 +109,27 @@ def differences(kafka: Side, ours: Side) -> list[Difference]:
         left, right = theirs.get(key), mine.get(key)
         where = left or right
         assert where is not None
-        pair = (_answer(left, name_kafka), _answer(right, name_ours))
-        for path, one, other in _walk("", *pair):
-            found.append(Difference(where.api, where.version, where.case, path or "(answer)", one, other))
-    return found
+        for prefix, read in (("", _answer), ("(header)", _header)):
+            pair = read(left, name_kafka), read(right, name_ours)
+            for path, one, other in _walk(prefix, *pair):
+                asked = (
+                    path.endswith(ORDER)
+                    and right is not None
+                    and _is_asked(name_ours.plain(right.request), other)
+                )
+                found.append(
+                    Difference(where.api, where.version, where.case, path or "(answer)", one, other, asked)
+                )
+    return found + _unready(kafka, ours)
+
+
+def _unready(kafka: Side, ours: Side) -> list[Difference]:
+    """The answers by which ours said too often that it is not ready. Kafka's number depends on its machine's speed."""
+    return [
+        Difference(api, -1, ASKED_AGAIN, f"answers with error {code}", kafka.asked_again[api, code], count)
+        for (api, code), count in ours.asked_again.items()
+        if count > MOST_ASKED_AGAIN.get(code, 0)
+    ]
 
 
 def _by_case(side: Side) -> dict[tuple[str, str, int, int], Exchange]:
@@ -116,6 +145,10 @@ def _by_case(side: Side) -> dict[tuple[str, str, int, int], Exchange]:
 
 def _answer(exchange: Exchange | None, namer: Namer) -> Any:
     return "never asked" if exchange is None else namer.plain(exchange.answer)
+
+
+def _header(exchange: Exchange | None, namer: Namer) -> Any:
+    return None if exchange is None else exchange.header
 
 
 def _walk(path: str, kafka: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -134,6 +167,9 @@ def _walk_lists(path: str, kafka: list[Any], ours: list[Any]) -> Iterator[tuple[
         left, right = by_key
         for key in [*left, *(key for key in right if key not in left)]:
             yield from _walk(f"{path}[{key}]", left.get(key, "absent"), right.get(key, "absent"))
+        common = [key for key in left if key in right], [key for key in right if key in left]
+        if common[0] != common[1]:
+            yield f"{path}{ORDER}", *common
         return
     for at in range(max(len(kafka), len(ours))):
         one = kafka[at] if at < len(kafka) else "absent"
@@ -141,9 +177,29 @@ def _walk_lists(path: str, kafka: list[Any], ours: list[Any]) -> Iterator[tuple[
         yield from _walk(f"{path}[{at}]", one, other)
 
 
+def _is_asked(request: Any, keys: list[str]) -> bool:
+    """Whether some list of a request names all these items in this order."""
+    if isinstance(request, dict):
+        return any(_is_asked(inner, keys) for inner in request.values())
+    if not isinstance(request, list | tuple):
+        return False
+    named: dict[str, int] = {}
+    for at, item in enumerate(request):
+        values = item.values() if isinstance(item, dict) else (item,)
+        for value in values:
+            named.setdefault(str(value), at)
+    places = [named.get(key, -1) for key in keys]
+    if -1 not in places and places == sorted(set(places)):
+        return True
+    return any(_is_asked(item, keys) for item in request)
+
+
 def _keyed(kafka: list[Any], ours: list[Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     items = [*kafka, *ours]
-    if not items or not all(isinstance(item, dict) for item in items):
+    if all(isinstance(item, int | str) for item in items):
+        left, right = ({str(item): item for item in side} for side in (kafka, ours))
+        return (left, right) if len(left) == len(kafka) and len(right) == len(ours) else None
+    if not all(isinstance(item, dict) for item in items):
         return None
     for key in KEYS:
         if all(part in item for item in items for part in key):

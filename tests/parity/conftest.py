@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from parity.run import asked_again
 from support import jars
 from support.broker_process import running_broker
 from support.real_kafka import properties, real_kafka
@@ -38,3 +39,9 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             served = stack.enter_context(running_broker(folder, config=config))
             ours = (served.host, served.port)
         yield (kafka.host, kafka.port), ours
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    told = asked_again()
+    if told:
+        terminalreporter.write_line(told)

@@ -6,22 +6,35 @@ KAFKA and OURS are host:port of running brokers; a pattern is a part of
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from parity.allowed import Allowed, verdict
 from parity.compare import Difference, differences, table
 from parity.scenario import Scenario, load_all
-from parity.side import Side
+from parity.side import CONCURRENT_TRANSACTIONS, Side
+
+# Over all scenarios of this process, by API and error code.
+KAFKA_ASKED_AGAIN: Counter[tuple[str, int]] = Counter()
+OURS_ASKED_AGAIN: Counter[tuple[str, int]] = Counter()
 
 
-def run_on(host: str, port: int, scenario: Scenario, version: int, tag: str = "") -> Side:
+def run_on(
+    host: str,
+    port: int,
+    scenario: Scenario,
+    version: int,
+    tag: str = "",
+    topic_settings: Mapping[str, str] | None = None,
+) -> Side:
     """One run on one broker; an exception of the scenario becomes its last exchange.
 
     `tag` goes into all names, so that a broker can be asked again without remembering the last run.
     """
-    side = Side(host, port, f"{scenario.api}.{scenario.name}{tag}.{version}")
+    side = Side(host, port, f"{scenario.api}.{scenario.name}{tag}.{version}", topic_settings or {})
     try:
         scenario.run(side, version)
     except Exception as error:  # whatever a broken peer makes the scenario do is a finding, not a crash
@@ -35,11 +48,33 @@ def compare_one(
     kafka: tuple[str, int], ours: tuple[str, int], scenario: Scenario, version: int, tag: str = ""
 ) -> tuple[list[Difference], set[Allowed]]:
     """The differences that nothing allows, and the allowances that were needed."""
-    left, right = run_on(*kafka, scenario, version, tag), run_on(*ours, scenario, version, tag)
+    own = {} if os.environ.get("LEAFCUTTR_PARITY_PEER") else scenario.topic_settings
+    left, right = run_on(*kafka, scenario, version, tag), run_on(*ours, scenario, version, tag, own)
+    KAFKA_ASKED_AGAIN.update(left.asked_again)
+    OURS_ASKED_AGAIN.update(right.asked_again)
     broken = [one for one in left.exchanges if one.case == "scenario broke off"]
     if broken:
         raise RuntimeError(f"the scenario does not work with Kafka itself: {broken[0].answer}")
     return verdict(differences(left, right))
+
+
+def asked_again() -> str:
+    """How often both said that they are not ready, by API and error code; empty if neither did."""
+    found = KAFKA_ASKED_AGAIN | OURS_ASKED_AGAIN
+    if not found:
+        return ""
+    concurrent = [
+        sum(count for (_, code), count in counted.items() if code == CONCURRENT_TRANSACTIONS)
+        for counted in (KAFKA_ASKED_AGAIN, OURS_ASKED_AGAIN)
+    ]
+    rows = (
+        f"{api} {code}: {KAFKA_ASKED_AGAIN[api, code]} and {OURS_ASKED_AGAIN[api, code]}"
+        for api, code in sorted(found)
+    )
+    return (
+        f"parity: asked again, Kafka and LeafCuttr: CONCURRENT_TRANSACTIONS: {concurrent[0]} and {concurrent[1]}; "
+        f"by API and error code: {', '.join(rows)}"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,6 +96,7 @@ def main(arguments: Sequence[str]) -> int:
             except RuntimeError as error:
                 print(f"{name}: {error}", file=sys.stderr)
     print(table(rows))
+    print(asked_again(), file=sys.stderr)
     print(f"{len(rows)} differences", file=sys.stderr)
     return len(rows)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -18,10 +18,13 @@ SERVED = {"init_producer_id": range(6)}
 
 @dataclass(frozen=True)
 class Scenario:
+    """`topic_settings` are given to LeafCuttr's topics and not to Kafka's, which does not know them."""
+
     api: str
     name: str
     versions: tuple[int, ...]
     run: Run
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def edges(self) -> tuple[int, ...]:
@@ -32,12 +35,23 @@ class Scenario:
 ALL: list[Scenario] = []
 
 
-def scenario(api: str, versions: Iterable[int] | None = None) -> Callable[[Run], Run]:
-    """Declares a scenario of an API; without `versions`, for every one that Kafka 4.3 serves."""
+def scenario(
+    api: str,
+    versions: Iterable[int] | None = None,
+    *,
+    also_with: Mapping[str, Mapping[str, str]] | None = None,
+) -> Callable[[Run], Run]:
+    """Declares a scenario of an API; without `versions`, for every one that Kafka 4.3 serves.
+
+    `also_with` runs it once more for each of its entries, with these settings for the topics that `Side.create` makes
+    on LeafCuttr; the key becomes part of the scenario's name.
+    """
 
     def declare(run: Run) -> Run:
         chosen = tuple(versions if versions is not None else SERVED.get(api, codec.versions(api)))
         ALL.append(Scenario(api, run.__name__, chosen, run))
+        for hint, settings in (also_with or {}).items():
+            ALL.append(Scenario(api, f"{run.__name__}-{hint}", chosen, run, settings))
         return run
 
     return declare

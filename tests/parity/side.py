@@ -1,13 +1,15 @@
 """One of the two brokers under comparison, as a scenario sees it: ask, and what was answered is kept.
 
 Setup steps (`create`, `settle`, `quiet`) are not compared; only `ask` and the answers taken with a case name are.
+How often a step had to ask again because the broker said that it is not ready is counted (`asked_again`).
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,17 +19,21 @@ from support.waiting import until
 
 CLIENT_ID = "parity"
 PATIENCE = 60.0  # seconds until a silent peer counts as one that does not answer
+CONCURRENT_TRANSACTIONS = 51
 Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One compared answer. `answer` is a decoded body or, in words, why there is none."""
+    """One compared answer. `answer` is a decoded body or, in words, why there is none; `request` what it answers, where
+    that was a single one."""
 
     case: str
     api: str
     version: int
     answer: Answer | str
+    header: Answer | None = None
+    request: Body | None = None
 
 
 class Closed(Exception):
@@ -35,12 +41,18 @@ class Closed(Exception):
 
 
 class Connection:
-    """One client connection. `post` sends, `take` waits for the next answer; one may post ahead."""
+    """One client connection. `post` sends, `take` waits for the next answer; one may post ahead.
+
+    `header` is that of the last answer: its tags, and in place of the correlation id how far that is from the one of
+    the request whose turn it was.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), PATIENCE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.correlation = 0
+        self.posted: deque[int] = deque()
+        self.header: Answer | None = None
 
     def post(self, api: str, version: int, body: Body | bytes, *, client_id: str | None = CLIENT_ID) -> None:
         data = body if isinstance(body, bytes) else codec.encode(api, version, body)
@@ -50,6 +62,7 @@ class Connection:
         head = struct.pack(
             ">hhih", codec.API_KEYS[api], version, self.correlation, -1 if name is None else len(name)
         )
+        self.posted.append(self.correlation)
         self.raw(head + (name or b"") + (b"\0" if flexible else b"") + data)
 
     def raw(self, frame: bytes) -> None:
@@ -66,9 +79,11 @@ class Connection:
 
     def take(self, api: str, version: int) -> Answer:
         """The next answer, decoded. Raises Closed, TimeoutError, AnswerError."""
-        frame = self.take_raw()
-        flexible_head = api_flexible(api, version) and api != "api_versions"
-        return codec.decode(api, version, frame[5 if flexible_head else 4 :])
+        self.header = None
+        header, body = codec.decode_header(api, version, self.take_raw())
+        asked = self.posted.popleft()
+        self.header = {**header, "correlation_id": header["correlation_id"] - asked}
+        return codec.decode(api, version, body)
 
     def _exactly(self, size: int) -> bytes:
         got = bytearray()
@@ -92,16 +107,35 @@ def api_flexible(api: str, version: int) -> bool:
     return bool(getattr(cls, "__flexible__"))  # noqa: B009
 
 
+def error_codes(answer: Any) -> Iterator[int]:
+    """Every error code in an answer that is not 0."""
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            if name == "error_code" and value:
+                yield value
+            else:
+                yield from error_codes(value)
+    elif isinstance(answer, list):
+        for item in answer:
+            yield from error_codes(item)
+
+
 @dataclass
 class Side:
-    """A broker and one scenario's run against it. `prefix` makes names that no other run uses."""
+    """A broker and one scenario's run against it. `prefix` makes names that no other run uses.
+
+    `topic_settings` are given to every topic that `create` makes, where it says nothing else: settings that only this
+    side knows.
+    """
 
     host: str
     port: int
     prefix: str
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)  # generated value -> the name it has in both runs
     topic_ids: dict[str, str] = field(default_factory=dict)
+    asked_again: Counter[tuple[str, int]] = field(default_factory=Counter)  # by API and error code
     _open: list[Connection] = field(default_factory=list)
     _settled: int = 0
 
@@ -132,32 +166,34 @@ class Side:
         try:
             connection.post(api, version, body)
         except Closed:
-            return self._keep(case, api, version, connection, "connection closed")
-        return self.take(api, version, case, connection)
+            return self._keep(Exchange(case, api, version, "connection closed"), connection)
+        return self.take(api, version, case, connection, None if isinstance(body, bytes) else body)
 
-    def take(self, api: str, version: int, case: str, on: Connection) -> Answer:
+    def take(self, api: str, version: int, case: str, on: Connection, request: Body | None = None) -> Answer:
         """Keeps the next answer of a connection on which the request was posted before."""
+        answer: Answer | str
         try:
-            return self._keep(case, api, version, on, on.take(api, version))
+            answer = on.take(api, version)
         except Closed:
-            return self._keep(case, api, version, on, "connection closed")
+            answer = "connection closed"
         except TimeoutError:
-            return self._keep(case, api, version, on, f"no answer within {PATIENCE} s")
+            answer = f"no answer within {PATIENCE} s"
         except (codec.AnswerError, UnicodeDecodeError, struct.error) as error:
-            return self._keep(case, api, version, on, f"not decodable: {error}")
+            answer = f"not decodable: {error}"
+        return self._keep(Exchange(case, api, version, answer, on.header, request), on)
 
     def note(self, api: str, version: int, case: str, answer: Answer | str) -> None:
         """Keeps something derived from an answer (the records of a fetch, decoded)."""
         self.exchanges.append(Exchange(case, api, version, answer))
 
-    def _keep(self, case: str, api: str, version: int, on: Connection, answer: Answer | str) -> Answer:
-        self.note(api, version, case, answer)
-        if isinstance(answer, str):
+    def _keep(self, exchange: Exchange, on: Connection) -> Answer:
+        self.exchanges.append(exchange)
+        if isinstance(exchange.answer, str):
             on.close()
             if on in self._open:
                 self._open.remove(on)
             return {}
-        return answer
+        return exchange.answer
 
     def quiet(self, api: str, version: int, body: Body) -> Answer:
         """Setup: asks on a connection and keeps nothing. Raises what goes wrong."""
@@ -173,7 +209,8 @@ class Side:
     ) -> str:
         """Makes a topic, waits until it is usable and returns its name; its id gets a label."""
         name = self.name(hint)
-        settings = [{"name": key, "value": value} for key, value in (configs or {}).items()]
+        chosen = {**self.topic_settings, **(configs or {})}
+        settings = [{"name": key, "value": value} for key, value in chosen.items()]
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
         made = self.quiet("create_topics", 5, {"topics": [topic], "timeout": 10_000})["topics"][0]
         if made["error_code"]:
@@ -186,20 +223,19 @@ class Side:
         def look() -> Answer | None:
             body = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
             topic: Answer = self.quiet("metadata", 12, body)["topics"][0]
-            ready = not topic["error_code"] and not any(one["error_code"] for one in topic["partitions"])
-            return topic if ready else None
+            if not any(error_codes(topic)):
+                return topic
+            self.asked_again.update({("metadata", code) for code in error_codes(topic)})
+            return None
 
-        topic = until(look, f"topic {name}", pause=0.01)
+        topic = until(look, f"topic {name}", pause=0.01, growth=2)
         self.topic_ids[name] = topic["topic_id"]
         self.labels[topic["topic_id"]] = f"<id of {name}>"
         # Kafka tells of a leader a moment before that leader takes requests.
         parts = [{"partition_index": one["partition_index"], "timestamp": -1} for one in topic["partitions"]]
         body = {"replica_id": -1, "topics": [{"name": name, "partitions": parts}]}
 
-        def leading(answer: Answer) -> bool:
-            return not any(one["error_code"] for one in answer["topics"][0]["partitions"])
-
-        self.until("list_offsets", 4, body, leading)
+        self.until("list_offsets", 4, body, lambda answer: not any(error_codes(answer)))
         return name
 
     def settle(self) -> None:
@@ -212,9 +248,12 @@ class Side:
 
         def look() -> Answer | None:
             answer = self.quiet(api, version, body)
-            return answer if met(answer) else None
+            if met(answer):
+                return answer
+            self.asked_again.update({(api, code) for code in error_codes(answer)})
+            return None
 
-        return until(look, f"{api} {body}", pause=0.01)
+        return until(look, f"{api} {body}", pause=0.01, growth=2)
 
     def produce(self, topic: str, records: bytes, partition: int = 0) -> int:
         """Setup: appends one batch and returns its first offset."""

@@ -36,5 +36,5 @@ def test_same_answers(brokers: Brokers, scenario: Scenario, version: int) -> Non
 def test_every_allowed_difference_is_needed() -> None:
     if set(CASES) != DONE or os.environ.get("LEAFCUTTR_PARITY_PEER"):
         pytest.skip("says something only after all scenarios ran against LeafCuttr")
-    unused = [entry for entry in ALLOWED if entry not in NEEDED]
+    unused = [entry for entry in ALLOWED if entry not in NEEDED and not entry.by_chance]
     assert not unused, "\n".join(map(str, unused))

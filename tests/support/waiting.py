@@ -15,8 +15,16 @@ LONGEST_S = math.inf
 """A bound for every wait, where what is waited for is expected not to come (support.setting_verdicts)."""
 
 
-def until(look: Callable[[], T | None], what: str, *, seconds: float = 60.0, pause: float = 0.02) -> T:
-    """The first answer of `look` that is not None or False. Raises TimeoutError that names `what`.
+def until(
+    look: Callable[[], T | None],
+    what: str,
+    *,
+    seconds: float = 60.0,
+    pause: float = 0.02,
+    growth: float = 1.0,
+) -> T:
+    """The first answer of `look` that is not None or False. Raises TimeoutError that names `what`. Each pause is
+    `growth` times the one before, and half a second at most.
 
     `seconds` is only a bound for a broken peer; no test may depend on how fast it comes.
     """
@@ -29,6 +37,7 @@ def until(look: Callable[[], T | None], what: str, *, seconds: float = 60.0, pau
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds} s")
         Event().wait(pause)
+        pause = min(pause * growth, 0.5) if growth > 1 else pause
 
 
 @contextmanager

@@ -233,9 +233,10 @@ def broker_settings(side: Side, version: int) -> None:
 MIN_ISR = "min.insync.replicas"
 
 
-def _min_isr(side: Side, topic: str, case: str) -> None:
-    """What all brokers, this one and a topic say of it."""
-    side.settle()
+def _min_isr(side: Side, topic: str, case: str, answer: dict[str, Any] | None = None) -> None:
+    """What all brokers, this one and a topic say of it, once the change that was `answer`ed is in effect."""
+    if answer and not answer["responses"][0]["error_code"]:
+        side.settle()
     for kind, name in ((BROKER, ""), (BROKER, "1"), (TOPIC, topic)):
         side.ask(
             "describe_configs", 4, asking(kind, name, MIN_ISR), f"after {case}: type {kind}, {name or 'all'}"
@@ -249,8 +250,8 @@ def min_insync_replicas(side: Side, version: int) -> None:
     own, other = (MIN_ISR, SET, "3"), ("log.retention.ms", SET, "700000000")
 
     def ask(case: str, kind: int, name: str, *steps: tuple[str, int, str | None], **more: Any) -> None:
-        side.ask("incremental_alter_configs", version, changing(kind, name, *steps, **more), case)
-        _min_isr(side, topic, case)
+        body = changing(kind, name, *steps, **more)
+        _min_isr(side, topic, case, side.ask("incremental_alter_configs", version, body, case))
 
     _min_isr(side, topic, "the start")
     ask("a change for all, only validated", BROKER, "", (MIN_ISR, SET, "2"), validate_only=True)
@@ -294,8 +295,8 @@ def all_but_min_insync_replicas(side: Side, version: int) -> None:
     other = ("log.retention.ms", "700000000")
 
     def ask(case: str, kind: int, name: str, *settings: tuple[str, str | None], **more: Any) -> None:
-        side.ask("alter_configs", version, altering(kind, name, *settings, **more), case)
-        _min_isr(side, topic, case)
+        body = altering(kind, name, *settings, **more)
+        _min_isr(side, topic, case, side.ask("alter_configs", version, body, case))
 
     ask("a change for all", BROKER, "", (MIN_ISR, "2"))
     ask("nothing named for all", BROKER, "")
