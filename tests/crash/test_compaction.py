@@ -8,7 +8,9 @@ Kafka's DumpLogSegments, also where the run has failed: of each key the last val
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,12 @@ class Keyed:
             pass
         producer.purge()
         producer.flush(0)
+
+    def pause(self, seconds: float) -> None:
+        """So long, unless the broker dies."""
+        assert self.run.broker is not None
+        with suppress(subprocess.TimeoutExpired):
+            self.run.broker.process.wait(seconds)
 
     def alive(self) -> bool:
         return self.run.broker is not None and self.run.broker.alive()
@@ -160,8 +168,11 @@ def test_a_kill_at_each_step(tmp_path: Path, again: bool, capsys: pytest.Capture
         run.stop()
         for step in STEPS:
             if run.start(f"{step}:2" if again else step):
+                keyed.send(800)
                 while keyed.alive():
-                    keyed.send(800)
+                    keyed.send(100)
+                    # The process that compacts needs the processor more than what comes in meanwhile.
+                    keyed.pause(0.05)
                 run.killed_by(step)
             run.verify()
             assert run.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from leafcuttr.wire.api import APIS
@@ -98,6 +99,36 @@ class WireClient:
         answer = self.ask(request, version).topics[0].partitions[0]
         assert isinstance(answer, ListOffsetsPartitionResponse)
         return answer
+
+    def list_both_ends(
+        self, places: Iterable[tuple[str, int]], version: int = 11
+    ) -> dict[tuple[str, int], tuple[ListOffsetsPartitionResponse, ListOffsetsPartitionResponse]]:
+        """Where many partitions begin and end, in one request for each."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in places:
+            by_topic.setdefault(topic, []).append(partition)
+        found: list[dict[tuple[str, int], ListOffsetsPartitionResponse]] = []
+        for timestamp in (-2, -1):
+            topics = [
+                ListOffsetsTopic(
+                    name=name,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in by_topic.items()
+            ]
+            answer = self.ask(ListOffsetsRequest(topics=topics), version)
+            found.append(
+                {
+                    (topic.name, part.partition_index): part
+                    for topic in answer.topics
+                    for part in topic.partitions
+                }
+            )
+        first, last = found
+        return {place: (first[place], last[place]) for place in first}
 
     def _exactly(self, size: int) -> bytes:
         got = bytearray()
