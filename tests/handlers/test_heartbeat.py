@@ -36,6 +36,7 @@ async def test_fine_while_the_assignment_is_awaited(ask) -> None:
         ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION),
+        ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
         ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )

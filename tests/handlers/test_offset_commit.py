@@ -64,6 +64,7 @@ async def test_what_is_wrong_with_one_partition_is_said_of_it_alone(ask, broker:
     ("group", "changes", "error"),
     [
         ("g", {"generation_id_or_member_epoch": 5}, ErrorCode.ILLEGAL_GENERATION),
+        ("g", {"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION),
         ("g", {"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ("g", {"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ("g", {"generation_id_or_member_epoch": -1, "member_id": ""}, ErrorCode.UNKNOWN_MEMBER_ID),

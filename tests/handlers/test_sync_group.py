@@ -31,6 +31,7 @@ async def test_assignment_comes_back_with_protocol_type_and_name(ask) -> None:
         ({"protocol_type": None}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"generation_id": 9}, ErrorCode.ILLEGAL_GENERATION),
+        ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
         ({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],

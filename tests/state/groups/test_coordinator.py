@@ -8,10 +8,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.groups.committing import Committer
+from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import JoinAnswer, Leaver
 from leafcuttr.state.groups.states import State
+from leafcuttr.state.internal_log import Producer
+from leafcuttr_sdk import TopicPartition
 from support.coordinator import commit, join, join_event, running, sync, topics
+from support.logs import append_marker
 from support.topics import alter_config
 from support.waiting import next_look
 
@@ -219,6 +222,54 @@ async def test_offsets_of_a_simple_group_expire_after_the_commit(
         assert set(broker.groups.offsets.fetch("simple")["t"]) == {1}
         await trio.sleep(40)
         assert broker.groups.all() == []
+
+
+def commit_in_transaction(broker: Broker, group: str, *, partition: int, offset: int) -> ErrorCode:
+    new = NewOffset("t", broker.topics.by_name["t"].id, partition, offset, 3, "said")
+    result = broker.groups.offsets.commit_in_transaction(group, Committer(), Producer(7, 0), [new])
+    assert isinstance(result, list)
+    return result[0]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_offsets_do_not_expire_while_a_transaction_may_change_them(
+    start: Start, autojump_clock: MockClock, commits: bool
+) -> None:
+    """A tombstone behind the transaction's commit would outlive it: the offset would be gone after a restart."""
+    settings = {"offsets_retention_minutes": "1", "offsets_topic_num_partitions": "1"}
+    broker = await topics(start(**settings, offsets_retention_check_interval_ms="10000"))
+    groups = broker.groups
+    both = {TopicPartition("t", 0), TopicPartition("t", 1)}
+    log = broker.topics.by_name["__consumer_offsets"].partitions[0].log
+    async with running(groups):
+        assert not await commit(broker, "g", partition=0, offset=5)
+        assert not await commit(broker, "g", partition=1, offset=5)
+        assert not await commit(broker, "other", partition=0)
+        assert not commit_in_transaction(broker, "g", partition=0, offset=8)
+        end = log.log_end_offset
+        await trio.sleep(200)
+        assert not groups.offsets.fetch("other")
+        assert {each: got.offset for each, got in groups.offsets.fetch("g")["t"].items()} == {0: 5}
+        assert log.log_end_offset == end + 3, "of partition 1, of the other group's offset, of that group"
+        assert groups.offsets.unstable("g") == both - {TopicPartition("t", 1)}
+        marker_at = append_marker(log, 7, 0, commit=commits, coordinator_epoch=0)
+        groups.offsets.transaction_ended(0, 7, commit=commits, marker_at=marker_at)
+        assert groups.offsets.fetch("g")["t"][0].offset == (8 if commits else 5)
+    broker = start(**settings)
+    async with running(broker.groups):
+        assert broker.groups.offsets.fetch("g")["t"][0].offset == (8 if commits else 5)
+
+
+async def test_a_group_that_only_a_transaction_knows_is_kept(start: Start, autojump_clock: MockClock) -> None:
+    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="10000"))
+    groups = broker.groups
+    async with running(groups):
+        assert not commit_in_transaction(broker, "g", partition=0, offset=8)
+        await trio.sleep(200)
+        assert groups.find("g").is_empty
+        assert not groups.offsets.fetch("g")
+        groups.offsets.transaction_ended(groups.partition_of("g").partition, 7, commit=True, marker_at=99)
+        assert groups.offsets.fetch("g")["t"][0].offset == 8
 
 
 async def test_deleting_the_offsets_topic_deletes_the_groups(start: Start) -> None:

@@ -327,6 +327,48 @@ def test_group_is_full() -> None:
     assert "d" not in scene.answers
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_as_many_as_fit_are_taken_while_a_round_is_prepared(size: int) -> None:
+    """Those who wait are counted, because who has not come again may not come at all."""
+    scene = Scene(max_size=size, initial_rebalance_delay_ms=3000)
+    for number in range(size):
+        scene.join(f"first {number}")
+    scene.join("one more")
+    assert scene.joined("one more").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    scene.advance(7)  # the delay, and once more because somebody came
+    members = [scene.joined(f"first {number}").member_id for number in range(size)]
+    assert all(members) and len(scene.group.members) == size
+    scene.sync("s", members[0], dict.fromkeys(members, b""))
+    scene.join("again", members[0])  # a new round: it waits, the others are asked to come
+    for number in range(size - 1):
+        scene.join(f"new {number}")
+        assert f"new {number}" not in scene.answers
+    scene.join("too many")
+    assert scene.joined("too many").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    scene.join("once more", members[0])
+    if size > 1:
+        assert "once more" not in scene.answers, "who waits already has its place"
+        scene.join("too late", members[-1])
+        assert scene.joined("too late").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert members[-1] not in scene.group.members
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_an_older_generation_is_refused_everywhere(older: int) -> None:
+    scene = Scene()
+    first, _ = scene.stable_pair()
+    assert scene.group.generation == 2
+    assert scene.heartbeat(first, generation=older) is ErrorCode.ILLEGAL_GENERATION
+    assert scene.group.check_commit(first, None, older, scene.now) is ErrorCode.ILLEGAL_GENERATION
+    assert scene.group.check_transactional_commit(first, None, older) is ErrorCode.ILLEGAL_GENERATION
+    scene.sync("late", first, {first: b"of another round"}, generation=older)
+    assert scene.synced("late").error is ErrorCode.ILLEGAL_GENERATION
+    scene.join("b2", "")
+    scene.join("a3", first)  # a round is prepared: the generation is still the second
+    assert scene.heartbeat(first, generation=older) is ErrorCode.ILLEGAL_GENERATION
+    assert scene.heartbeat(first, generation=2) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_static_member_comes_back_to_its_assignment_without_a_round() -> None:
     scene = Scene()
     scene.join("a", instance_id="i1")

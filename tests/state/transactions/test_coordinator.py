@@ -106,6 +106,37 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize(
+    ("restarts", "set_by_ms"), [(False, 0), (False, 3_600_000), (False, -3_600_000), (True, 0)]
+)
+async def test_its_time_counts_from_its_begin_and_not_from_the_last_partition(
+    start: Start, autojump_clock: trio.testing.MockClock, restarts: bool, set_by_ms: int
+) -> None:
+    broker = start(**ONE)
+    async with running(broker):
+        producer_id, epoch = await begin(broker)
+        began = trio.current_time()
+        broker.clock.set_by_ms = set_by_ms  # type: ignore[attr-defined]
+        for number in range(1, 6):
+            await trio.sleep(9)
+            added = broker.transactions.add("id", producer_id, epoch, [TopicPartition("t", number)], 2)
+            assert added is ErrorCode.NONE
+        if not restarts:
+            await trio.sleep_until(began + 59)
+            assert state(broker) is State.ONGOING
+            await trio.sleep_until(began + 71)
+            assert state(broker) is State.COMPLETE_ABORT
+            return
+    broker = start(**ONE)
+    async with running(broker):
+        found = broker.transactions.find("id")
+        assert found is not None and found.now.started_ms == broker.clock.now_ms() - 1000 * round(
+            trio.current_time() - began
+        ), "the log says when it began"
+        await trio.sleep_until(max(began + 71, trio.current_time() + 11))
+        assert state(broker) is not State.ONGOING
+
+
 @pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000])
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_its_time_goes_on_though_the_clock_is_set(

@@ -1,0 +1,85 @@
+"""ListOffsets: the special times, and which leader epochs a client may name."""
+
+from typing import Any
+
+import pytest
+
+from leafcuttr.errors import ErrorCode
+from leafcuttr.state.broker import Broker
+from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from support.logs import NOW, batch
+
+
+def asking(timestamp: int, epoch: int = -1, partition: int = 0) -> ListOffsetsRequest:
+    part = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[part])])
+
+
+async def answered(ask: Any, request: ListOffsetsRequest, version: int = 11) -> Any:
+    (topic,) = (await ask(request, version)).topics
+    (part,) = topic.partitions
+    return part
+
+
+@pytest.fixture
+async def log(broker: Broker) -> Any:
+    """Offsets 2 to 5 at NOW + 2 to NOW + 5, but the largest timestamp is that of offset 4; leader epoch 5."""
+    topic = await broker.topics.create("t", 1, {})
+    log = topic.partitions[0].log
+    log.leader_epoch = 5
+    for number in range(6):
+        log.append(batch(timestamp=NOW + (9 if number == 4 else number)), NOW)
+    log.delete_records_before(2)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (-1, (-1, 6, 5)),
+        (-2, (-1, 2, 5)),
+        (-3, (NOW + 9, 4, 5)),
+        (-4, (-1, 2, 5)),
+        (-5, (-1, -1, -1)),
+        (-6, (-1, -1, -1)),
+        (0, (NOW + 2, 2, 5)),
+        (NOW + 3, (NOW + 3, 3, 5)),
+        (NOW + 4, (NOW + 9, 4, 5)),
+        (NOW + 9, (NOW + 9, 4, 5)),
+        (NOW + 10, (-1, -1, -1)),
+    ],
+)
+async def test_what_a_time_stands_for(
+    ask: Any, log: Any, timestamp: int, found: tuple[int, int, int]
+) -> None:
+    answer = await answered(ask, asking(timestamp))
+    assert (answer.error_code, (answer.timestamp, answer.offset, answer.leader_epoch)) == (0, found)
+
+
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 12)])
+async def test_a_special_time_is_refused_before_its_version(
+    ask: Any, log: Any, timestamp: int, since: int
+) -> None:
+    assert (await answered(ask, asking(timestamp), since - 1)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    if since <= 11:
+        assert (await answered(ask, asking(timestamp), since)).error_code == 0
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2, -3, -4, -5, NOW])
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [
+        (-1, ErrorCode.NONE),
+        (0, ErrorCode.FENCED_LEADER_EPOCH),
+        (4, ErrorCode.FENCED_LEADER_EPOCH),
+        (5, ErrorCode.NONE),
+        (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_the_leader_epoch_that_a_client_knows(
+    ask: Any, log: Any, timestamp: int, epoch: int, error: ErrorCode
+) -> None:
+    answer = await answered(ask, asking(timestamp, epoch))
+    assert answer.error_code == error
+    if error:
+        assert (answer.timestamp, answer.offset, answer.leader_epoch) == (-1, -1, -1)
