@@ -161,6 +161,15 @@ def container(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Whether tests notice small changes of the code: `-- log/recovery` for one module, `-- --help` for more."""
+    install(session, "test", "mutants")
+    session.run(
+        "python", "-m", "mutants", *session.posargs, env={"PYTHONPATH": "tests"}, interrupt_timeout=10
+    )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
     install(session, "test")

@@ -6,12 +6,20 @@ A test marked `long` runs only under `--long`, which the named nox sessions pass
 import signal
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 
 # No test depends on the speed of the machine: hypothesis neither times an example nor its making.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A mutant is looked for the same examples each time, and killed by the first that notices it.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("unhurried"),
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile("unhurried")
 
 

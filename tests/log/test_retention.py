@@ -1,12 +1,14 @@
 """What goes, when, and what stays. Each setting is changed on a log in use."""
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leafcuttr.errors import OffsetOutOfRange
+from leafcuttr.errors import OffsetOutOfRange, StorageError
 from leafcuttr.log.log import Log
 from support.logs import NOW, HandClock, batch, make_log
 
@@ -122,3 +124,174 @@ def test_files_wait_for_file_delete_delay_ms(tmp_path: Path) -> None:
     assert log.delete_scheduled_files(NOW + 5000) == 3
     assert log.delete_scheduled_files(NOW + 60_000) == 4
     assert not list(tmp_path.glob("*.deleted"))
+
+
+class Ear:
+    def __init__(self, log: Log) -> None:
+        self.heard = 0
+        log.waiters.add(self)
+
+    def notify(self) -> None:
+        self.heard += 1
+
+
+@pytest.mark.parametrize("milliseconds", [0, 2 * DAY])
+def test_a_segment_as_old_as_retention_ms_stays(tmp_path: Path, milliseconds: int) -> None:
+    log = log_of_segments(tmp_path, 3)
+    change(log, retention_ms=milliseconds)
+    log.apply_retention(NOW + milliseconds)
+    assert log.log_start_offset == 0
+    log.apply_retention(NOW + milliseconds + 1)
+    assert log.log_start_offset == 2
+
+
+def test_retention_bytes_0_keeps_nothing(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 2)
+    size = log.size
+    change(log, retention_bytes=0)
+    assert log.apply_retention(NOW) == size
+    assert (log.size, log.log_start_offset, log.log_end_offset) == (0, 4, 4)
+
+
+def test_both_limits_count_together(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 5)
+    each = log.segments[0].size
+    log.log_start_offset = 2
+    change(log, retention_bytes=3 * each, retention_ms=DAY)
+    assert log.apply_retention(NOW + 4 * DAY) == 3 * each
+    assert log.log_start_offset == 6
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0])
+def test_without_timestamps_the_last_write_counts(tmp_path: Path, timestamp: int) -> None:
+    """A timestamp of 0 is one."""
+    log = make_log(tmp_path, retention_ms=DAY)
+    log.append(batch(timestamp=timestamp), NOW)
+    os.utime(log.segments[0].path(".log"), (NOW / 1000, NOW / 1000))
+    log.apply_retention(NOW + DAY)
+    assert log.log_start_offset == (1 if timestamp == 0 else 0)
+    log.apply_retention(NOW + DAY + 1)
+    assert log.log_start_offset == 1
+
+
+def test_who_waits_is_told_of_changes_only(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 3)
+    ear = Ear(log)
+    log.apply_retention(NOW)
+    log.delete_records_before(0)
+    assert ear.heard == 0
+    log.delete_records_before(1)
+    assert ear.heard == 1
+    log.delete_records_before(1)
+    assert ear.heard == 1
+    change(log, retention_ms=DAY)
+    log.apply_retention(NOW + 2 * DAY)
+    assert ear.heard == 2
+
+
+def test_an_offline_log_keeps_what_it_has(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 3)
+    change(log, retention_ms=0)
+    log.take_offline("its disk is gone")
+    assert log.apply_retention(NOW + 100 * DAY) == 0
+    with pytest.raises(StorageError, match="its disk is gone"):
+        log.delete_records_before(4)
+    assert (log.log_start_offset, len(log.segments)) == (0, 3)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_on_a_full_disk_all_goes_but_what_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """There is no room for the segment that would take its place; what frees some goes all the same."""
+    log = log_of_segments(tmp_path, count)
+    change(log, retention_ms=DAY)
+    ear = Ear(log)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("leafcuttr.log.log.new_segment", full)
+        with pytest.raises(StorageError, match="Deleting segments of t-0 failed: No space left on device"):
+            log.apply_retention(NOW + 10 * DAY)
+    last = 2 * (count - 1)
+    assert [segment.base_offset for segment in log.segments] == [last]
+    assert (log.log_start_offset, ear.heard) == (last, int(count > 1))
+    assert len(list(tmp_path.glob("*.log.deleted"))) == count - 1
+    log.apply_retention(NOW + 10 * DAY)
+    assert (log.log_start_offset, log.log_end_offset) == (2 * count, 2 * count)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"retention_ms": DAY}, f"retention.ms is {DAY}"),
+        ({"retention_bytes": 1}, "retention.bytes is 1"),
+        ({}, "it is below the log start offset"),
+    ],
+)
+def test_why_a_segment_went_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, settings: dict[str, int], reason: str
+) -> None:
+    log = log_of_segments(tmp_path, 2)
+    change(log, **settings)
+    caplog.set_level("INFO", "leafcuttr.log.retention")
+    if not settings:
+        log.log_start_offset = 2
+    log.apply_retention(NOW + 2 * DAY - 1)
+    assert [record.getMessage() for record in caplog.records] == [f"t-0: segment 0 goes: {reason}"]
+
+
+@pytest.mark.parametrize(("at_most", "gone"), [(0, 0), (1, 3), (3, 3), (4, 7), (7, 7), (8, 11)])
+def test_files_go_a_few_at_a_time(tmp_path: Path, at_most: int, gone: int) -> None:
+    """A segment with all its files, until there are enough."""
+    log = log_of_segments(tmp_path, 4, file_delete_delay_ms=0)
+    log.delete_records_before(6)
+    assert log.delete_scheduled_files(NOW, at_most=at_most) == gone
+    assert len(list(tmp_path.glob("*.deleted"))) == 11 - gone
+    assert len(log.doomed) == (3 - gone // 3 if gone < 11 else 0)
+    assert log.delete_scheduled_files(NOW, at_most=99) == 11 - gone
+    assert log.doomed == []
+
+
+def test_files_go_in_the_order_in_which_they_were_dropped(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 3, file_delete_delay_ms=5000)
+    log.delete_records_before(2)
+    change(log, file_delete_delay_ms=0)
+    log.delete_records_before(4)
+    assert log.delete_scheduled_files(NOW) == 0
+    assert log.delete_scheduled_files(NOW + 5000) == 7
+
+
+def test_a_file_that_has_gone_already_is_no_trouble(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path, 2, file_delete_delay_ms=0)
+    log.delete_records_before(2)
+    Path(log.doomed[0].paths[0]).unlink()
+    assert log.delete_scheduled_files(NOW) == 2
+    assert (log.doomed, list(tmp_path.glob("*.deleted"))) == ([], [])
+
+
+def test_the_names_of_removed_files_are_synced_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of_segments(tmp_path, 2, file_delete_delay_ms=5000)
+    log.delete_records_before(2)
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    log.delete_scheduled_files(NOW + 4999)
+    assert synced == []
+    log.delete_scheduled_files(NOW + 5000)
+    assert synced == [str(tmp_path)]
+
+
+def test_the_files_of_a_topic_that_is_deleted_meanwhile(tmp_path: Path) -> None:
+    log = log_of_segments(tmp_path / "t-0", 2, file_delete_delay_ms=0)
+    log.delete_records_before(2)
+    (tmp_path / "t-0").rename(tmp_path / "elsewhere")
+    assert log.delete_scheduled_files(NOW) == 0
+    assert log.doomed == []

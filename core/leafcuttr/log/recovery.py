@@ -34,7 +34,7 @@ from leafcuttr.log.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.known import DamagedLogError, Known
 from leafcuttr.log.log import Log
 from leafcuttr.log.partition_state import PartitionState
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, is_sound
+from leafcuttr.log.producer_snapshot import is_sound
 from leafcuttr.log.producer_state import ProducerStateTable
 from leafcuttr.log.replay import producers_at
 from leafcuttr.log.rescan import Rescan, remove
@@ -54,7 +54,7 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: Fi
     partition."""
     try:
         return _Restore(spec, folder, known, pool, clock).log(exists)
-    except (DamagedLogError, DamagedCheckpointError, DamagedSegmentError, DamagedSnapshotError) as error:
+    except (DamagedLogError, DamagedCheckpointError, DamagedSegmentError) as error:
         reason = str(error)
     except OSError as error:
         reason = f"{error.filename or folder}: {error.strerror or error}"

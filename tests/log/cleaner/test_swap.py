@@ -12,9 +12,14 @@ from leafcuttr.log.cleaner import swap
 from leafcuttr.log.cleaner.output import Output
 from leafcuttr.log.cleaner.pages import Throttle
 from leafcuttr.log.cleaner.swap import CLEANED, announce, finish_exchanges, take_names
+from leafcuttr.log.files import FilePool
+from leafcuttr.log.known import Known
 from leafcuttr.log.log import Log
+from leafcuttr.log.recovery import restore
 from leafcuttr.log.segment import SUFFIXES, segment_name
 from leafcuttr.log.txn_index import AbortedTransaction
+from support.logs import HandClock
+from support.managers import spec
 
 FILES = 4  # that are renamed at each step
 
@@ -97,3 +102,17 @@ def test_one_that_was_announced_is_finished(
     finish_exchanges(folder)
     found = content(folder)
     assert {name: found[name] for name in (*old, *new)} == {**old, **new}
+
+
+def test_a_start_finishes_what_was_announced(
+    cleaned: tuple[Path, dict[str, bytes], dict[str, bytes]],
+) -> None:
+    folder, _, new = cleaned
+    announce(str(folder), 0)
+    end = max(int(path.stem) for path in folder.glob("*.log"))
+    given = spec(cleanup_policy=("compact",), segment_bytes=4000)
+    log = restore(given, folder, Known(None, False, end, 0), exists=True, pool=FilePool(), clock=HandClock())
+    assert log.offline is None
+    assert log.segments[0].size == len(new[f"{segment_name(0)}.log"])
+    found = content(folder)
+    assert {name: found[name] for name in new} == new

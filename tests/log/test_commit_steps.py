@@ -1,0 +1,278 @@
+"""A commit step by step: writes that take a part only, what is synced before the answer, errors of every kind."""
+
+import errno
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from leafcuttr.errors import StorageError
+from leafcuttr.log import commit
+from leafcuttr.log.commit import IOV_MAX, WriteError, commit_now, write_all
+from leafcuttr.log.log import Log
+from support.logs import NOW, batch, make_log, read_all
+
+Views = list["memoryview | bytearray"]
+
+
+def stage(log: Log, data: bytearray) -> int:
+    return log.stage(memoryview(data), now_ms=NOW).base_offset
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    return fail
+
+
+# Writing
+
+
+def short_writes(monkeypatch: pytest.MonkeyPatch, at_most: int) -> list[int]:
+    """The kernel takes so many bytes of a call at most; how many it took of each."""
+    taken: list[int] = []
+
+    def pwritev(fd: int, views: Views, position: int) -> int:
+        assert len(views) <= IOV_MAX
+        taken.append(os.pwrite(fd, b"".join(views)[:at_most], position))
+        return taken[-1]
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    return taken
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3, 4, 5, 7, 9, 10, 11, 14, 15, 100])
+@pytest.mark.parametrize("sizes", [(5, 3, 7), (1, 1, 13), (15,), (10, 0, 5)])
+def test_what_the_kernel_did_not_take_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], at_most: int
+) -> None:
+    views: Views = [bytearray(os.urandom(size)) for size in sizes]
+    whole = b"".join(views)
+    taken = short_writes(monkeypatch, at_most)
+    fd = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
+    try:
+        write_all(fd, views, 4, len(whole))
+    finally:
+        os.close(fd)
+    assert (tmp_path / "f").read_bytes() == bytes(4) + whole
+    assert sum(taken) == len(whole)
+
+
+@pytest.mark.parametrize("count", [IOV_MAX - 1, IOV_MAX, IOV_MAX + 1, 3 * IOV_MAX])
+@pytest.mark.parametrize("at_most", [500, 100_000])
+def test_as_many_pieces_as_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, at_most: int
+) -> None:
+    views: Views = [bytearray([number % 251]) for number in range(count)]
+    short_writes(monkeypatch, at_most)
+    fd = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
+    try:
+        write_all(fd, views, 0, count)
+    finally:
+        os.close(fd)
+    assert (tmp_path / "f").read_bytes() == b"".join(views)
+
+
+@pytest.mark.timeout(20)
+def test_a_file_that_takes_nothing_more_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(tmp_path)
+    stage(log, batch())
+    short_writes(monkeypatch, 0)
+    with pytest.raises(WriteError, match="the file takes no more bytes"):
+        log.commit()
+    assert log.offline is None
+
+
+def test_what_a_write_took_is_told_to_who_watches_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+
+    class Disk:
+        def wrote(self, seconds: float) -> None:
+            told.append(seconds)
+
+    monkeypatch.setattr(commit, "PRESSURE", Disk())
+    began = monotonic()
+    make_log(tmp_path).append(batch(), NOW)
+    assert len(told) == 1
+    assert 0 <= told[0] <= monotonic() - began
+
+
+# Before the answer
+
+
+def synced_by(log: Log, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the segments that the commit of what is staged forces to disk."""
+    names: list[str] = []
+    real = os.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        names.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+        real(fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fdatasync)
+        log.commit()
+    return [name.removesuffix(".log").lstrip("0") or "0" for name in names if name.endswith(".log")]
+
+
+def test_every_so_many_messages_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(tmp_path, flush_messages=3)
+    seen = []
+    for count in (1, 1, 1, 2, 1, 2, 4, 1):
+        stage(log, batch(count))
+        seen.append((bool(synced_by(log, monkeypatch)), log.unflushed))
+    assert seen == [
+        (False, 1), (False, 2), (True, 0), (False, 2), (True, 0), (False, 2), (True, 0), (False, 1),
+    ]  # fmt: skip
+
+
+def test_all_segments_since_the_last_sync_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(tmp_path, flush_messages=4, segment_bytes=2 * len(batch(size=400)))
+    for _ in range(4):
+        log.append(batch(size=400), NOW)
+    assert (log.unflushed, [segment.base_offset for segment in log.segments]) == (0, [0, 2])
+    for _ in range(3):
+        log.append(batch(size=400), NOW)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4, 6]
+    stage(log, batch(size=400))
+    assert synced_by(log, monkeypatch) == ["4", "6"]
+    assert log.unflushed == 0
+
+
+def test_the_first_batch_of_a_segment_syncs_the_one_before_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(tmp_path, flush_messages=2, segment_bytes=len(batch(size=400)))
+    log.append(batch(size=400), NOW)
+    stage(log, batch(size=400))
+    assert synced_by(log, monkeypatch) == ["0", "1"]
+    stage(log, batch(2, size=100))
+    assert synced_by(log, monkeypatch) == ["2"]
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Path, last: bool) -> None:
+    log = make_log(tmp_path, flush_messages=3, segment_bytes=len(batch(size=400)))
+    for _ in range(2):
+        log.append(batch(size=400), NOW)
+    gone = log.segments[-1 if last else 0]
+    real = type(gone).sync_records
+
+    def sync_records(segment: Any) -> None:
+        if segment.base_offset == (2 if last else gone.base_offset):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment.path(".log"))
+        real(segment)
+
+    stage(log, batch(size=400))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(gone), "sync_records", sync_records)
+        if last:
+            with pytest.raises(WriteError, match="No such file"):
+                log.commit()
+        else:
+            log.commit()
+    assert log.log_end_offset == (2 if last else 3)
+
+
+# What fails
+
+
+def test_nothing_staged_is_nothing_to_write(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.suspect = True
+    log.commit()
+    assert commit_now(log) is None
+    assert log.offline is None
+
+
+def test_what_was_staged_before_a_sync_failed_is_refused(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(), NOW)
+    stage(log, batch())
+    log.suspect, log.offline = True, "its disk is failing"
+    with pytest.raises(WriteError, match="its disk is failing") as failed:
+        log.commit()
+    assert failed.value.written_to == log.log_end_offset == log.next_offset == 1
+
+
+def test_a_mistake_of_ours_is_answered_as_a_failed_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(2), NOW)
+    content = read_all(log)
+    stage(log, batch(size=300))
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "publish", failing(KeyError("a mistake")))
+        failure = commit_now(log)
+    assert isinstance(failure, WriteError)
+    assert (str(failure), failure.written_to) == ("Writing to t-0 failed: 'a mistake'", 2)
+    assert [(record.levelno, bool(record.exc_info)) for record in caplog.records][-1] == (logging.ERROR, True)
+    assert (log.log_end_offset, log.next_offset, log.groups, read_all(log)) == (2, 2, [], content)
+    assert os.path.getsize(log.segments[0].path(".log")) == len(content)  # noqa: PTH202
+    assert log.append(batch(), NOW) == 2
+
+
+def test_an_interrupt_is_passed_on_and_leaves_nothing_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(tmp_path)
+    stage(log, batch())
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "publish", failing(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            commit_now(log)
+    assert (log.log_end_offset, log.next_offset, log.groups) == (0, 0, [])
+    assert log.append(batch(), NOW) == 0
+
+
+def test_a_failed_write_says_which_log_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(3), NOW)
+    stage(log, batch())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", failing(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+        failure = commit_now(log)
+    assert failure is not None
+    assert str(failure) == f"Writing to t-0 in {tmp_path} failed: No space left on device"
+    assert failure.written_to == 3
+
+
+@pytest.mark.parametrize("open_file", [True, False])
+@pytest.mark.parametrize("taken", [0, 8, 16])
+@pytest.mark.parametrize("error", [errno.EROFS, errno.EIO])
+def test_a_file_that_cannot_be_cut_back_is_in_doubt_unless_it_took_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_file: bool, taken: int, error: int
+) -> None:
+    """A file system that has become read-only takes no cut either; but there is nothing to cut if no byte came in."""
+    log = make_log(tmp_path)
+    log.append(batch(), NOW)
+    segment, raised = log.segments[0], OSError(error, os.strerror(error))
+    position = segment.size
+    stage(log, batch())
+
+    def pwritev(fd: int, views: Views, position: int) -> int:
+        if taken:
+            os.pwrite(fd, bytes(taken - 1) + b"x", position)
+        if not open_file:
+            log.pool.close(segment)
+        raise raised
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", pwritev)
+        patch.setattr(os, "ftruncate", failing(raised))
+        patch.setattr(os, "truncate", failing(raised))
+        with pytest.raises(StorageError, match=os.strerror(error)):
+            log.commit()
+    harmless = error == errno.EROFS and not taken
+    assert (log.offline is None) is harmless
+    if harmless:
+        assert segment.size == position
+        assert log.append(batch(), NOW) == 1
