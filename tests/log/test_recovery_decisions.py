@@ -245,6 +245,21 @@ def test_a_log_has_what_the_state_says_of_it(tmp_path: Path, more: int, point: i
     assert (entry.epoch, entry.last_sequence, len(entry.batches)) == (2, 3, 4)
 
 
+@pytest.mark.parametrize("more", [0, 2])
+@pytest.mark.parametrize("point", [34, 35, 36, 37])
+def test_a_log_that_ends_before_what_was_synced_is_offline(tmp_path: Path, more: int, point: int) -> None:
+    """Also where the state file knew of no more."""
+    log = filled(tmp_path, 11)
+    log.append(batch(1), NOW)
+    log.flush_indexes()
+    known = known_of(log, point=point)
+    for _ in range(more):
+        log.append(batch(1), NOW)
+    end = 34 + more
+    said = f"{tmp_path} ends at offset {end}, synced up to {point}" if end < point else None
+    assert restored(tmp_path, known).offline == said
+
+
 def test_the_end_of_a_log_that_is_read_is_not_taken_for_synced(tmp_path: Path) -> None:
     log = filled(tmp_path, 4)
     assert restored(tmp_path, unknown(point=6)).recovery_point == 6
@@ -319,6 +334,17 @@ def test_snapshots_of_what_is_lost_go_and_others_stay(tmp_path: Path) -> None:
         f"{segment_name(12)}.snapshot",
         "old.snapshot",
     }
+
+
+def test_snapshots_of_what_is_lost_behind_a_checkpoint_go_too(tmp_path: Path) -> None:
+    log = filled(tmp_path, 4)
+    known = known_of(log)
+    log.append(batch(3), NOW)
+    for offset in (12, 15, 16):
+        write_snapshot(tmp_path / f"{segment_name(offset)}.snapshot", ProducerStateTable())
+    restored(tmp_path, known)
+    assert not (tmp_path / f"{segment_name(16)}.snapshot").exists()
+    assert (tmp_path / f"{segment_name(15)}.snapshot").exists()
 
 
 @pytest.mark.parametrize("preallocate", [True, False])
