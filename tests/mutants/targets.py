@@ -65,7 +65,10 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "state/groups/test_machine.py",
         "state/groups/test_machine_stateful.py",
     ),
-    "state/transactions/machine": ("state/transactions/test_machine.py",),
+    "state/transactions/machine": (
+        "state/transactions/test_machine_rules.py",
+        "state/transactions/test_machine.py",
+    ),
 }
 
 
