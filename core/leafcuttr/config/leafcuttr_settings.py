@@ -72,4 +72,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "label (other).",
         minimum=0,
     ),
+    Setting(
+        "lc.records.check",
+        STRING,
+        "ends",
+        (
+            "What is checked of the records of a batch before it is stored, for every topic: ends, that those of a "
+            "batch that is not compressed end where the next begin, as many as the header says; full, as in Kafka also "
+            "what is inside each one, compressed or not; off, nothing but the CRC."
+        ),
+        choices=("ends", "full", "off"),
+        dynamic=True,
+    ),
 )

@@ -56,6 +56,7 @@ class TopicConfig:
     segment_ms: int
     unclean_leader_election_enable: bool
     lc_log_sync_always: bool
+    lc_records_check: str
     lc_filters: tuple[str, ...]
     lc_filters_dead_letter_topic: str | None
     lc_validators: tuple[str, ...]

@@ -21,6 +21,7 @@ from leafcuttr.errors import (
     RecordListTooLarge,
     StorageError,
 )
+from leafcuttr.log.check import CHECKED_AT_ONCE, check_lengths
 from leafcuttr.log.rework import LongWork, Prepared, convert_at_once, pass_at_once
 from leafcuttr.log.rules import AppendRules
 from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
@@ -28,6 +29,7 @@ from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
     CONTROL,
+    COUNT_AT,
     CRC_AT,
     HEADER_SIZE,
     HIGHEST_CODEC,
@@ -116,9 +118,10 @@ def stage(
     prepared: Prepared | None = None,
     gate: "Gate | None" = None,
     any_size: bool = False,
+    encoded_here: bool = False,
 ) -> Staged:
     """See `Log.stage`, `Log.stage_at_once` and `Log.stage_letters`. With a `gate` the rules say that every batch has to
-    be converted."""
+    be converted. The records of a batch that was `encoded_here`, by this broker, are known to be whole."""
     if log.offline is not None:
         raise StorageError(log.offline)
     rules = log.rules
@@ -133,8 +136,15 @@ def stage(
     (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
         fields
     )
+    checks_ends = (
+        rules.checks_ends
+        and prepared is None
+        and gate is None  # which takes every batch apart
+        and not encoded_here
+        and not attributes & CODEC_MASK
+    )
     if size > rules.checked_at_once_bytes and not any_size:
-        _check_large(log, batch, rules, prepared)
+        _check_large(log, batch, rules, prepared, checks_ends)
     elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
     if (
@@ -155,10 +165,14 @@ def stage(
         known = log.producers.duplicate_of(header)
         if known is not None:
             return Staged(known.base_offset, known.last_offset, known.timestamp, True)
+    if checks_ends:
+        if count > CHECKED_AT_ONCE:
+            raise LongWork(partial(_checked, log, batch, True))
+        check_lengths(memoryview(batch)[HEADER_SIZE:], count)
     log_append_time = -1
     looked = None
     if (
-        rules.always_convert
+        (rules.always_convert and (rules.converts_own or not encoded_here))
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
@@ -281,9 +295,14 @@ def one_batch(records: memoryview | bytearray) -> memoryview:
 
 
 def _check_large(
-    log: "Log", batch: memoryview | bytearray, rules: AppendRules, prepared: Prepared | None
+    log: "Log",
+    batch: memoryview | bytearray,
+    rules: AppendRules,
+    prepared: Prepared | None,
+    checks_ends: bool,
 ) -> None:
-    """Its size against the topic's limit; its CRC, if nobody has looked at that yet, is long work."""
+    """Its size against the topic's limit; its CRC, if nobody has looked at that yet, is long work, and so are the ends
+    of its records."""
     size = len(batch)
     if size > rules.max_message_bytes:
         raise MessageTooLarge(
@@ -291,13 +310,16 @@ def _check_large(
             f"configured value of {rules.max_message_bytes} bytes"
         )
     if prepared is None:
-        raise LongWork(partial(_checked, log, batch))
+        raise LongWork(partial(_checked, log, batch, checks_ends))
 
 
-def _checked(log: "Log", batch: memoryview | bytearray) -> Prepared:
+def _checked(log: "Log", batch: memoryview | bytearray, checks_ends: bool) -> Prepared:
     crc = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
     if crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
+    if checks_ends:
+        count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big", signed=True)
+        check_lengths(memoryview(batch)[HEADER_SIZE:], max(count, 0))
     return Prepared(log, None)
 
 

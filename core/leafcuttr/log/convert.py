@@ -8,6 +8,9 @@ checks that hold for every topic (`log.append`), the formats themselves (`leafcu
 - `compression.type` other than `producer`: the records are compressed anew unless they have that codec.
 - `message.timestamp.before.max.ms`, `.after.max.ms`: each record, where the header cannot clear the batch.
 - `cleanup.policy` with `compact`: each record must have a key.
+- `lc.records.check=full`: each record must be whole, and the header's max timestamp that of its records. That it is
+  looked at for any of the above is the same look. `ends` is the walk of `log.append`; here it is for batches that are
+  decompressed anyway.
 
 Behaviour and messages as those of Kafka's `LogValidator`: every offending record is reported with its index
 in the batch (KIP-467), and a bad timestamp decides the error code before a missing key does.
@@ -18,6 +21,7 @@ from typing import Final
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import BrokerError, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordError
+from leafcuttr.log.check import check_lengths, unreadable
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -35,6 +39,7 @@ from leafcuttr.wire.batch import (
 from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, DecompressionLimitError, compress, decompress
 from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.primitives import as_long
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, record_shapes, summarize_records
 from leafcuttr_sdk import TopicPartition
 
@@ -56,16 +61,25 @@ _CODECS: Final = {
 
 
 def needs_conversion(config: TopicConfig) -> bool:
-    """Whether every batch to such a topic has to go through `convert`.
+    """Whether every batch of a client to such a topic has to go through `convert`.
 
     If not, `convert` is still the one to answer a batch whose header has the LogAppendTime bit set, or a max
     timestamp more than `message.timestamp.after.max.ms` ahead of now.
     """
-    return config.log_append_time or config.compression_type != "producer" or needs_decoding(config)
+    return changes_batches(config) or config.lc_records_check == "full"
+
+
+def changes_batches(config: TopicConfig) -> bool:
+    """Whether batches have to go through `convert` that this broker has encoded itself, whose records are whole."""
+    return config.log_append_time or config.compression_type != "producer" or _asks_about_records(config)
 
 
 def needs_decoding(config: TopicConfig) -> bool:
-    """Whether the records of every batch have to be looked at one by one."""
+    """Whether the records of every batch of a client have to be looked at one by one."""
+    return config.lc_records_check == "full" or _asks_about_records(config)
+
+
+def _asks_about_records(config: TopicConfig) -> bool:
     if config.compact:
         return True
     return not config.log_append_time and config.message_timestamp_before_max_ms < LONG_MAX
@@ -111,6 +125,8 @@ def convert(
         highest = _check(payload, header, config, now_ms, topic_partition)
         if not config.log_append_time:
             new_max = highest
+    elif source is not Codec.NONE and target is not source and config.lc_records_check != "off":
+        check_lengths(payload, header.count)
     if target is not source:
         body = compress(target, payload, level_of(target, config))
         out = bytearray(batch[:HEADER_SIZE]) + body
@@ -160,9 +176,9 @@ def _check(
     if header.count * MIN_RECORD > len(payload):
         raise InvalidRecord(f"A batch of {len(payload)} bytes of records cannot hold {header.count} of them")
     try:
-        summary = summarize_records(payload, header.count)
+        summary = summarize_records(payload, header.count, header.last_offset_delta)
     except WireError as error:
-        raise InvalidRecord(f"The records of the batch cannot be read: {error}") from error
+        raise unreadable(error) from error
     if stamp is None and not (keys and summary.keyless):
         if not create_time:
             return NO_TIMESTAMP
@@ -182,7 +198,7 @@ def _check(
         for index, (timestamp_delta, offset_delta, has_key) in enumerate(
             record_shapes(payload, header.count)
         ):
-            timestamp = base_timestamp + timestamp_delta if stamp is None else stamp
+            timestamp = as_long(base_timestamp + timestamp_delta) if stamp is None else stamp
             if keys and not has_key:
                 reason = f"Compacted topic cannot accept message without key{where}"
             elif create_time and timestamp != NO_TIMESTAMP:
@@ -206,7 +222,7 @@ def _check(
             if len(errors) < MOST_RECORD_ERRORS:
                 errors.append(RecordError(index, reason))
     except WireError as error:
-        raise InvalidRecord(f"The records of the batch cannot be read: {error}") from error
+        raise unreadable(error) from error
     if failed:
         raise _rejection(errors, failed, bad_timestamp)
     return highest

@@ -27,6 +27,7 @@ import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import GateError, InvalidRecord, MessageTooLarge, RecordError
+from leafcuttr.log.check import unreadable
 from leafcuttr.log.complaints import Complaints
 from leafcuttr.log.convert import MOST_RECORD_ERRORS, decompressed, level_of, rejection, target_codec
 from leafcuttr.log.dead_letters import Letter, Letters
@@ -323,7 +324,7 @@ def _taken_apart(
     try:
         return data, take_apart(data, header.count, header.base_timestamp)
     except WireError as error:
-        raise InvalidRecord(f"The records of the batch cannot be read: {error}") from error
+        raise unreadable(error) from error
 
 
 def _written(

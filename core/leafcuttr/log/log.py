@@ -290,36 +290,47 @@ class Log:
             for waiter in tuple(self._waiters):
                 waiter.notify()
 
-    def stage(self, batch: memoryview, *, now_ms: int, by_coordinator: bool = False) -> Staged:
+    def stage(
+        self, batch: memoryview, *, now_ms: int, by_coordinator: bool = False, encoded_here: bool = False
+    ) -> Staged:
         """Check one produced record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is
         visible before `commit`, and the view must stay as it is until then. What one of the broker's own coordinators
-        writes for a producer (`by_coordinator`: offsets committed in a transaction) may have no sequence number.
+        writes for a producer (`by_coordinator`: offsets committed in a transaction) may have no sequence number. The
+        records of what this broker has `encoded_here` are known to be whole: `lc.records.check` is for others'.
 
         Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
-        a base offset, more or less than one batch, no key where one is due), InvalidTimestamp, MessageTooLarge,
+        a base offset, more or less than one batch, no key where one is due, records that do not fill the batch),
+        UnknownServerError (a record whose length has no end), InvalidTimestamp, MessageTooLarge,
         RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
         transaction is open), GateError (a filter of the topic has failed), StorageError.
         """
         prepared = None
         while True:
             try:
-                return self._stage(batch, now_ms, by_coordinator, prepared)
+                return self._stage(batch, now_ms, by_coordinator, prepared, encoded_here=encoded_here)
             except LongWork as long:
                 prepared = long.work.do()
 
-    def stage_at_once(self, batch: memoryview, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
+    def stage_at_once(
+        self,
+        batch: memoryview,
+        *,
+        now_ms: int,
+        prepared: Prepared | None = None,
+        encoded_here: bool = False,
+    ) -> Staged:
         """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing
         staged, where a worker thread has to look at the batch first: call again with what it has `prepared`."""
         if self.pool.refuses is not None:
             raise StorageError(self.pool.refuses)
-        return self._stage(batch, now_ms, False, prepared)
+        return self._stage(batch, now_ms, False, prepared, encoded_here=encoded_here)
 
     def stage_letters(self, batch: bytearray, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
         """`stage_at_once` for dead letters: no gate looks at them, and they may be larger than the topic allows, by
         what the broker adds to a record that was not."""
         if self.pool.refuses is not None:
             raise StorageError(self.pool.refuses)
-        return self._stage(memoryview(batch), now_ms, False, prepared, letters=True)
+        return self._stage(memoryview(batch), now_ms, False, prepared, letters=True, encoded_here=True)
 
     def _stage(
         self,
@@ -327,7 +338,9 @@ class Log:
         now_ms: int,
         by_coordinator: bool,
         prepared: Prepared | None,
+        *,
         letters: bool = False,
+        encoded_here: bool = False,
     ) -> Staged:
         gate = None if letters else self.gate
         try:
@@ -339,6 +352,7 @@ class Log:
                 prepared=prepared,
                 gate=gate,
                 any_size=letters,
+                encoded_here=encoded_here,
             )
         except OSError as error:
             raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ Topics, records and what a caller may do are not known here.
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -27,8 +27,14 @@ from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
 
-Asked = tuple[Log, bytes | bytearray | memoryview]
-"""One batch (magic 2, base offset 0) and the log that it is for."""
+
+class Asked(NamedTuple):
+    """One batch (magic 2, base offset 0) and the log that it is for; whether the broker has encoded it itself."""
+
+    log: Log
+    batch: bytes | bytearray | memoryview
+    encoded_here: bool = False
+
 
 Outcome = Staged | BrokerError
 """What became of it: a Staged is in the log."""
@@ -69,13 +75,15 @@ class _Call:
         """Stage from `at` on, up to the end or to a batch that a worker has to look at first; how many were tried."""
         asked, outcomes, before = self.asked, self.outcomes, self.at
         while self.at < len(asked) and self.at - before < at_most:
-            log, batch = asked[self.at]
+            log, batch, encoded_here = asked[self.at]
             prepared, self.prepared = self.prepared, None
             result: Outcome
             try:
                 if isinstance(prepared, BrokerError):
                     raise prepared
-                result = log.stage_at_once(memoryview(batch), now_ms=now_ms, prepared=prepared)
+                result = log.stage_at_once(
+                    memoryview(batch), now_ms=now_ms, prepared=prepared, encoded_here=encoded_here
+                )
             except LongWork as long:
                 self.work = long.work
                 break
@@ -144,7 +152,7 @@ class Rounds:
                 except BrokerError as error:
                     call.prepared = error
                 except Exception as error:
-                    log = asked[call.at][0]
+                    log = asked[call.at].log
                     call.prepared = as_refusal(
                         log.pool.complaints, error, f"looking at a batch for {log.topic_partition}"
                     )

@@ -22,7 +22,9 @@ class AppendRules(NamedTuple):
     timestamp_after_max_ms: int
     always_convert: bool
     recompresses: bool
+    converts_own: bool  # also what this broker has encoded itself
     sets_header_only: bool  # the conversion does not need the records
+    checks_ends: bool  # of records in batches that no conversion looks into
     flush_messages: int
     sync: bool
 
@@ -30,7 +32,7 @@ class AppendRules(NamedTuple):
 @lru_cache(maxsize=1024)
 def append_rules(config: TopicConfig) -> AppendRules:
     """The rules of these settings."""
-    from leafcuttr.log.convert import needs_conversion, needs_decoding
+    from leafcuttr.log.convert import changes_batches, needs_conversion, needs_decoding
 
     recompresses = config.compression_type != "producer"
 
@@ -45,7 +47,9 @@ def append_rules(config: TopicConfig) -> AppendRules:
         LONG_MAX if config.log_append_time else config.message_timestamp_after_max_ms,
         needs_conversion(config),
         recompresses,
+        changes_batches(config),
         config.log_append_time and not recompresses and not needs_decoding(config),
+        config.lc_records_check != "off" and not needs_decoding(config),
         config.flush_messages,
         config.lc_log_sync_always,
     )

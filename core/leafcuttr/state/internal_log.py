@@ -123,7 +123,12 @@ class InternalLog:
         try:
             log = self._log(partition)
             batch = memoryview(self._batch(entries, producer))
-            staged = log.stage(batch, now_ms=self._clock.now_ms(), by_coordinator=producer is not None)
+            staged = log.stage(
+                batch,
+                now_ms=self._clock.now_ms(),
+                by_coordinator=producer is not None,
+                encoded_here=True,
+            )
             if log.must_wait and self._nursery is not None:
                 self._nursery.start_soon(
                     self._finish, log, log.commit_off_loop(staged), staged.base_offset, then

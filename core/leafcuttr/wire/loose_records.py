@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.primitives import as_long, more_of_unsigned_varint, read_varlong, write_varlong
-from leafcuttr.wire.records import MalformedRecord
+from leafcuttr.wire.records import MalformedRecord, record_length
 from leafcuttr_sdk.records import Record
 
 _SHORT: Final = 0x80
@@ -30,7 +30,8 @@ class LooseRecords(NamedTuple):
 def take_apart(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
     """`count` decompressed records, of which the n-th has the offset delta n, as a producer numbers them.
 
-    Raises MalformedRecord: one that does not follow the format, another offset delta, more or fewer records.
+    Raises MalformedRecord: one that does not follow the format, another offset delta, more or fewer records;
+    EndlessNumber.
     """
     records: list[Record] = []
     # A base timestamp that a delta of one byte takes out of the range of a long has all of them looked at.
@@ -46,7 +47,7 @@ def take_apart(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
             if length < _SHORT:
                 length = (length >> 1) ^ -(length & 1)
             else:
-                length, at = _varint(data, at, length)
+                length, at = record_length(data, at - 1, index)
             end = at + length
             if length < 0 or end > total:
                 raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")

@@ -84,7 +84,7 @@ class Producing:
             whole = (
                 builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
             )
-            asked.append((each.log, whole))
+            asked.append(Asked(each.log, whole, encoded_here=True))
         outcomes = await self._core.rounds.append(asked)
         pace = Pace()
         for each, outcome in zip(batches.made, outcomes, strict=True):
@@ -110,7 +110,7 @@ class Producing:
             except BrokerError as error:
                 answers[number] = error.with_traceback(None)
             else:
-                asked.append((log, batch))
+                asked.append(Asked(log, batch))
                 places.append((number, found))
         outcomes = await self._core.rounds.append(asked, lent=True)
         for (number, found), outcome in zip(places, outcomes, strict=True):
