@@ -80,9 +80,11 @@ def test_nothing_else_but_our_own() -> None:
         ("broker", "lc.plugins.disabled"),
         ("broker", "lc.plugins.path"),
         ("broker", "lc.plugins.strict"),
+        ("broker", "lc.records.check"),
         ("topic", "lc.filters"),
         ("topic", "lc.filters.dead.letter.topic"),
         ("topic", "lc.log.sync.always"),
+        ("topic", "lc.records.check"),
         ("topic", "lc.validators"),
     }
 

@@ -178,7 +178,13 @@ def record_sets() -> st.SearchStrategy[bytes | bytearray | None]:
     )
     cut = st.builds(lambda data, n: data[:n], sound, st.integers(0, 70))
     large = st.just(batch(1, size=2 * SMALL_FRAME))
-    return st.one_of(sound, sound, sound, idempotent, marked, damaged, cut, large, st.none(),
+    inside = st.builds(
+        lambda data, at, value: patched(data, ">b", 61 + at % (len(data) - 61), value),
+        sound,
+        st.integers(0, 300),
+        st.integers(-128, 127),
+    )
+    return st.one_of(sound, sound, sound, idempotent, marked, damaged, inside, cut, large, st.none(),
                      st.builds(lambda a, b: a + b, sound, sound))  # fmt: skip
 
 
@@ -196,6 +202,9 @@ CHANGES = (
     ("lc.log.sync.always", None),
     ("flush.messages", "1"),
     ("flush.messages", None),
+    ("lc.records.check", "full"),
+    ("lc.records.check", "off"),
+    ("lc.records.check", None),
 )
 
 shapes = st.tuples(

@@ -172,7 +172,7 @@ def stage(
     log_append_time = -1
     looked = None
     if (
-        (rules.always_convert and (rules.converts_own or not encoded_here))
+        (rules.always_convert and (rules.converts_own or not encoded_here or gate is not None))
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):

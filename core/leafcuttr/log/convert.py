@@ -126,7 +126,7 @@ def convert(
         if not config.log_append_time:
             new_max = highest
     elif source is not Codec.NONE and target is not source and config.lc_records_check != "off":
-        check_lengths(payload, header.count)
+        check_lengths(payload, header.count, compressed=True)
     if target is not source:
         body = compress(target, payload, level_of(target, config))
         out = bytearray(batch[:HEADER_SIZE]) + body
@@ -178,7 +178,7 @@ def _check(
     try:
         summary = summarize_records(payload, header.count, header.last_offset_delta)
     except WireError as error:
-        raise unreadable(error) from error
+        raise unreadable(error, compressed=header.codec != Codec.NONE) from error
     if stamp is None and not (keys and summary.keyless):
         if not create_time:
             return NO_TIMESTAMP
@@ -222,7 +222,7 @@ def _check(
             if len(errors) < MOST_RECORD_ERRORS:
                 errors.append(RecordError(index, reason))
     except WireError as error:
-        raise unreadable(error) from error
+        raise unreadable(error, compressed=header.codec != Codec.NONE) from error
     if failed:
         raise _rejection(errors, failed, bad_timestamp)
     return highest

@@ -324,7 +324,7 @@ def _taken_apart(
     try:
         return data, take_apart(data, header.count, header.base_timestamp)
     except WireError as error:
-        raise unreadable(error) from error
+        raise unreadable(error, compressed=header.codec != Codec.NONE) from error
 
 
 def _written(
