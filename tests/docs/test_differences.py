@@ -47,7 +47,12 @@ def test_settings_it_names_exist() -> None:
     assert unknown == set()
 
 
-NOT_SETTINGS = {"meta.properties", "transaction.version", "max.message.bytes"}
+NOT_SETTINGS = {
+    "meta.properties",
+    "transaction.version",
+    "max.message.bytes",
+    "message.timestamp.before.max.ms",
+}
 
 
 def test_what_it_says_has_no_effect_has_none() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from leafcuttr.wire.compression import Codec
+from parity.batches import batch as raw_batch
+from parity.batches import record
 from support import librdkafka
 from support.live_broker import LiveBroker, batches_of
 from support.logs import batch
@@ -231,6 +233,25 @@ def test_sync_always(live: LiveBroker, topic: str, change: Any, monkeypatch: pyt
     assert len(synced) == 1
     change(lc_log_sync_always=None)
     assert not opened_with_dsync()
+
+
+@pytest.mark.setting("lc.records.check")
+def test_records_check(live: LiveBroker, topic: str, change: Any) -> None:
+    now = live.clock.ms
+    ahead = {"time": now, "max_time": now, "body": record(0, b"k", b"v", time_delta=3650 * DAY)}
+    junk = {"time": now, "body": record(0, b"k", b"v") + b"junk"}
+
+    def codes() -> list[int]:
+        with WireClient(live.address) as client:
+            return [client.produce(topic, raw_batch(["x"], **parts)).error_code for parts in (ahead, junk)]
+
+    assert codes() == [0, 87]
+    change(lc_records_check="full")
+    assert codes() == [32, 87]
+    change(lc_records_check="off")
+    assert codes() == [0, 0]
+    change(lc_records_check=None)
+    assert codes() == [0, 87]
 
 
 @pytest.mark.setting("flush.ms")

@@ -2,7 +2,7 @@
 
 Version 0 to 2 are announced and close the connection, as in Kafka (KIP-896, KAFKA-18659). Version 3 added the
 transactional id, 5 the log start offset, 8 the record errors (KIP-467), 9 is flexible, 10 adds the current leader
-(KIP-951), 12 implicit transactions (KIP-890), 13 topic ids (KIP-516). The body of a batch is never looked at here.
+(KIP-951), 12 implicit transactions (KIP-890), 13 topic ids (KIP-516). What is in a batch is the log's to check.
 
 Unlike other handlers this one works in two steps. `Turn.stage` checks the batches and gives them offsets;
 `write_staged` writes what the turns of all connections at hand have staged, and only then `Turn.take` hands out the

@@ -1,11 +1,12 @@
 """The first half of an append: check a batch, give it offsets, stamp it in place, queue it.
 
 Order of the checks and their error codes as in Kafka (`ProduceRequest.validateRecords`, `UnifiedLog`, `LogValidator`,
-`ProducerAppendInfo`). Nothing here writes; the second half is `leafcuttr.log.commit`. Per batch, never per record,
-unless the topic's settings ask about records (`leafcuttr.log.convert`).
+`ProducerAppendInfo`). Nothing here writes; the second half is `leafcuttr.log.commit`. Per batch, never per record, but
+for the lengths of records that are not compressed (`leafcuttr.log.check`), and what the topic's settings ask about
+records (`leafcuttr.log.convert`).
 
-What would hold the event loop for long (the CRC of a very large batch, records to look at or to compress anew) is not
-done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the batch again with what came
+What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or to
+compress anew) is not done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the batch again with what came
 of it. Nothing of the batch is staged until then, and every check is made again.
 """
 

@@ -1,16 +1,16 @@
 """What the settings of a topic do to a batch on its way into the log, beyond offsets and leader epoch.
 
-Most topics need none of this, and their batches stay opaque. `needs_conversion` says who does; `convert` then
-checks the records that the settings ask about and rewrites the batch if it must. What may not live here:
-checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
+Most topics need none of this, and of their batches only the lengths of records are looked at. `needs_conversion` says
+who does; `convert` then checks the records that the settings ask about and rewrites the batch if it must. What may not
+live here: checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
 
 - `message.timestamp.type=LogAppendTime`: attribute bit and max timestamp are set in place.
 - `compression.type` other than `producer`: the records are compressed anew unless they have that codec.
 - `message.timestamp.before.max.ms`, `.after.max.ms`: each record, where the header cannot clear the batch.
 - `cleanup.policy` with `compact`: each record must have a key.
-- `lc.records.check=full`: each record must be whole, and the header's max timestamp that of its records. That it is
-  looked at for any of the above is the same look. `ends` is the walk of `log.append`; here it is for batches that are
-  decompressed anyway.
+- `lc.records.check=full`: each record must be whole, and the header gets the largest timestamp of its records. Whatever
+  of the above asks about records has them checked in full. `ends` is checked by `log.append`; here only in batches that
+  are decompressed anyway.
 
 Behaviour and messages as those of Kafka's `LogValidator`: every offending record is reported with its index
 in the batch (KIP-467), and a bad timestamp decides the error code before a missing key does.

@@ -65,6 +65,14 @@ INSIDE: dict[str, dict[str, Any]] = {
 }
 """What only `lc.records.check=full` finds."""
 
+LENIENT = (
+    "a length of five bytes",
+    "far behind its header",
+    "a little ahead of its header",
+    "before 1970",
+)
+"""Those of both that are no mistake, or one that is put right: they are stored."""
+
 
 @scenario("produce")
 def ends(side: Side, version: int) -> None:
