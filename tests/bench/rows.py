@@ -64,7 +64,14 @@ STARTING = (
     "core/leafcuttr/plugins/finding.py",
 )
 GROUPS = ("core/leafcuttr/state/groups",)
-CHECKING = (*PRODUCING, f"{WIRE}/records.py")
+CHECKING = (
+    *PRODUCING,
+    f"{WIRE}/record_lengths.py",
+    f"{WIRE}/records.py",
+    f"{LOG}/check.py",
+    f"{LOG}/convert.py",
+    f"{LOG}/rework.py",
+)
 """What the checks of records in a produce depend on."""
 
 
@@ -153,6 +160,25 @@ ROWS = (
         "transactions of 100 records, Kafka's client",
         load.java_transactions,
         TRANSACTING,
+    ),
+    *(
+        price(
+            f"check-{value}-{size}",
+            f"produce, {size} bytes a record",
+            "lc.records.check",
+            value,
+            "off",
+            partial(load.produce_cpu, count=count, size=size),
+            CHECKING,
+        )
+        for value, size, count in (
+            ("ends", "1000", 600_000),
+            ("ends", "500-1500", 600_000),
+            ("ends", "100", 3_000_000),
+            ("ends", "50-150", 3_000_000),
+            ("full", "1000", 600_000),
+            ("full", "100", 3_000_000),
+        )
     ),
     Row("latency", "produce-to-acknowledge at 1000 records/s", load.latency, PRODUCING),
     Row(

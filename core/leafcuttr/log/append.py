@@ -5,9 +5,9 @@ Order of the checks and their error codes as in Kafka (`ProduceRequest.validateR
 for the lengths of records that are not compressed (`leafcuttr.log.check`), and what the topic's settings ask about
 records (`leafcuttr.log.convert`).
 
-What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or to
-compress anew) is not done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the batch again with what came
-of it. Nothing of the batch is staged until then, and every check is made again.
+What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or
+to compress anew) is not done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the
+batch again with what came of it. Nothing of the batch is staged until then, and every check is made again.
 """
 
 import sys
