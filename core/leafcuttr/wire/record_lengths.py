@@ -27,10 +27,13 @@ _PROBE: Final = 16
 """Records that are compared first: a shorter run is not worth slices."""
 _WIDEN: Final = 8
 """How much longer the next slice is while a run goes on: what is compared in vain stays a part of what was not."""
-_APART: Final = 256
+_APART: Final = 1024
 """Records of different lengths that are stepped over before the next look for a run."""
+_WINDOW: Final = 32 * 1024
+"""Bytes of which a copy is made at a time, because indexing bytes costs less than indexing a view. A copy of the whole
+batch would be memory that the kernel hands out anew each time."""
 _COPIED: Final = 256
-"""Bytes a record, on average, up to which a copy of the batch costs less than indexing a view of it does."""
+"""Bytes a record, on average, up to which a copy pays."""
 
 
 def check_record_lengths(records: memoryview, count: int) -> None:
@@ -40,17 +43,15 @@ def check_record_lengths(records: memoryview, count: int) -> None:
     than what is left, more records than `count`, or fewer.
     """
     total, at, left = len(records), 0, count
-    data: Buffer | None = None
+    window = _WINDOW if total < _COPIED * count else total
     while left:
         size = _size(records, at, count - left)
         run = _run(records, at, size, left)
         at += run * size
         left -= run
         if run < _PROBE and left:
-            if data is None:
-                data = bytes(records) if total < _COPIED * count else records
             some = min(left, _APART)
-            at = _apart(records, data, at, count - left, some)
+            at = _apart(records, at, count - left, some, window)
             left -= some
     if at != total:
         raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
@@ -78,22 +79,26 @@ def _run(records: memoryview, at: int, size: int, most: int) -> int:
     return run
 
 
-def _apart(records: memoryview, data: Buffer, at: int, index: int, count: int) -> int:
+def _apart(records: memoryview, at: int, index: int, count: int, window: int) -> int:
     """Step over `count` records, the first of which is the one of this index, at `at`: where the next one begins.
-    `data` has the same bytes as `records`. Raises as `check_record_lengths`."""
-    jumps = _jumps()
+    Raises as `check_record_lengths`."""
+    jumps, total = _jumps(), len(records)
     steps = repeat(None, count)
     while True:
+        start, at = at, 0
+        data: Buffer = records[start:] if window >= total else bytes(records[start : start + window])
         try:
             for _ in steps:
                 at += jumps[data[at]][data[at + 1]]
         except IndexError:
-            # A longer or a negative length, or the end: this step is made, or refused, here.
+            # The end of the window; a longer or a negative length; the end of all: this step is made, or refused, here.
+            at += start
             at += _size(records, at, index + count - 1 - length_hint(steps))
         else:
             break
-    if at > len(data):
-        raise MalformedRecord(f"record {index + count - 1} claims {at - len(data)} bytes more than are left")
+    at += start
+    if at > total:
+        raise MalformedRecord(f"record {index + count - 1} claims {at - total} bytes more than are left")
     return at
 
 
