@@ -21,6 +21,7 @@ from leafcuttr.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from leafcuttr.wire.primitives import LONG_MAX
 
 
 async def handle(
@@ -47,8 +48,9 @@ async def handle(
         result = DescribeLogDirsResult(
             log_dir=str(directory),
             topics=topics,
-            total_bytes=volume.f_blocks * volume.f_frsize,
-            usable_bytes=volume.f_bavail * volume.f_frsize,
+            # As Java's File says it, which does not wrap: a network file system may be larger than a long.
+            total_bytes=min(volume.f_blocks * volume.f_frsize, LONG_MAX),
+            usable_bytes=min(volume.f_bavail * volume.f_frsize, LONG_MAX),
         )
     return DescribeLogDirsResponse(results=[result])
 

@@ -25,7 +25,7 @@ from leafcuttr.errors import (
 from leafcuttr.log.check import CHECKED_AT_ONCE, check_lengths
 from leafcuttr.log.rework import LongWork, Prepared, convert_at_once, pass_at_once
 from leafcuttr.log.rules import AppendRules
-from leafcuttr.log.segment import MAX_RELATIVE, Appended, Segment
+from leafcuttr.log.segment import LAST_BASE, MAX_RELATIVE, Appended, Segment
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -271,6 +271,10 @@ def _group_for(
         or last_offset - tail.base_offset > MAX_RELATIVE
         or (tail.segment is not None and tail.segment.index_is_full(rules.segment_index_bytes))
     ):
+        if log.next_offset > LAST_BASE - MAX_RELATIVE:
+            raise StorageError(
+                f"{log.topic_partition} has reached offset {log.next_offset}, nearly the last there is"
+            )
         tail.begin(log.next_offset, now_ms)
         groups.append(Group(log.next_offset, True))
         filled = 0

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.log.atomic import replace_file
+from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr_sdk import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -100,6 +101,8 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
             ) from error
         if key.partition < 0 or offsets[key] < 0:
             raise DamagedCheckpointError(path, f"{topic} {partition} {offset} has a negative number")
+        if offsets[key] > LONG_MAX:
+            raise DamagedCheckpointError(path, f"{topic} {partition} {offset}: no offset is above {LONG_MAX}")
     return offsets
 
 
@@ -125,6 +128,8 @@ def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
             raise DamagedCheckpointError(path, f"{epoch} {start} goes back")
         if entry[0] > _LAST_EPOCH:
             raise DamagedCheckpointError(path, f"{epoch} {start}: no epoch is above {_LAST_EPOCH}")
+        if entry[1] > LONG_MAX:
+            raise DamagedCheckpointError(path, f"{epoch} {start}: no offset is above {LONG_MAX}")
         epochs.append(entry)
     return epochs
 

@@ -69,7 +69,7 @@ def _entry(
     coordinator_epoch: int, txn_first: int,
 ) -> ProducerEntry:  # fmt: skip
     batches: tuple[BatchMetadata, ...] = ()
-    if last_offset >= 0:
+    if 0 <= delta <= last_offset:  # else it is no batch that a log could have
         first = last_sequence if last_sequence < 0 else (last_sequence - delta) & MAX_SEQUENCE
         batches = (BatchMetadata(first, last_sequence, last_offset, delta, timestamp),)
     return ProducerEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, txn_first)

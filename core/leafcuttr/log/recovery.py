@@ -40,7 +40,7 @@ from leafcuttr.log.replay import producers_at
 from leafcuttr.log.rescan import Rescan, remove
 from leafcuttr.log.retention import Doomed
 from leafcuttr.log.scan import DamagedSegmentError
-from leafcuttr.log.segment import DELETED, SUFFIXES, Segment, segment_name
+from leafcuttr.log.segment import DELETED, LAST_BASE, SUFFIXES, Segment, segment_name
 from leafcuttr_sdk import Clock
 
 _log = logging.getLogger(__name__)
@@ -97,6 +97,7 @@ class _Restore:
         self._check_topic_id()
         finish_exchanges(self.folder)
         bases = segments_in(self.folder)
+        self._check_end(bases[-1] if bases else 0)
         if is_marked(self.folder):
             return self._from_disk(bases)
         if state is not None and self._holds(state, bases) and self._ends_soundly(state):
@@ -134,6 +135,12 @@ class _Restore:
                 f"{self.folder} holds data of another topic (id {uuid_text(found)}, "
                 f"not {uuid_text(self.spec.topic_id)})"
             )
+
+    def _check_end(self, base_offset: int) -> None:
+        """Offsets that no answer can name must never come about."""
+        if base_offset > LAST_BASE:
+            name = segment_name(base_offset)
+            raise DamagedLogError(f"{self.folder}/{name}.log: no segment begins behind offset {LAST_BASE}")
 
     # From the state file
 
@@ -324,6 +331,7 @@ class _Restore:
     def _begin_at(self, start: int, segments: list[Segment], end: int) -> list[Segment]:
         """Of what was deleted on demand, the loss of power has taken the end: nothing is left to serve. The log goes on
         at its start offset, because what comes next must not get offsets that count as deleted."""
+        self._check_end(start)
         _log.warning("%s: it ends at offset %d, before its start; it goes on at its start offset %d",
                      self.spec.topic_partition, end, start)  # fmt: skip
         for suffix in SUFFIXES:

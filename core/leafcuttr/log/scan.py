@@ -18,6 +18,7 @@ from leafcuttr.wire.batch import (
     unpack,
 )
 from leafcuttr.wire.checksum import crc32c
+from leafcuttr.wire.primitives import LONG_MAX
 
 LOOKUP_CHUNK: Final = 8 * 1024
 SCAN_CHUNK: Final = 1024 * 1024
@@ -91,6 +92,10 @@ def _fault(header: BatchHeader, expected: int, left: int) -> str | None:
         return f"a batch of {header.length + LOG_OVERHEAD} bytes goes past the end, {left} bytes are left"
     if header.last_offset_delta < 0:
         return f"a last offset delta of {header.last_offset_delta}"
+    if header.base_offset >= LONG_MAX - header.last_offset_delta:
+        return (
+            f"base offset {header.base_offset}, and {header.last_offset_delta} more are no offsets any more"
+        )
     if header.base_offset < expected:
         return f"base offset {header.base_offset} does not follow {expected - 1}"
     return None

@@ -27,6 +27,8 @@ from leafcuttr.log.txn_index import AbortedTransaction, TransactionIndex
 from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
 
 MAX_RELATIVE: Final = 0x7FFFFFFF  # offsets in an index are 4 bytes, relative to the base offset
+LAST_BASE: Final = 2**63 - 1 - 2**32
+"""No segment begins behind it: then each of its offsets, and the one after them, is a long."""
 DELETED: Final = ".deleted"
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 UNKNOWN: Final = -2  # a first timestamp that has not been read yet

@@ -107,6 +107,12 @@ def mark_folders(topic: Found) -> None:
         write_topic_id(folder / PARTITION_METADATA, topic.id)
 
 
+def _given(producer_id: int) -> int:
+    """Brokers give ids from 0 up: one in the upper half of a long is a client's invention, behind which there would be
+    none left. -1 for such a one."""
+    return producer_id if producer_id < 1 << 62 else -1
+
+
 def _topic_id(folder: Path) -> bytes | None:
     try:
         return read_topic_id(folder / PARTITION_METADATA)
@@ -125,12 +131,12 @@ def _read(folder: Path) -> tuple[int, int, bool]:
             for _, header in headers(file, 0, end, chunk=SCAN_CHUNK):
                 gaps = gaps or 0 <= expected < header.base_offset
                 expected = header.next_offset
-                highest = max(highest, header.producer_id)
+                highest = max(highest, _given(header.producer_id))
         except DamagedSegmentError:
             expected = -1  # that is for the start, or for `repair`; what comes after it tells of no gap
     for path in folder.glob("*.snapshot"):
         try:
-            highest = max([highest, *(entry.producer_id for entry in read_snapshot(path))])
+            highest = max([highest, *(_given(entry.producer_id) for entry in read_snapshot(path))])
         except DamagedSnapshotError:
             continue
     return size, highest, gaps

@@ -49,7 +49,7 @@ class GroupsView:
         found: dict[TopicPartition, int] = {}
         for partition, committed in committed_offsets(self._broker, group).items():
             topic = self._broker.topics.by_name.get(partition.topic)
-            if topic is not None and partition.partition < len(topic.partitions):
+            if topic is not None and 0 <= partition.partition < len(topic.partitions):
                 log = topic.partitions[partition.partition].log
                 found[partition] = max(log.high_watermark - committed.offset, 0)
         return found

@@ -25,6 +25,7 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr.wire.records import decode_records, record_bytes
 from leafcuttr_sdk import EARLIEST, LATEST, Fetched, RawRead, StoredRecord, TopicPartition
 
@@ -224,6 +225,10 @@ def _batches(data: bytes | bytearray) -> Iterator[tuple[BatchHeader, memoryview]
         header = parse(view, at)
         if not HEADER_SIZE <= header.size <= len(view) - at:
             raise CorruptBatch(f"the batch at offset {header.base_offset} claims {header.size} bytes")
+        if header.next_offset > LONG_MAX:  # no CRC covers the base offset
+            raise CorruptBatch(
+                f"the batch at offset {header.base_offset} claims {header.last_offset_delta} more"
+            )
         yield header, view[at : at + header.size]
         at += header.size
 

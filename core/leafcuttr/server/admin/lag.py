@@ -100,7 +100,7 @@ class LagMeter:
     def _parts(self, entry: Entry) -> Iterator[tuple[str, int, Log, int, int]]:
         for name, committed in entry.offsets:
             topic = self._broker.topics.by_name.get(name.topic)
-            if topic is not None and name.partition < len(topic.partitions):
+            if topic is not None and 0 <= name.partition < len(topic.partitions):
                 log = topic.partitions[name.partition].log
                 records = max(log.log_end_offset - committed.offset, 0)
                 yield name.topic, name.partition, log, committed.offset, records

@@ -33,6 +33,7 @@ from leafcuttr.state.groups.states import COMMIT_ANSWER, HEARTBEAT_ANSWER, Cause
 # How long a newcomer may wait in its first JoinGroup; Kafka's `group.new.member.join.timeout.ms`, internal
 # there too.
 NEW_MEMBER_JOIN_TIMEOUT_S: Final = 300.0
+_LAST_GENERATION: Final = 2**31 - 1
 # A member id has to fit a string of 32767 bytes, which a client id may fill alone; a character takes up to four.
 LONGEST_PREFIX: Final = 8000
 
@@ -419,7 +420,8 @@ class Group:
             return
         self._join_ends = None
         self._initial_left_ms = None
-        self.generation += 1
+        # Kafka's int wraps, and it takes a number below 0 for that of somebody who is no member.
+        self.generation = self.generation + 1 if self.generation < _LAST_GENERATION else 1
         self._not_synced.clear()
         if not self.members:
             self.protocol_name = None

@@ -226,7 +226,7 @@ class Transaction:
         return self._begin(
             fenced._replace(
                 state=after(fenced.state, Cause.ABORTED),
-                epoch=self._highest_epoch + 1,
+                epoch=_above(self._highest_epoch),
                 last_epoch=now.epoch if version >= BUMPS_EPOCHS else NO_EPOCH,
                 previous_id=now.producer_id,
                 updated_ms=now_ms,
@@ -285,7 +285,7 @@ class Transaction:
                 state=after(now.state, Cause.COMMITTED if commit else Cause.ABORTED),
                 previous_id=now.producer_id,
                 next_id=fresh_id if raises and self.exhausted else NO_ID,
-                epoch=now.epoch + 1 if raises else now.epoch,
+                epoch=_above(now.epoch) if raises else now.epoch,
                 last_epoch=now.epoch if raises else now.last_epoch,
                 # An abort without a transaction has no start of its own, but its record needs one.
                 started_ms=now.started_ms if now.state is State.ONGOING else now_ms,
@@ -311,3 +311,9 @@ class Transaction:
         if now.epoch != epoch:
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.CONCURRENT_TRANSACTIONS if now.state in PREPARED else ErrorCode.NONE
+
+
+def _above(epoch: int) -> int:
+    """The epoch of the markers that end a transaction of this one. That of a stored transaction may be the very last,
+    which then is that of its markers too."""
+    return min(epoch, LAST_EPOCH) + 1

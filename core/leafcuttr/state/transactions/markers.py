@@ -67,7 +67,7 @@ class Markers:
 
     def _log(self, partition: TopicPartition) -> Log | None:
         topic = self._topics.by_name.get(partition.topic)
-        if topic is None or partition.partition >= len(topic.partitions):
+        if topic is None or not 0 <= partition.partition < len(topic.partitions):
             return None
         return topic.partitions[partition.partition].log
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from leafcuttr.state.transactions.machine import Snapshot
-from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.states import STORED, State
 from leafcuttr.wire.codec import decode, writer
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.messages.internal.transaction_log import (
@@ -62,6 +62,8 @@ def parse_value(value: bytes) -> Snapshot:
         state = State(found.transaction_status)
     except ValueError:
         raise MalformedMessage(f"there is no transaction state {found.transaction_status}") from None
+    if state not in STORED:
+        raise MalformedMessage(f"no transaction is stored in state {state.title}")
     return Snapshot(
         producer_id=found.producer_id,
         epoch=found.producer_epoch,

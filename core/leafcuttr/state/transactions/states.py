@@ -83,6 +83,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
 }
 
 PREPARED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+STORED: Final = frozenset(State) - {State.DEAD, State.PREPARE_EPOCH_FENCE}  # what a record may say
 COMPLETE: Final = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
 

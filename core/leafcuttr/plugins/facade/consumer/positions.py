@@ -84,7 +84,7 @@ class Positions:
         waits = False
         for partition, place in list(self._places.items()):
             topic = self._broker.topics.by_name.get(partition.topic)
-            if topic is None or partition.partition >= len(topic.partitions):
+            if topic is None or not 0 <= partition.partition < len(topic.partitions):
                 continue
             log = topic.partitions[partition.partition].log
             if log.offline is not None:
