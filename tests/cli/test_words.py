@@ -73,6 +73,13 @@ def test_durations(text: str, ms: int | None) -> None:
             duration(text)
 
 
+@pytest.mark.parametrize("digits", ["9" * 20, "9" * 400, "9" * 5000])
+@pytest.mark.parametrize("form", ["{}d", "{}ms", "P{}W", "PT{}H", "PT{}S", "PT{}.5S", "P1DT{}M"])
+def test_durations_of_many_digits(form: str, digits: str) -> None:
+    assert parse_duration(form.format(digits)) is None
+    assert parse_moment(digits) is None
+
+
 def test_durations_for_people() -> None:
     shown = {0: "0.000s", 250: "0.250s", 61_000: "1m 1s", 90_061_000: "1d 1h", 3_600_000: "1h", -5: "0.000s"}
     assert {ms: show_duration(ms) for ms in shown} == shown

@@ -51,7 +51,7 @@ SMALL = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-LONG = settings(SMALL, max_examples=300)
+LONG = settings(SMALL, max_examples=400)
 TOPIC = {"min_cleanable_dirty_ratio": "0", "segment_ms": "1000", "cleanup_policy": "compact,delete"}
 QUIET = {
     "lc.metrics.enable": "true",

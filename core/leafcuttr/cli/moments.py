@@ -10,13 +10,15 @@ from typing import Final
 import click
 
 _ISO: Final = re.compile(
-    r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,3})?)S)?)?",
+    # A number has at most as many digits as a long, so that all that is made of it is a number too.
+    r"P(?:(?P<weeks>\d{1,19})W)?(?:(?P<days>\d{1,19})D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d{1,19})H)?(?:(?P<minutes>\d{1,19})M)?(?:(?P<seconds>\d{1,19}(?:\.\d{1,3})?)S)?)?",
     re.ASCII,
 )
-_SHORT: Final = re.compile(r"(\d+)(ms|s|m|h|d|w)", re.ASCII)
+_SHORT: Final = re.compile(r"(\d{1,19})(ms|s|m|h|d|w)", re.ASCII)
 _MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LONGEST_MS: Final = 1 << 62
+_MOST_DIGITS: Final = 19
 
 
 def moment(text: str) -> int:
@@ -41,7 +43,7 @@ def duration(text: str) -> int:
 def parse_moment(text: str) -> int | None:
     """Milliseconds since the epoch, or None for what is no moment."""
     if text.isascii() and text.isdigit() and len(text) > 8:  # shorter is a date like 20261120
-        return int(text) if int(text) < _LONGEST_MS else None
+        return int(text) if len(text) <= _MOST_DIGITS and int(text) < _LONGEST_MS else None
     try:
         then = datetime.fromisoformat(text)
         if then.tzinfo is None:

@@ -8,6 +8,7 @@ from typing import Final
 from leafcuttr.cli.moments import parse_duration, parse_moment
 
 HELP: Final = "earliest|latest|OFFSET|-COUNT|TIME"
+_MOST_DIGITS: Final = 19
 TIMES: Final = "2026-11-21T08:30:00Z, 2026-11-21 (UTC), -90m (units ms s m h d w), now or @EPOCH_MS"
 
 
@@ -35,12 +36,12 @@ def parse_point(text: str, now_ms: int) -> Point:
     if text in words:
         return Point(words[text])
     if text.isascii() and text.isdigit():
-        return Point(Kind.OFFSET, _int64(int(text), text))
+        return Point(Kind.OFFSET, _int64(text))
     if re.fullmatch(r"-[0-9]+", text):
-        return Point(Kind.BEFORE_END, _int64(-int(text), text))
+        return Point(Kind.BEFORE_END, _int64(text[1:]))
     try:
         if text[:1] == "@" and text[1:].isascii() and text[1:].isdigit():
-            return Point(Kind.TIME, _int64(int(text[1:]), text))
+            return Point(Kind.TIME, _int64(text[1:]))
         return Point(Kind.TIME, parse_time(text.removeprefix("@"), now_ms))
     except ValueError:
         places = "earliest, latest, an offset, -COUNT (before the end)"
@@ -55,14 +56,15 @@ def parse_time(text: str, now_ms: int) -> int:
     if ago is not None:
         return max(0, now_ms - ago)
     if text.isascii() and text.isdigit():
-        return _int64(int(text), text)
+        return _int64(text)
     found = parse_moment(text)
     if found is None:
         raise ValueError(f"{text!r} is no time: {TIMES}")
     return found
 
 
-def _int64(number: int, text: str) -> int:
-    if number > 2**63 - 1:
-        raise ValueError(f"{text} is beyond what an offset or a time can be")
-    return number
+def _int64(digits: str) -> int:
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or int(digits) > 2**63 - 1:
+        raise ValueError(f"{digits} is beyond what an offset or a time can be")
+    return int(digits)

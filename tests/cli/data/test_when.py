@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from leafcuttr.cli.when import Kind, Point, parse_point, parse_time
 
 NOW = 1_700_000_000_000
+# More digits than Python reads at once, and more than a float can hold.
+LONGEST = [sign + "9" * 5000 + unit for sign in ("", "-", "@") for unit in ("", "d")] + [f"-PT{'9' * 400}S"]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_a_place(text: str, point: Point) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["yesterday", "", "-", "@", "1.5", "-1y", "2023-13-01", "9" * 30, "-" + "9" * 30, "٣"]
+    "text", ["yesterday", "", "-", "@", "1.5", "-1y", "2023-13-01", "9" * 30, "-" + "9" * 30, "٣", *LONGEST]
 )
 def test_what_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"no place|beyond"):

@@ -17,7 +17,13 @@ from leafcuttr.cli.target import Target, plain_target_options
 @plain_target_options
 @json_option
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only these states, e.g. Ongoing.")
-@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of this producer id.")
+@click.option(
+    "--producer-id",
+    "producer_ids",
+    multiple=True,
+    type=click.IntRange(0, 2**63 - 1),
+    help="Only of this producer id.",
+)
 @click.option(
     "--running-longer-than",
     "longer_than",
