@@ -171,3 +171,19 @@ def test_folders_of_different_topics_are_not_made_one(tmp_path: Path, filled: di
     broker = open_at(directory)
     assert set(broker.topics.by_name) == {"events"}
     close(broker)
+
+
+def test_an_invented_producer_id_leaves_ids_for_others(tmp_path: Path, filled: dict[str, bytes]) -> None:
+    """Behind the last long there is none; ids that a broker gave are far from it."""
+    directory = tmp_path / "data"
+    broker = open_at(directory)
+    log = broker.logs.logs[TopicPartition("orders", 0)]
+    log.append(batch(1, producer_id=2**63 - 1, producer_epoch=0, base_sequence=0), NOW)
+    close(broker)
+    cut(directory / FILE_NAME)
+    assert run("repair", "--metadata", "--execute", directory).exit_code == 0
+    broker = open_at(directory)
+    try:
+        assert PRODUCER < broker.metadata.take_producer_ids(1)[0] < 2**62
+    finally:
+        close(broker)

@@ -25,8 +25,16 @@ from hypothesis.strategies import sampled_from
 from leafcuttr.cli import cli
 from leafcuttr.embedded import EmbeddedBroker
 from leafcuttr.errors import BrokerError
+from leafcuttr.state.transactions.states import State
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.batch import BatchHeader, sealed, unpack
+from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
+from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitKey, OffsetCommitValue
+from leafcuttr.wire.messages.internal.transaction_log import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
 from support import librdkafka
@@ -41,13 +49,15 @@ from support.stored_bytes import (
     do_everything,
     internal_records,
     put,
+    stored_record,
     versions,
 )
 from support.wire_client import WireClient
 
+# Without shrinking: an example is a start of the broker or two.
 SMALL = settings(
     phases=[Phase.explicit, Phase.generate],
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -225,8 +235,31 @@ def internal_is_harmless(origin: Path, tmp_path: Path, stored: InternalRecords) 
     shutil.rmtree(directory)
 
 
+OFFSET = (
+    stored_record(1, OffsetCommitKey(group="g", topic="t", partition=-5)),
+    stored_record(4, OffsetCommitValue()),
+)
+GROUP = (
+    stored_record(2, GroupMetadataKey(group="g")),
+    stored_record(3, GroupMetadataValue(generation=2**31 - 1)),
+)
+
+
+def transaction(state: State, epoch: int) -> tuple[bytes, bytes]:
+    value = TransactionLogValue(
+        transaction_status=state,
+        producer_epoch=epoch,
+        transaction_partitions=[PartitionsSchema(topic="t", partition_ids=[-5, 0])],
+    )
+    return stored_record(0, TransactionLogKey(transactional_id="x")), stored_record(1, value)
+
+
 @SMALL
 @given(stored=internal_records())
+@example(stored=([OFFSET, GROUP], [transaction(State.DEAD, 0)]))
+@example(stored=([OFFSET, GROUP], [transaction(State.PREPARE_EPOCH_FENCE, 0)]))
+@example(stored=([OFFSET, GROUP], [transaction(State.ONGOING, 2**15 - 1)]))
+@example(stored=([OFFSET, GROUP], [transaction(State.PREPARE_COMMIT, 2**15 - 1)]))
 def test_records_of_coordinators(origin: Path, tmp_path: Path, stored: InternalRecords) -> None:
     internal_is_harmless(origin, tmp_path, stored)
 

@@ -88,3 +88,15 @@ async def test_a_replica_moves_nowhere(broker: Broker, ask: Any, version: int) -
     }
     for elsewhere in codes.values():
         assert set(elsewhere.values()) == {ErrorCode.LOG_DIR_NOT_FOUND}
+
+
+async def test_a_volume_larger_than_a_long(broker: Broker, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some network file systems say it of themselves."""
+    real = os.statvfs(broker.logs.directory)
+
+    def endless(path: object) -> os.statvfs_result:
+        return os.statvfs_result((4096, 4096, 2**64 - 1, 2**64 - 1, 2**64 - 1, *real[5:]))
+
+    monkeypatch.setattr(os, "statvfs", endless)
+    (directory,) = (await ask(DescribeLogDirsRequest(topics=None), 4)).results
+    assert (directory.total_bytes, directory.usable_bytes) == (2**63 - 1, 2**63 - 1)

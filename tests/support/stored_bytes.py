@@ -157,20 +157,20 @@ def _questions(topic: str, topic_id: bytes, headers: Sequence[BatchHeader]) -> I
     times = {-1, -2, -3, 0, NOW, LONG_MAX, *(t for h in headers for t in (h.base_timestamp, h.max_timestamp))}
     for time in sorted(time for time in times if time >= -3):
         for committed in (0, 1):
-            item = ListOffsetsPartition(partition_index=0, timestamp=time)
-            topics = [ListOffsetsTopic(name=topic, partitions=[item])]
-            yield ApiKey.LIST_OFFSETS, ListOffsetsRequest(topics=topics, isolation_level=committed)
-    for offset in {0, 1, LONG_MAX, LONG_MIN, *(h.base_offset for h in headers)}:
+            asked = ListOffsetsPartition(partition_index=0, timestamp=time)
+            named = ListOffsetsTopic(name=topic, partitions=[asked])
+            yield ApiKey.LIST_OFFSETS, ListOffsetsRequest(topics=[named], isolation_level=committed)
+    for offset in sorted({0, 1, LONG_MAX, LONG_MIN, *(h.base_offset for h in headers)}):
         for committed in (0, 1):
-            item = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-            topics = [FetchTopic(topic=topic, topic_id=topic_id, partitions=[item])]
-            yield ApiKey.FETCH, FetchRequest(topics=topics, max_bytes=1 << 20, isolation_level=committed)
-    for epoch in {0, 1, -1, 2**31 - 1, *(h.leader_epoch for h in headers)}:
-        item = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        topics = [OffsetForLeaderTopic(topic=topic, partitions=[item])]
-        yield ApiKey.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(topics=topics)
-    topics = [TopicRequest(name=topic, partition_indexes=[0])]
-    yield ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=topics)
+            part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+            wanted = FetchTopic(topic=topic, topic_id=topic_id, partitions=[part])
+            yield ApiKey.FETCH, FetchRequest(topics=[wanted], max_bytes=1 << 20, isolation_level=committed)
+    for epoch in sorted({0, 1, -1, 2**31 - 1, *(h.leader_epoch for h in headers)}):
+        led = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        leading = OffsetForLeaderTopic(topic=topic, partitions=[led])
+        yield ApiKey.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(topics=[leading])
+    produced = TopicRequest(name=topic, partition_indexes=[0])
+    yield ApiKey.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=[produced])
     yield ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None)
     yield ApiKey.METADATA, MetadataRequest(topics=None)
     yield ApiKey.DESCRIBE_TOPIC_PARTITIONS, DescribeTopicPartitionsRequest()
@@ -208,7 +208,7 @@ def do_everything(broker: LiveBroker, client: WireClient, topic: str) -> None:
 def limits(_: type[Any], spec: FieldSpec) -> st.SearchStrategy[Any] | None:
     """Numbers at their ends; names that mean something here."""
     if spec.type in (INT64, INT32, INT16):
-        return edged(spec.type.size * 8, [0, 1])  # type: ignore[union-attr]
+        return edged(spec.type.size * 8, [0, 1])
     if spec.name == "topic":
         return st.sampled_from(["t", "none", ""])
     if spec.name == "partition_ids":
@@ -224,17 +224,18 @@ def internal_records(draw: Any) -> InternalRecords:
         version = draw(st.integers(0, 4))
         value = draw(messages(OffsetCommitValue, version, limits))
         key = OffsetCommitKey(group="g", topic="t", partition=draw(st.just(0) | ints))
-        offsets.append((_record(1, key), _record(version, value)))
+        offsets.append((stored_record(1, key), stored_record(version, value)))
     version = draw(st.integers(0, 4))
     group = draw(messages(GroupMetadataValue, version, limits))
-    offsets.append((_record(2, GroupMetadataKey(group="g")), _record(version, group)))
+    offsets.append((stored_record(2, GroupMetadataKey(group="g")), stored_record(version, group)))
     version = draw(st.integers(0, 1))
     state = draw(messages(TransactionLogValue, version, limits))
-    key_of = _record(0, TransactionLogKey(transactional_id="x"))
-    return offsets, [(key_of, _record(version, state))]
+    key_of = stored_record(0, TransactionLogKey(transactional_id="x"))
+    return offsets, [(key_of, stored_record(version, state))]
 
 
-def _record(version: int, message: Any) -> bytes:
+def stored_record(version: int, message: Any) -> bytes:
+    """A key or a value of an internal topic."""
     return version.to_bytes(2, "big") + encode(message, version)
 
 

@@ -552,3 +552,17 @@ def test_the_table_names_every_state_and_refuses_what_it_does_not_have() -> None
     assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
     with pytest.raises(TransitionError, match="state Dead"):
         after(State.DEAD, Cause.ASSIGNED)
+
+
+def test_the_last_generation_is_followed_by_the_first() -> None:
+    """Kafka's number wraps and is below 0 then, which it takes for somebody who is no member."""
+    bench = Scene()
+    bench.group.generation = 2**31 - 2
+    bench.join("a")
+    assert bench.joined("a").generation == 2**31 - 1
+    bench.join("b")
+    bench.join("a2", bench.joined("a").member_id)
+    assert bench.joined("b").generation == bench.joined("a2").generation == 1
+    first = bench.joined("a").member_id
+    bench.sync("s", first, {first: b"1"})
+    assert bench.heartbeat(first) == ErrorCode.NONE

@@ -219,3 +219,12 @@ class AnySequence(RuleBasedStateMachine):
 
 TestAnySequence = AnySequence.TestCase
 TestAnySequence.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_stored_transaction_of_the_very_last_epoch_can_be_aborted(version: int) -> None:
+    """An earlier version may have written one. No epoch is above it: its markers have the same."""
+    one = new(state=State.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
+    assert done(one, one.fence(5, version)).epoch == 2**15 - 1
+    one = new(state=State.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
+    assert done(one, end(one, 2**15 - 1, commit=False, version=2)).epoch == 2**15 - 1
