@@ -44,7 +44,8 @@ def describe(parts: Sequence[Part], version: str) -> dict[str, Any]:
         "info": {
             "title": "LeafCuttr HTTP proxy",
             "version": version,
-            "description": "Records over HTTP: REST proxy API v2, and more.",
+            "description": "Records over HTTP: REST proxy API v2, and more. A slash at the end of a path changes "
+            "nothing.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -137,8 +138,8 @@ def _record(value: dict[str, Any]) -> dict[str, Any]:
                     {"type": "null"},
                 ]
             },
-            "partition": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
-            "timestamp": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
+            "partition": {"anyOf": [{"type": "null"}, *openapi.whole(2**31 - 1)["anyOf"]]},
+            "timestamp": {"anyOf": [{"type": "null"}, *openapi.whole(2**63 - 1)["anyOf"]]},
         },
         "additionalProperties": False,
     }

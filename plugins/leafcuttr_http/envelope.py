@@ -20,6 +20,10 @@ AT_ONCE: Final = 64 * 1024
 
 _SLACK: Final = 256 * 1024
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
+_WHOLE: Final = re.compile(r"-?[0-9]+")
+_LONGEST_NUMBER: Final = 20
+_EXACT: Final = 2.0**53
+"""Up to here a double is the number that was written."""
 _SCHEMA_MEMBERS: Final = frozenset({"key_schema", "key_schema_id", "value_schema", "value_schema_id"})
 
 
@@ -49,6 +53,17 @@ def parse(text: str, where: str = "The body") -> Any:
     except ValueError:
         # The one other that int() raises: see sys.set_int_max_str_digits.
         raise ApiError(400, f"{where} has a number with too many digits.") from None
+
+
+def whole(value: object) -> int | None:
+    """The whole number that a value is: as a number, with .0 behind it too, or as a text. None if it is none."""
+    if type(value) is int:
+        return value
+    if type(value) is str and len(value) <= _LONGEST_NUMBER and _WHOLE.fullmatch(value):
+        return int(value)
+    if type(value) is float and value.is_integer() and abs(value) <= _EXACT:
+        return int(value)
+    return None
 
 
 def at_once(text: str) -> list[object]:

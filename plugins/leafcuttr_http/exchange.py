@@ -9,7 +9,7 @@ import trio
 from leafcuttr_http.asgi import Message, RawHeaders, Receive, Scope, Send
 from leafcuttr_http.bodies import Body, Room
 from leafcuttr_http.errors import ApiError
-from leafcuttr_http.negotiation import AS_JSON, JSON, METADATA, choose
+from leafcuttr_http.negotiation import AS_JSON, JSON, METADATA, choose, media_type
 
 # A rest of a body up to this size is read before an early answer, so that the connection can go on.
 _READ_ANYWAY: Final = 64 * 1024
@@ -104,7 +104,7 @@ class Exchange:
 
     def error_type(self) -> str:
         """The media type of an error: that of the answer, or JSON where there is none that the client takes."""
-        like_json = (self.header(b"content-type") or JSON).startswith(JSON)
+        like_json = media_type(self.header(b"content-type") or JSON).name == JSON
         try:
             return choose(self.header(b"accept"), AS_JSON if like_json else METADATA)
         except ApiError:

@@ -71,6 +71,7 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _make_relative(scope)
+        _drop_slash(scope)
         if scope["type"] == "websocket":
             await websocket.serve(self._streams, scope, receive, send, stream_target(scope["raw_path"]))
             return
@@ -209,6 +210,14 @@ def _make_relative(scope: Scope) -> None:
     path = b"/" + rest.partition(b"/")[2]
     scope["raw_path"] = path
     scope["path"] = unquote(path.decode("ascii"))
+
+
+def _drop_slash(scope: Scope) -> None:
+    """A path with a slash at its end means the one without it, as with other proxies. Two are an empty segment."""
+    raw = scope["raw_path"]
+    if len(raw) > 1 and raw.endswith(b"/"):
+        scope["raw_path"] = raw[:-1]
+        scope["path"] = scope["path"][:-1]
 
 
 def _check_framing(exchange: Exchange) -> None:

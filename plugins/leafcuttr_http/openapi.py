@@ -32,6 +32,16 @@ REASONS: Final[Mapping[int, str]] = {
 }
 
 
+def whole(largest: int) -> dict[str, Any]:
+    """A whole number from 0 on, as a number or as its text."""
+    return {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": largest},
+            {"type": "string", "pattern": "^[0-9]{1,19}$"},
+        ]
+    }
+
+
 def ref(schema: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{schema}"}
 

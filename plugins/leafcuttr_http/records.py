@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from leafcuttr_http.envelope import whole
 from leafcuttr_http.errors import ApiError
 from leafcuttr_sdk.records import Headers, Record
 
@@ -89,10 +90,10 @@ def convert(raw: object, format: Format) -> tuple[Record, int | None]:
 
 
 def _number(raw: dict[str, Any], member: str, largest: int) -> int | None:
-    value = raw.get(member)
-    if value is None:
+    if raw.get(member) is None:
         return None
-    if type(value) is not int or not 0 <= value <= largest:
+    value = whole(raw[member])
+    if value is None or not 0 <= value <= largest:
         raise ApiError(42206, f"{member} has to be a whole number from 0 to {largest}")
     return value
 

@@ -72,7 +72,7 @@ def test_everything_that_a_record_can_have() -> None:
         (TEXT_KEYS, {"Value": 1}, 42206, "no member 'Value'"),
         (TEXT_KEYS, {"partition": -1}, 42206, "partition has to be a whole number"),
         (TEXT_KEYS, {"partition": True}, 42206, "partition has to be a whole number"),
-        (TEXT_KEYS, {"partition": 1.0}, 42206, "partition has to be a whole number"),
+        (TEXT_KEYS, {"partition": 1.5}, 42206, "partition has to be a whole number"),
         (TEXT_KEYS, {"partition": 2**31}, 42206, "partition has to be a whole number"),
         (TEXT_KEYS, {"timestamp": "now"}, 42206, "timestamp has to be a whole number"),
         (TEXT_KEYS, {"timestamp": 2**63}, 42206, "timestamp has to be a whole number"),

@@ -12,8 +12,9 @@ from typing import Final
 
 import trio
 
+from leafcuttr_http.consumers.configuration import InstanceConfig
 from leafcuttr_http.consumers.rendering import RENDER
-from leafcuttr_http.consumers.request_bodies import InstanceConfig, Subscribed
+from leafcuttr_http.consumers.request_bodies import Subscribed
 from leafcuttr_http.errors import ApiError
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.consumer import Consumer
@@ -108,6 +109,7 @@ class Instance:
         config = self.config
         wait_s = config.request_s if timeout_s is None else min(timeout_s, config.request_s)
         deadline = trio.current_time() + wait_s
+        max_bytes = min(max_bytes, config.max_bytes or max_bytes)
         found: str | None = None
         with trio.CancelScope() as scope:
             self._reads.add(scope)
@@ -130,13 +132,22 @@ class Instance:
         return "[]"
 
     async def _read(self, deadline: float, max_bytes: int) -> str:
-        if self.config.auto_commit:
+        config = self.config
+        if config.auto_commit:
             await self._commit_quietly()
+        # What there is by then is answered with, even if it is less than fetch.min.bytes.
+        settled = deadline
+        if config.fetch_wait_s is not None:
+            settled = min(deadline, trio.current_time() + config.fetch_wait_s)
         found: dict[TopicPartition, list[StoredRecord]] = {}
         while True:
             size = sum(_size(record) for records in found.values() for record in records)
-            left = max(deadline - trio.current_time(), 0.0)
-            some = await self.consumer.poll(wait_s=left, max_bytes=max_bytes - size)
+            count = sum(map(len, found.values()))
+            some = await self.consumer.poll(
+                wait_s=max((settled if count else deadline) - trio.current_time(), 0.0),
+                max_records=None if config.max_records is None else config.max_records - count,
+                max_bytes=max_bytes - size,
+            )
             for record in some:
                 partition = TopicPartition(record.topic, record.partition)
                 records = found.setdefault(partition, [])
@@ -147,7 +158,11 @@ class Instance:
             # What a rebalance has taken from us is another's to read.
             found = {each: found[each] for each in found if each in self.consumer.assignment}
             self._taken = {each: records[0].offset for each, records in found.items()}
-            if size >= min(self.config.min_bytes, max_bytes) or trio.current_time() >= deadline:
+            count = sum(map(len, found.values()))
+            enough = size >= min(config.min_bytes, max_bytes) or (
+                config.max_records is not None and count >= config.max_records
+            )
+            if enough or trio.current_time() >= (settled if count else deadline):
                 return await self._render(found)
 
     async def _render(self, found: dict[TopicPartition, list[StoredRecord]]) -> str:

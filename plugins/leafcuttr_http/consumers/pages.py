@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leafcuttr_http import openapi
+from leafcuttr_http.consumers.kafka_settings import HONOURED, KAFKA
 from leafcuttr_http.negotiation import JSON, METADATA, V2, V2_BINARY, V2_JSON
 from leafcuttr_http.openapi import TEXT, WHOLE, record, ref
 
@@ -15,6 +16,10 @@ _GROUP: Final = {
 }
 _NAME: Final = {**_GROUP, "name": "name", "description": "The instance_id that the consumer was given."}
 _BODIES: Final = (V2, JSON, V2_JSON, V2_BINARY)
+_NUMBERS: Final = (
+    "consumer.request.timeout.ms", "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes",
+    "max.poll.interval.ms", "max.poll.records", "requestWaitMs", "responseMinBytes", "session.timeout.ms",
+)  # fmt: skip
 _BAD: Final = (400, 404, 408, 409, 413, 415, 422, 503)
 
 
@@ -101,8 +106,8 @@ def paths() -> dict[str, Any]:
         },
         f"{one}/offsets": {
             "post": _post(
-                "Commit that these records have been read; without a body, all that have been",
-                "ConsumerOffsets",
+                "Commit that these records have been read; without a body, or with {}, all that have been",
+                "ConsumerCommit",
                 {"type": "array", "maxItems": 0},
                 needed=False,
             ),
@@ -116,45 +121,62 @@ def paths() -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    partition = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-    offset = {"type": "integer", "minimum": 0, "maximum": 2**63 - 2}
+    partition = openapi.whole(2**31 - 1)
+    offset = openapi.whole(2**63 - 2)
     name = {"type": "string", "minLength": 1}
     number = {"type": ["integer", "string", "null"]}
-    return {
-        "ConsumerConfig": {
+    flag = {"enum": [True, False, "true", "false", None]}
+    words = {"type": ["string", "integer", "null"], "maxLength": 255}
+    offsets = _list(
+        {
             "type": "object",
             "properties": {
-                "name": {"type": ["string", "null"], "minLength": 1, "maxLength": 255},
-                "id": {"type": ["string", "null"], "description": "The older name of name."},
+                "topic": name,
+                "partition": partition,
+                "offset": offset,
+                "metadata": {"type": ["string", "null"]},
+            },
+            "required": ["topic", "partition", "offset"],
+            "additionalProperties": False,
+        }
+    )
+    return {
+        "ConsumerConfig": {
+            "type": ["object", "null"],
+            "description": "Settings of this API, and of Kafka's consumer; what says nothing more has no effect here.",
+            "properties": {
+                **{setting: {} for setting in sorted(KAFKA - HONOURED)},
+                "name": {**words, "minLength": 1},
+                "id": {**words, "description": "The older name of name."},
                 "format": {"enum": ["json", "binary", None]},
                 "auto.offset.reset": {"enum": ["earliest", "latest", "none", None]},
-                "auto.commit.enable": {"enum": [True, False, "true", "false", None]},
-                "fetch.min.bytes": number,
-                "consumer.request.timeout.ms": number,
+                "auto.commit.enable": flag,
+                "enable.auto.commit": {**flag, "description": "Kafka's name of auto.commit.enable."},
+                "isolation.level": {"enum": ["read_uncommitted", "read_committed", None]},
+                "client.id": words,
+                "group.instance.id": {**words, "pattern": "^[a-zA-Z0-9._-]{1,249}$"},
+                **dict.fromkeys(_NUMBERS, number),
             },
             "additionalProperties": False,
         },
         "ConsumerCreated": record(instance_id=TEXT, base_uri=TEXT),
         "ConsumerSubscription": {
-            "oneOf": [record(topics=_list(name)), record(topic_pattern=name)],
+            "type": "object",
+            "description": "One of the two; with neither nothing changes.",
+            "properties": {
+                "topics": {"type": ["array", "null"], "items": name},
+                "topic_pattern": {"type": ["string", "null"], "minLength": 1},
+            },
+            "additionalProperties": False,
+        },
+        "ConsumerCommit": {
+            "type": ["object", "null"],
+            "properties": {"offsets": {**offsets, "type": ["array", "null"]}},
+            "additionalProperties": False,
         },
         "ConsumerTopics": record(topics=_list(TEXT)),
         "ConsumerPartitions": record(partitions=_list(record(topic=name, partition=partition))),
-        "ConsumerOffsets": record(
-            offsets=_list(
-                {
-                    "type": "object",
-                    "properties": {
-                        "topic": name,
-                        "partition": partition,
-                        "offset": offset,
-                        "metadata": {"type": ["string", "null"]},
-                    },
-                    "required": ["topic", "partition", "offset"],
-                    "additionalProperties": False,
-                }
-            )
-        ),
+        "ConsumerOffsets": record(offsets=offsets),
         "ConsumedRecord": {
             "type": "object",
             "properties": {

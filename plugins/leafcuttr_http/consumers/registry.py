@@ -8,12 +8,13 @@ from typing import Final
 
 import trio
 
+from leafcuttr_http.consumers.configuration import InstanceConfig
 from leafcuttr_http.consumers.instance import Instance, no_consumer
-from leafcuttr_http.consumers.request_bodies import InstanceConfig
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.proxy import Proxy
 
 _LEAST_POLL_INTERVAL_MS: Final = 300_000
+_SESSION_MS: Final = 45_000
 _LAST_COMMIT_S: Final = 1.0
 
 
@@ -79,14 +80,17 @@ class Registry:
 
     async def _keep(self, instance: Instance, *, task_status: trio.TaskStatus[None]) -> None:
         """The life of one instance."""
-        key = instance.group, instance.name
+        key, config = (instance.group, instance.name), instance.config
         broker, idle_ms = self._proxy.broker, round(self._proxy.limits.consumer_idle_s * 1000)
         try:
             async with broker.consumer(
                 instance.group,
-                auto_offset_reset=instance.config.reset,
-                max_poll_interval_ms=max(idle_ms, _LEAST_POLL_INTERVAL_MS),
-                client_id=instance.name,
+                auto_offset_reset=config.reset,
+                session_timeout_ms=config.session_ms or _SESSION_MS,
+                max_poll_interval_ms=config.poll_interval_ms or max(idle_ms, _LEAST_POLL_INTERVAL_MS),
+                client_id=config.client_id or instance.name,
+                instance_id=config.instance_id,
+                committed=config.committed,
             ) as consumer:
                 instance.consumer = consumer
                 self._instances[key] = instance

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from leafcuttr_http.consumers import pages
+from leafcuttr_http.consumers import configuration, pages
 from leafcuttr_http.consumers import request_bodies as bodies
 from leafcuttr_http.consumers.instance import Instance
 from leafcuttr_http.consumers.registry import Registry
@@ -54,8 +54,15 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
 def _life(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.post("/consumers/<group>")
     async def create(group: str) -> Response:
-        config = bodies.config(await _body(), round(proxy.limits.consumer_idle_s * 1000))
+        config = configuration.config(await _body(), round(proxy.limits.consumer_idle_s * 1000))
         instance = await registry.create(group, config)
+        if config.ignored:
+            proxy.broker.logger.info(
+                "consumer %s of group %s: these settings have no effect over HTTP: %s",
+                instance.name,
+                group,
+                ", ".join(config.ignored),
+            )
         base = (
             f"{request.host_url}consumers/{quote(group, safe='')}/instances/{quote(instance.name, safe='')}"
         )
@@ -72,7 +79,8 @@ def _targets(app: QuartTrio, registry: Registry) -> None:
     async def subscribe(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
             wanted = bodies.subscription(await _body())
-            instance.subscribe(wanted)
+            if wanted is not None:
+                instance.subscribe(wanted)
         return _done()
 
     @app.get(f"{_ONE}/subscription")
@@ -133,25 +141,26 @@ def _offsets(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.post(f"{_ONE}/offsets")
     async def commit(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            body = await _body()
+            offsets = bodies.any_offsets(await _body())
             with _committing():
-                if body.strip():
+                if offsets is None:
+                    await instance.commit()
+                else:
                     # The offsets of records, as they were read; the group goes on behind them.
                     await instance.consumer.commit(
                         {
                             partition: CommittedOffset(each.offset + 1, each.metadata)
-                            for partition, each in bodies.offsets(body).items()
+                            for partition, each in offsets.items()
                         }
                     )
-                else:
-                    await instance.commit()
         return _reply([])
 
     @app.get(f"{_ONE}/offsets")
     async def committed(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            body = await _body()
-            asked = bodies.partitions(body) if body.strip() else sorted(instance.consumer.assignment)
+            asked = bodies.any_partitions(await _body())
+            if asked is None:
+                asked = sorted(instance.consumer.assignment)
             _check_partitions(proxy, asked)
             found = await instance.consumer.committed(asked)
             return _reply(
@@ -187,7 +196,7 @@ def _format(instance: Instance) -> str:
     """The media type of the answer. Raises ApiError 40601 where the client wants another format than it asked for when
     it made the consumer."""
     accept = request.headers.get("accept")
-    own = bodies.FORMATS[instance.config.format]
+    own = configuration.FORMATS[instance.config.format]
     offers = (own, *METADATA)
     try:
         return choose(accept, offers)
