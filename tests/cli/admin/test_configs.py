@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from support.waiting import until
 
 Run = Callable[..., Any]
 
@@ -22,6 +25,16 @@ def shown(run: Run, *words: str) -> dict[str, tuple[str, str]]:
 def alter(run: Run, *words: str) -> None:
     done = run("configs", "alter", *words)
     assert done.status == 0, done.err
+    settle(run)
+
+
+def settle(run: Run) -> None:
+    """Wait until the changes so far are in effect: Kafka's controller answers before its broker has heard of them, and
+    its broker hears of all in their order."""
+    marker = f"settled-{uuid.uuid4().hex[:12]}"
+    run("topics", "create", marker)
+    until(lambda: run("topics", "describe", marker).status == 0, f"topic {marker}")
+    assert run("topics", "delete", marker).status == 0
 
 
 def test_settings_of_a_topic(run: Run, topic: str) -> None:
@@ -31,6 +44,7 @@ def test_settings_of_a_topic(run: Run, topic: str) -> None:
         "configs", "alter", "topic", topic, "--set", "retention.ms=86400000", "--set", "segment.bytes=1048576"
     )
     assert done.out == f"topic {topic}: 2 settings changed\n"
+    settle(run)
     own = {"retention.ms": ("86400000", "topic"), "segment.bytes": ("1048576", "topic")}
     assert shown(run, "topics", topic) == own
     everything = shown(run, "topic", topic, "--all")
