@@ -12,9 +12,10 @@ from leafcuttr.wire.messages.list_config_resources import ListConfigResourcesReq
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ([], [(2, "t"), (4, "1"), (8, "1")]),
+        ([], [(8, "1"), (4, "1"), (2, "t")]),
         ([2], [(2, "t")]),
-        ([4, 2], [(2, "t"), (4, "1")]),
+        ([4, 2], [(4, "1"), (2, "t")]),
+        ([2, 4, 32, 16], [(4, "1"), (2, "t")]),
         ([8], [(8, "1")]),
         ([16, 32], []),
         ([2, 2], [(2, "t")]),

@@ -1,8 +1,9 @@
 """ListConfigResources, versions 0 and 1: what has settings that can be described (KIP-1142).
 
 Version 0, once ListClientMetricsResources (KIP-714), asks for client metrics only, and there are none. Version 1
-asks for kinds; none means all. A kind that does not exist makes the whole answer UNSUPPORTED_VERSION. Groups show
-only where they override something, which they cannot do yet.
+asks for kinds; none means all. They are answered in Kafka's order, groups first and topics last. A kind that does not
+exist makes the whole answer UNSUPPORTED_VERSION. Groups show only where they override something, which they cannot do
+yet.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ def handle(
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
-            for kind in sorted(kinds)
+            for kind in sorted(kinds, reverse=True)
             for name in _names(broker, kind)
         ]
     )
