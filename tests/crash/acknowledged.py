@@ -8,6 +8,7 @@ each record that is missing or another, what was acknowledged and what is there.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -22,7 +23,8 @@ NOT_TOLD: Final = -1
 broker has taken once."""
 _LINES: Final = 20
 _SHOWN: Final = 40  # bytes of a key or a value
-_SAMPLE: Final = 2  # partitions for Kafka's tool where it does not read all
+NONE, SOME, ALL = 0, 2, sys.maxsize
+"""How many partitions Kafka's tool reads. It takes what a killed broker leaves at the end of a log for corrupt."""
 
 Content = tuple[bytes | None, bytes | None]
 
@@ -144,17 +146,15 @@ def check(faults: Iterable[Fault]) -> None:
 
 
 class Files:
-    """The partitions of a stopped broker: all by kio, and by Kafka's tool all or some, chosen by the seed.
+    """The partitions of a broker that does not run: all by kio, so many by Kafka's tool as well, chosen by the seed.
 
     Raises AssertionError where the two do not read the same. `notes` say who has read what. `compared` is for whoever
-    compares: how many acknowledged records were looked up.
+    compares: how many acknowledged records were looked up, of which `untold` without an offset.
     """
 
-    def __init__(
-        self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads_all: bool, sample: int = _SAMPLE
-    ) -> None:
+    def __init__(self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads: int) -> None:
         self.notes: list[str] = []
-        self.compared = 0
+        self.compared = self.untold = 0
         wanted = set(topics)
         folders = [path for path in sorted(data.iterdir()) if path.name.rpartition("-")[0] in wanted]
         self._found = {folder.name: foreign.by_kio(folder) for folder in folders}
@@ -162,42 +162,50 @@ class Files:
         self.notes.append(
             f"{self.records} records of {len(folders)} partitions read back by kio from the files"
         )
-        if kafka_reads_all or sample:
-            self._compare_with_kafka(folders, seed, None if kafka_reads_all else sample)
+        if kafka_reads:
+            # What coordinators keep is no text.
+            self._compare_with_kafka([f for f in folders if not f.name.startswith("__")], seed, kafka_reads)
 
     def counted(self, due: Iterable[Due]) -> list[Due]:
         """The same, counted as compared."""
         found = list(due)
         self.compared += len(found)
+        self.untold += sum(one.offset < 0 for one in found)
         return found
+
+    def said(self) -> list[str]:
+        """The notes, and what was compared."""
+        compared = f"{self.compared} acknowledged records compared with them, keys and values"
+        return [*self.notes, f"{compared}; of {self.untold} no offset was told"]
 
     def partition(self, topic: str, number: int) -> list[Record]:
         """In the order of the log. Nothing, where there is no such partition."""
         return self._found.get(f"{topic}-{number}", [])
 
-    def _compare_with_kafka(self, folders: list[Path], seed: int, sample: int | None) -> None:
+    def _compare_with_kafka(self, folders: list[Path], seed: int, count: int) -> None:
         if jars.missing() is not None:
             self.notes.append(f"kio alone has read them: {jars.missing()}")
             return
-        # What coordinators keep is no text.
-        folders = [folder for folder in folders if not folder.name.startswith("__")]
-        if sample is not None:
-            folders = [folder for folder in folders if self._found[folder.name]]
-            folders = random.Random(seed).sample(folders, min(sample, len(folders)))
+        which = "all of them"
+        if count < len(folders):
+            # Of the larger half: some hold next to nothing.
+            folders.sort(key=lambda folder: -len(self._found[folder.name]))
+            folders = random.Random(seed).sample(folders[: max(count, len(folders) // 2)], count)
+            which = f"{', '.join(sorted(folder.name for folder in folders))} (chosen by seed {seed})"
         dumped = foreign.by_kafka(folders)
         for name, records in dumped.items():
-            ours = [
-                each if each.commits is None else each._replace(key=None, value=None)
-                for each in self._found[name]
-            ]
-            if records != ours:
-                differ = next(
-                    ((one, other) for one, other in zip(ours, records, strict=False) if one != other),
-                    (len(ours), len(records)),
-                )
-                raise AssertionError(f"{name}: kio and DumpLogSegments do not read the same: {differ}")
-        which = "all of them" if sample is None else f"{', '.join(sorted(dumped))} (chosen by seed {seed})"
+            self._compare(name, records)
         self.notes.append(f"{sum(map(len, dumped.values()))} records read back by DumpLogSegments: {which}")
+
+    def _compare(self, name: str, theirs: list[Record]) -> None:
+        ours = [
+            each if each.commits is None else each._replace(key=None, value=None)
+            for each in self._found[name]
+        ]
+        if theirs != ours:
+            pairs = zip(ours, theirs, strict=False)
+            differ = next((pair for pair in pairs if pair[0] != pair[1]), (len(ours), len(theirs)))
+            raise AssertionError(f"{name}: kio and DumpLogSegments do not read the same: {differ}")
 
 
 def committed(stored: Sequence[Record]) -> list[Record]:

@@ -6,11 +6,11 @@ tombstone, and those go after `delete.retention.ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from crash import acknowledged
-from crash.acknowledged import Due, Fault
+from crash.acknowledged import Due, Fault, Files
 from crash.foreign import Record
 from crash.workload import Worker, told_offset
 
@@ -116,13 +116,16 @@ def check_latest(records: list[Any], acknowledged: dict[bytes, int], sender: Key
             assert found >= due, f"{key!r}: {due} was acknowledged, {found} is the last that is there"
 
 
-def faults(stored: Sequence[Record], sender: KeyedSender) -> Iterator[Fault]:
+def faults(files: Files, sender: KeyedSender) -> Iterator[Fault]:
     """As `check_latest`, of what a foreign reader has found in the files of a broker that is at rest. Such a reader
     tells the names of headers only, so that of tombstones it is not known which they are."""
     due = {
         key: Due(sender.places[key], key, value_of(number))
         for key, number in sender.acknowledged.copy().items()
     }
+
+    files.counted(due.values())
+    stored = files.partition(TOPIC, 0)
 
     def number_of(record: Record) -> int:
         return int((record.value or b"-1:").partition(b":")[0])

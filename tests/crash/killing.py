@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crash import keyed
+from crash.acknowledged import ALL, NONE, SOME
 from crash.broker_run import BrokerRun
 from crash.load import SETTINGS, SYNCED, Load, create_topics
 from crash.load_audit import check_files
@@ -72,9 +73,11 @@ def run_kills(
     *,
     thorough: bool,
     every_point: bool = True,
+    patience: float = 0.5,
 ) -> BrokerRun:
-    """Kill a broker as planned, read back at the end, and print what has come of it. `thorough`: more clients, longer
-    waits, Kafka's tool reads all files; `every_point`: points that were not reached are tried again.
+    """Kill a broker as planned, read back at the end, and print what has come of it. `thorough`: more clients, and
+    Kafka's tool reads all files; `patience`: within how many seconds a kill at random comes; `every_point`: points that
+    were not reached are tried again.
 
     Raises AssertionError where anything that was acknowledged is lost, with what is missing in the files.
     """
@@ -86,9 +89,9 @@ def run_kills(
         assert run.start()
         create_topics(run.address)
         load = Load(run, seed, group_too=thorough)
-        _go_through(run, load, plan, thorough=thorough, every_point=every_point)
+        _go_through(run, load, plan, patience=patience, every_point=every_point)
         with run.timed("read files"):
-            run.notes += check_files(run.data, load, seed, thorough=thorough)
+            run.notes += check_files(run.data, load, seed, kafka_reads=ALL if thorough else SOME)
     except Exception as error:
         run.end()
         if load is not None:
@@ -99,15 +102,15 @@ def run_kills(
         run.end()
         if load is not None:
             load.abandon()
-            report(run, load.readback.records, time.monotonic() - began, seed)
+            report(run, load.readback.records, time.monotonic() - began, seed, every_point=every_point)
     return run
 
 
-def _go_through(run: BrokerRun, load: Load, plan: list[Kill], *, thorough: bool, every_point: bool) -> None:
+def _go_through(run: BrokerRun, load: Load, plan: list[Kill], *, patience: float, every_point: bool) -> None:
     load.start()
     run.kill(0.5)
     while plan:
-        one_kill(run, load, plan.pop(), patience=2.0 if thorough else 0.5)
+        one_kill(run, load, plan.pop(), patience=patience)
         for name in POINTS - run.reached.keys() if every_point else ():
             if not plan and run.reached["tries " + name] < 3:
                 run.reached["tries " + name] += 1
@@ -123,7 +126,7 @@ def _go_through(run: BrokerRun, load: Load, plan: list[Kill], *, thorough: bool,
 def _name_missing(run: BrokerRun, load: Load, seed: int, error: Exception) -> None:
     """Raises AssertionError, if the files of a broker that was killed say what the run has failed by."""
     try:
-        check_files(run.data, load, seed, thorough=False)
+        check_files(run.data, load, seed, kafka_reads=NONE)
     except AssertionError as missing:
         raise AssertionError(f"{missing}\n\nThe run has ended by: {error}") from error
 
@@ -145,7 +148,7 @@ def one_kill(run: BrokerRun, load: Load, kill: Kill, *, patience: float) -> None
     run.verify()
 
 
-def report(run: BrokerRun, records: int, took: float, seed: int) -> None:
+def report(run: BrokerRun, records: int, took: float, seed: int, *, every_point: bool) -> None:
     """Print what has come of a run."""
     print(
         f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
@@ -156,5 +159,5 @@ def report(run: BrokerRun, records: int, took: float, seed: int) -> None:
         print(f"  {title}: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in most))
     for note in run.notes:
         print(f"  {note}")
-    for name in sorted(POINTS):
+    for name in sorted(POINTS if every_point else run.reached):
         print(f"  {name:26} reached {run.reached[name]}")

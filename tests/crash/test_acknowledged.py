@@ -73,18 +73,18 @@ def test_kafka_is_asked_for_all_or_for_some(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(foreign, "by_kafka", lambda folders: {each.name: written() for each in folders})
     for number in (1, 2, 3):
         shutil.copytree(folder, folder.with_name(f"t-{number}"))
-    some = Files(folder.parent, ["t"], 5, kafka_reads_all=False)
+    some = Files(folder.parent, ["t"], 5, kafka_reads=2)
     assert some.notes == [
         "260 records of 4 partitions read back by kio from the files",
-        "130 records read back by DumpLogSegments: t-2, t-3 (chosen by seed 5)",
+        "130 records read back by DumpLogSegments: t-0, t-1 (chosen by seed 5)",
     ]
-    whole = Files(folder.parent, ["t"], 5, kafka_reads_all=True)
+    whole = Files(folder.parent, ["t"], 5, kafka_reads=acknowledged.ALL)
     assert whole.notes[1] == "260 records read back by DumpLogSegments: all of them"
 
 
 def test_without_java_kio_reads_alone_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "missing", lambda: "java is not installed")
-    files = Files(folder.parent, ["t"], 5, kafka_reads_all=True)
+    files = Files(folder.parent, ["t"], 5, kafka_reads=acknowledged.ALL)
     assert files.notes[1] == "kio alone has read them: java is not installed"
     assert len(files.partition("t", 0)) == 65
 
@@ -94,7 +94,7 @@ def test_readers_that_do_not_agree_fail(folder: Path, monkeypatch: pytest.Monkey
     other = [*written()[:-1], written()[-1]._replace(commits=True)]
     monkeypatch.setattr(foreign, "by_kafka", lambda folders: {"t-0": other})
     with pytest.raises(AssertionError, match="t-0: kio and DumpLogSegments do not read the same"):
-        Files(folder.parent, ["t"], 5, kafka_reads_all=True)
+        Files(folder.parent, ["t"], 5, kafka_reads=acknowledged.ALL)
 
 
 def test_snappy_in_both_forms() -> None:

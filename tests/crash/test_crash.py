@@ -32,6 +32,12 @@ def test_nothing_acknowledged_is_lost(
     kills = request.config.getoption("--kills", default=None)
     kills = kills if kills is not None else (200 if long else 32)
     with capsys.disabled():
-        run = run_kills(tmp_path, seed, lambda dice: planned(dice, kills, thorough=long), thorough=long)
+        run = run_kills(
+            tmp_path,
+            seed,
+            lambda dice: planned(dice, kills, thorough=long),
+            thorough=long,
+            patience=2.0 if long else 0.5,
+        )
     missed = sorted(name for name in POINTS if not run.reached[name])
     assert not missed, f"never reached: {missed}"

@@ -84,6 +84,10 @@ class Journal:
                 found[int(number)] = word
         return found
 
+    def committed(self) -> list[int]:
+        """The transactions that were acknowledged as committed."""
+        return [number for number, word in self.transactions().items() if word == COMMITTED]
+
     def first_of_a_life(self) -> int:
         """Where the next process begins to count. An earlier one that lives on, as a zombie, counts on below."""
         return (max(self.transactions(), default=-1) // LIFE + 1) * LIFE

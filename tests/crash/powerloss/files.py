@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crash import acknowledged
-from crash.acknowledged import Due, Fault, Files
+from crash.acknowledged import ALL, NONE, Due, Fault, Files
 from crash.foreign import Record
 from crash.powerloss.promises import Witness
 from crash.powerloss.told import Partition, Topic
@@ -17,7 +17,7 @@ def check_files(witness: Witness, data: Path, *, kafka_reads_too: bool = False) 
     """Raises AssertionError with partition and offset of what is missing; returns how many records were compared.
     `kafka_reads_too`: DumpLogSegments reads all partitions as kio does."""
     topics = [name for name, topic in witness.told.topics.items() if topic.there]
-    files = Files(data, topics, 0, kafka_reads_all=kafka_reads_too, sample=0)
+    files = Files(data, topics, 0, kafka_reads=ALL if kafka_reads_too else NONE)
     acknowledged.check(_faults(witness, files, topics))
     return files.compared
 

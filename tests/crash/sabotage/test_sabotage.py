@@ -13,7 +13,9 @@ from crash.killing import Kill, run_kills
 from crash.sabotage.patching import PATCHES, apply, copy_of_source, environ_of
 
 SEEDS = range(1, 6)
-KILLS = 8
+KILLS = 12
+PATIENCE_S = 1.5
+"""Longer than from one soft checkpoint to the next, which some sabotages need."""
 LINE = re.compile(
     r"^topic (\S+), partition (\d+), offset (\d+): acknowledged was key (.+), value (.+); (.+)$", re.MULTILINE
 )
@@ -22,14 +24,16 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(0)]
 
 
 def kill_at_random(folder: Path, seed: int) -> None:
-    run_kills(folder, seed, lambda dice: [Kill("")] * KILLS, thorough=False, every_point=False)
+    run_kills(
+        folder, seed, lambda dice: [Kill("")] * KILLS, thorough=False, every_point=False, patience=PATIENCE_S
+    )
 
 
 @pytest.fixture(params=PATCHES, ids=lambda patch: patch.stem)
 def sabotaged(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every broker that is started runs from a copy of the source with the patch in it."""
     source = copy_of_source(tmp_path / "source")
-    apply(request.param, source / "")
+    apply(request.param, source)
     for name, value in environ_of(source).items():
         monkeypatch.setenv(name, value)
 
