@@ -67,7 +67,7 @@ COMPRESSED = {
         for name in ("ones",)
     },
     "junk behind the last, gzip": (of(GOOD + b"junk", codec=Codec.GZIP), 87),
-    "no gzip at all": (of(b"\xff" * 40, attributes=int(Codec.GZIP)), 87),
+    "no gzip at all": (of(b"\xff" * 40, attributes=int(Codec.GZIP)), -1),
 }
 
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig, topic_config
-from leafcuttr.errors import BrokerError, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordError
+from leafcuttr.errors import (
+    BrokerError,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordError,
+    UnknownServerError,
+)
 from leafcuttr.log.convert import MOST_RECORD_ERRORS, convert, needs_conversion, needs_decoding
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, parse
 from leafcuttr.wire.compression import Codec
@@ -216,4 +223,4 @@ def test_damage_inside_is_an_answer(source: Codec, target: Codec, data: st.DataO
     try:
         converted(batch, topic)
     except BrokerError as error:
-        assert isinstance(error, InvalidRecord | InvalidTimestamp | MessageTooLarge)
+        assert isinstance(error, InvalidRecord | InvalidTimestamp | MessageTooLarge | UnknownServerError)

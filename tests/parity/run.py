@@ -55,7 +55,7 @@ def compare_one(
     broken = [one for one in left.exchanges if one.case == "scenario broke off"]
     if broken:
         raise RuntimeError(f"the scenario does not work with Kafka itself: {broken[0].answer}")
-    return verdict(differences(left, right))
+    return verdict(differences(left, right), scenario.variant)
 
 
 def asked_again() -> str:

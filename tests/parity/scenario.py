@@ -18,13 +18,15 @@ SERVED = {"init_producer_id": range(6)}
 
 @dataclass(frozen=True)
 class Scenario:
-    """`topic_settings` are given to LeafCuttr's topics and not to Kafka's, which does not know them."""
+    """`topic_settings` are given to LeafCuttr's topics and not to Kafka's, which does not know them; `variant` is their
+    key in `also_with`."""
 
     api: str
     name: str
     versions: tuple[int, ...]
     run: Run
     topic_settings: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
 
     @property
     def edges(self) -> tuple[int, ...]:
@@ -51,7 +53,7 @@ def scenario(
         chosen = tuple(versions if versions is not None else SERVED.get(api, codec.versions(api)))
         ALL.append(Scenario(api, run.__name__, chosen, run))
         for hint, settings in (also_with or {}).items():
-            ALL.append(Scenario(api, f"{run.__name__}-{hint}", chosen, run, settings))
+            ALL.append(Scenario(api, f"{run.__name__}-{hint}", chosen, run, settings, hint))
         return run
 
     return declare

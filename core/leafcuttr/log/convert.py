@@ -20,7 +20,14 @@ from struct import Struct
 from typing import Final
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.errors import BrokerError, InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordError
+from leafcuttr.errors import (
+    BrokerError,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordError,
+    UnknownServerError,
+)
 from leafcuttr.log.check import check_lengths, unreadable
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -147,8 +154,8 @@ def _must_look(config: TopicConfig, attributes: int, max_timestamp: int, now_ms:
 
 
 def decompressed(codec: Codec, payload: memoryview, limit: int) -> memoryview:
-    """The records behind a header. Raises InvalidRecord, MessageTooLarge; with a limit of less than DECOMPRESSED_LIMIT
-    bytes DecompressionLimitError."""
+    """The records behind a header. Raises UnknownServerError where they cannot be decompressed, MessageTooLarge; with a
+    limit of less than DECOMPRESSED_LIMIT bytes DecompressionLimitError."""
     try:
         return decompress(codec, payload, limit=limit)
     except DecompressionLimitError as error:
@@ -156,8 +163,8 @@ def decompressed(codec: Codec, payload: memoryview, limit: int) -> memoryview:
             raise
         raise MessageTooLarge(f"The records of the batch are too large: {error}") from error
     except WireError as error:
-        # The CRC was right, so sending it again would not help: not CORRUPT_MESSAGE, which clients retry.
-        raise InvalidRecord(f"The records of the batch cannot be decompressed: {error}") from error
+        # As in Kafka. The CRC was right, so sending it again would not help: not CORRUPT_MESSAGE, which clients retry.
+        raise UnknownServerError(f"The records of the batch cannot be decompressed: {error}") from error
 
 
 def _check(

@@ -9,6 +9,7 @@ from parity.codec import ZERO_UUID
 from parity.scenario import scenario
 from parity.side import Side
 
+CHECKS = {"full": {"lc.records.check": "full"}}
 UNKNOWN_ID = "00000000-0000-4000-8000-00000000abcd"
 
 
@@ -22,7 +23,7 @@ def produce(
     return {"acks": acks, "timeout": 5_000, "transactional_id": None, "topic_data": data, **more}
 
 
-@scenario("produce")
+@scenario("produce", also_with=CHECKS)
 def accept(side: Side, version: int) -> None:
     topic = side.create("topic", 2)
     asks = {
@@ -66,7 +67,7 @@ def replicas_that_are_not_there(side: Side, version: int) -> None:
     side.ask("describe_topic_partitions", 0, body, "the partition")
 
 
-@scenario("produce")
+@scenario("produce", also_with=CHECKS)
 def refuse(side: Side, version: int) -> None:
     topic = side.create("topic")
     good = batch(["good"])
@@ -126,7 +127,7 @@ def refuse(side: Side, version: int) -> None:
     side.ask("produce", version, lost, "acks 0 that fails closes the connection")
 
 
-@scenario("produce")
+@scenario("produce", also_with=CHECKS)
 def refuse_all(side: Side, version: int) -> None:
     """What is found while Kafka looks for transactional batches, before it looks at any partition: that answers for
     every partition of the request."""
@@ -210,7 +211,7 @@ def internal(side: Side, version: int) -> None:
             side.take("produce", version, f"{case}, client id {client_id!r}", side.main)
 
 
-@scenario("produce")
+@scenario("produce", also_with=CHECKS)
 def settings(side: Side, version: int) -> None:
     """Topic settings that Produce obeys."""
     compact = side.create("compact", configs={"cleanup.policy": "compact"})

@@ -6,7 +6,8 @@ from typing import Any
 
 from parity.batches import NOW, batch, headers, record, varint
 from parity.scenario import scenario
-from parity.scenarios.produce import produce
+from parity.scenarios.fetch import fetch, part
+from parity.scenarios.produce import CHECKS, produce
 from parity.side import Side
 
 TEN_YEARS = 3650 * 86_400_000
@@ -28,7 +29,7 @@ ENDS: dict[str, dict[str, Any]] = {
     "zeros": {"body": bytes(40)},
     "a length of six bytes": {"body": b"\x80\x80\x80\x80\x80\1" + bytes(20)},
     "a length whose fifth byte is too large": {"body": b"\x80\x80\x80\x80\x70" + bytes(20)},
-    "a length of five bytes": {"body": b"\x8e\x80\x80\x80\0" + GOOD[1:]},
+    "a length of five bytes": {"body": b"\x90\x80\x80\x80\0" + GOOD[1:]},
     "a negative length": {"body": varint(-9) + GOOD[1:]},
     "a length of more than is left": {"body": varint(900) + GOOD[1:]},
     "a length that is cut short": {"body": GOOD + b"\x8e", "count": 2, "last_delta": 1},
@@ -74,60 +75,42 @@ LENIENT = (
 """Those of both that are no mistake, or one that is put right: they are stored."""
 
 
-@scenario("produce")
+CODECS = ("gzip", "lz4", "zstd")
+
+
+@scenario("produce", also_with=CHECKS)
 def ends(side: Side, version: int) -> None:
     """One bad producer must not stop all consumers: what they could not step over is refused."""
-    refused(side, version, ENDS, "none")
+    ask(side, version, {f"ends: {case}": batch(["x"], **parts) for case, parts in ENDS.items()})
 
 
-@scenario("produce")
+@scenario("produce", also_with=CHECKS)
 def inside(side: Side, version: int) -> None:
-    refused(side, version, INSIDE, "none")
+    ask(side, version, {f"inside: {case}": batch(["x"], **parts) for case, parts in INSIDE.items()})
 
 
-@scenario("produce", versions=(7, 13))
+@scenario("produce", versions=(7, 13), also_with=CHECKS)
 def compressed(side: Side, version: int) -> None:
-    for codec in ("gzip", "lz4", "zstd"):
-        refused(side, version, ENDS | INSIDE, codec)
+    asks = {
+        f"compressed: {case}, {codec}": batch(["x"], codec=codec, **parts)
+        for codec in CODECS
+        for case, parts in (ENDS | INSIDE).items()
+    }
+    for number, name in enumerate(("gzip", "snappy", "lz4", "zstd"), 1):
+        asks[f"compressed: no {name} at all"] = batch(attributes=number, body=b"\xff" * 40)
+        asks[f"compressed: nothing, {name}"] = batch(attributes=number, body=b"")
+    ask(side, version, asks)
 
 
-def refused(side: Side, version: int, wrong: dict[str, dict[str, Any]], codec: str) -> None:
-    topic = side.create(f"topic-{codec}")
-    for case, parts in wrong.items():
-        records = batch(["x"], codec=codec, **parts)
-        case = case if codec == "none" else f"{case}, {codec}"
-        side.ask("produce", version, produce(side, topic, records), case)
-    side.ask("produce", version, produce(side, topic, batch(["good"])), f"a good one, {codec}")
-    stored = side.quiet(
-        "fetch",
-        11,
-        {
-            "replica_id": -1,
-            "max_wait": 0,
-            "min_bytes": 0,
-            "max_bytes": 1 << 20,
-            "isolation_level": 0,
-            "session_id": 0,
-            "session_epoch": -1,
-            "topics": [
-                {
-                    "topic": topic,
-                    "partitions": [
-                        {
-                            "partition": 0,
-                            "current_leader_epoch": -1,
-                            "fetch_offset": 0,
-                            "last_fetched_epoch": -1,
-                            "log_start_offset": -1,
-                            "partition_max_bytes": 1 << 20,
-                        }
-                    ],
-                }
-            ],
-            "forgotten_topics_data": [],
-            "rack_id": "",
-        },
-    )
-    data = stored["responses"][0]["partitions"][0]["records"]
-    for at, one in enumerate(headers(data)):
-        side.note("fetch", 11, f"batch {at}, {codec}", dict(one))
+def ask(side: Side, version: int, asks: dict[str, bytes]) -> None:
+    """Each batch to a partition of its own, what its header says once it is stored, and whether it is good for more."""
+    topic = side.create(partitions=len(asks))
+    for at, (case, records) in enumerate(asks.items()):
+        side.ask("produce", version, produce(side, topic, records, at), case)
+        side.ask("produce", version, produce(side, topic, batch(["good"]), at), f"{case}; then a good one")
+    parts = [part(at, 0) for at in range(len(asks))]
+    answer = side.quiet("fetch", 11, fetch(side, {topic: parts}, max_bytes=1 << 24))
+    found = {one["partition_index"]: one["records"] for one in answer["responses"][0]["partitions"]}
+    for at, case in enumerate(asks):
+        stored = [{"max_time": one["max_time"], "count": one["count"]} for one in headers(found[at])]
+        side.note("fetch", 11, f"{case}; stored", {"batches": stored})
