@@ -1,17 +1,25 @@
-"""How much one Fetch gets, and which leader epochs it may name."""
+"""How much one Fetch gets, when it need not wait, which leader epochs it may name, and what a session leaves out."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
 from leafcuttr.handlers.context import RequestContext
+from leafcuttr.log.checkpoints import LEADER_EPOCHS
 from leafcuttr.log.files import FileRegion
 from leafcuttr.state.broker import Broker
-from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from leafcuttr.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
 from support.logs import NOW, batch
 
 SIZE = len(batch(size=1000))
@@ -44,9 +52,13 @@ def asking(
     return FetchRequest(topics=[FetchTopic(topic="t", partitions=parts)], max_bytes=max_bytes, **own | fields)
 
 
-def fetched(broker: Broker, request: FetchRequest, version: int = 12) -> FetchResponse:
+def context(version: int) -> RequestContext:
     listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092)
-    answer = fetch.handle(broker, RequestContext(listener, "127.0.0.1", 1, api_version=version), request)
+    return RequestContext(listener, "127.0.0.1", 1, api_version=version)
+
+
+def fetched(broker: Broker, request: FetchRequest, version: int = 12) -> FetchResponse:
+    answer = fetch.handle(broker, context(version), request)
     assert isinstance(answer, FetchResponse)
     return answer
 
@@ -143,3 +155,157 @@ async def test_the_leader_epoch_that_a_client_knows(
     changed = asking(offset, epoch=epoch, session_id=begun, session_epoch=1)
     answers = [part.error_code for topic in fetched(broker, changed).responses for part in topic.partitions]
     assert answers == ([] if at_the_end and not error else [error])
+
+
+def long(*offsets: int, **fields: Any) -> FetchRequest:
+    """One that may wait: `fetched` refuses it if it does."""
+    return asking(*offsets, **{"max_wait_ms": 10_000, **fields})
+
+
+async def test_as_much_as_was_asked_for_is_enough(broker: Broker) -> None:
+    await filled(broker, 2)
+    assert got(broker, long(4, 3, min_bytes=3 * SIZE)) == [1, 2]
+    waiting = fetch.handle(broker, context(12), long(4, 3, min_bytes=3 * SIZE + 1))
+    assert not isinstance(waiting, FetchResponse)
+    with trio.move_on_after(0) as none:
+        none.cancel()
+        await waiting
+
+
+async def test_an_error_of_one_partition_is_told_at_once(broker: Broker) -> None:
+    await filled(broker, 2)
+    answer = fetched(broker, long(BATCHES, BATCHES, BATCHES))
+    assert [part.error_code for part in answer.responses[0].partitions] == [
+        *(ErrorCode.NONE, ErrorCode.NONE),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    unknown = answer.responses[0].partitions[2]
+    assert (unknown.high_watermark, unknown.aborted_transactions, unknown.records) == (-1, (), b"")
+
+
+async def test_who_asks_for_no_partition_does_not_wait(broker: Broker) -> None:
+    await filled(broker)
+    assert fetched(broker, long()).responses == []
+
+
+@pytest.mark.parametrize(
+    ("version", "follower"), [(12, {"replica_id": 0}), (15, {"replica_state": ReplicaState(replica_id=0)})]
+)
+async def test_who_says_that_it_is_a_follower_is_refused(
+    broker: Broker, version: int, follower: dict[str, Any]
+) -> None:
+    await filled(broker, 1)
+    topic = broker.topics.by_name["t"]
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=MANY)
+    asked = [FetchTopic(topic="t", topic_id=topic.id, partitions=[part])]
+    request = FetchRequest(topics=asked, max_bytes=MANY, max_wait_ms=0, session_epoch=-1, **follower)
+    (answer,) = fetched(broker, request, version).responses[0].partitions
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not answer.records
+
+
+async def test_of_a_partition_that_is_named_twice_the_last_one_counts(broker: Broker) -> None:
+    await filled(broker, 1)
+    parts = [
+        FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MANY) for offset in (0, 1, 3)
+    ]
+    request = FetchRequest(
+        topics=[FetchTopic(topic="t", partitions=parts)], max_bytes=MANY, max_wait_ms=0, session_epoch=-1
+    )
+    assert got(broker, request) == [2]
+
+
+async def test_what_is_read_is_counted(broker: Broker) -> None:
+    await filled(broker, 2)
+    first, second = broker.topics.by_name["t"].partitions
+    got(broker, asking(1, 3, partition_max_bytes=2 * SIZE))
+    assert [(part.log.records_out, part.log.bytes_out) for part in (first, second)] == [(2, 2 * SIZE)] * 2
+
+
+async def in_session(broker: Broker) -> Callable[..., list[Any]]:
+    """A session of two partitions whose client has all there is; how to ask for news."""
+    await filled(broker, 2)
+    begun = fetched(broker, asking(BATCHES, BATCHES, session_epoch=0))
+    epoch = 0
+
+    def news(**fields: Any) -> list[Any]:
+        nonlocal epoch
+        epoch += 1
+        session = {"session_id": begun.session_id, "session_epoch": epoch, "max_wait_ms": 0}
+        answer = fetched(broker, FetchRequest(max_bytes=MANY, min_bytes=1, **session, **fields))
+        assert answer.error_code == 0
+        return [part for topic in answer.responses for part in topic.partitions]
+
+    return news
+
+
+async def test_a_session_tells_only_what_is_new(broker: Broker) -> None:
+    news = await in_session(broker)
+    first, second = (part.log for part in broker.topics.by_name["t"].partitions)
+    assert news() == []
+    first.delete_records_before(2)
+    assert [(part.partition_index, part.log_start_offset) for part in news()] == [(0, 2)]
+    assert news() == []
+    second.append(batch(size=1000), NOW)
+    assert [(part.partition_index, part.high_watermark, size(part.records)) for part in news()] == [
+        (1, BATCHES + 1, SIZE)
+    ]
+    second.take_offline("a test")
+    assert [(part.partition_index, part.error_code) for part in news()] == [
+        (1, ErrorCode.KAFKA_STORAGE_ERROR)
+    ]
+
+
+async def test_a_session_tells_of_a_high_watermark_that_its_client_does_not_read(broker: Broker) -> None:
+    """A read_committed client behind an open transaction stands still, and what is written behind it is news."""
+    news = await in_session(broker)
+    log = broker.topics.by_name["t"].partitions[0].log
+    open_transaction = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    log.append(open_transaction, NOW)
+    assert [part.high_watermark for part in news(isolation_level=1)] == [BATCHES + 1]
+    assert news(isolation_level=1) == []
+    log.append(batch(), NOW)
+    assert [part.high_watermark for part in news(isolation_level=1)] == [BATCHES + 2]
+
+
+@pytest.mark.parametrize(
+    ("last", "offset", "diverging"),
+    [
+        (5, BATCHES, (-1, -1)),
+        (-1, BATCHES, (-1, -1)),
+        (3, 2, (2, 3)),  # an epoch that there never was: where the one before it ended
+        (2, 3, (-1, -1)),
+        (2, 4, (2, 3)),  # the client has more of that epoch than there is
+        (6, BATCHES, None),
+    ],
+)
+@pytest.mark.parametrize("by_session", [False, True])
+async def test_a_log_that_parts_from_that_of_the_client_is_told_at_once(
+    broker: Broker, last: int, offset: int, diverging: tuple[int, int] | None, by_session: bool
+) -> None:
+    """KIP-595; the log is as Kafka leaves it after an election: epoch 2 up to offset 3, then epoch 5."""
+    await filled(broker, 1)
+    log = broker.topics.by_name["t"].partitions[0].log
+    log.leader_epoch = 5
+    (log.directory / LEADER_EPOCHS).write_text("0\n2\n2 0\n5 3\n")
+    session: dict[str, Any] = {}
+    if by_session:
+        begun = fetched(broker, asking(BATCHES, session_epoch=0))
+        session = {"session_id": begun.session_id, "session_epoch": 1}
+    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MANY, last_fetched_epoch=last)
+    topics = [FetchTopic(topic="t", partitions=[part])]
+    parts = diverging not in (None, (-1, -1))
+    wait_ms = 10_000 if parts or diverging is None else 0
+    request = FetchRequest(
+        topics=topics, max_bytes=MANY, min_bytes=1, max_wait_ms=wait_ms, **{"session_epoch": -1, **session}
+    )
+    answers = [part for topic in fetched(broker, request).responses for part in topic.partitions]
+    if diverging is None:
+        assert [part.error_code for part in answers] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+    elif parts:
+        (answer,) = answers
+        assert (answer.error_code, size(answer.records)) == (0, 0)
+        assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == diverging
+    else:
+        assert all(part.diverging_epoch.epoch == -1 for part in answers)
+        assert sum(size(part.records) for part in answers) == (BATCHES - offset) * SIZE

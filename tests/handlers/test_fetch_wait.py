@@ -59,6 +59,7 @@ async def test_woken(broker: Broker, autojump_clock: trio.testing.MockClock, bef
     assert response.responses[0].partitions[0].high_watermark == 1
     assert trio.current_time() - began < MAX_WAIT_S
     assert not log.waiters
+    assert not broker.long_polls
 
 
 async def test_waits_in_vain(broker: Broker, autojump_clock: trio.testing.MockClock) -> None:
@@ -80,3 +81,43 @@ async def test_a_topic_that_goes_before_the_wait_begins_is_noticed(
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert trio.current_time() - began < MAX_WAIT_S
     assert not log.waiters
+
+
+async def test_a_log_start_that_moves_before_the_wait_begins_is_noticed(
+    broker: Broker, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The answer is that there is nothing at the offset any more."""
+    topic = await broker.topics.create("orders", 1, {})
+    log = topic.partitions[0].log
+    append(log)
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    asked = FetchRequest(
+        max_wait_ms=MAX_WAIT_S * 1000,
+        min_bytes=1000,
+        session_epoch=-1,
+        topics=[FetchTopic(topic="orders", partitions=[part])],
+    )
+    answer = fetch.handle(broker, CONTEXT, asked)
+    assert not isinstance(answer, FetchResponse)
+    log.delete_records_before(1)
+    began = trio.current_time()
+    response = await answer
+    assert response.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert trio.current_time() - began < MAX_WAIT_S
+
+
+async def test_a_stop_ends_the_wait(broker: Broker, autojump_clock: trio.testing.MockClock) -> None:
+    log, answer = await waiting(broker)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+
+        async def stop() -> None:
+            await trio.sleep(1)
+            for poll in list(broker.long_polls):
+                poll.give_up()
+
+        nursery.start_soon(stop)
+        response = await answer
+    assert response.responses[0].partitions[0].high_watermark == 0
+    assert trio.current_time() - began == pytest.approx(1)
+    assert not log.waiters and not broker.long_polls

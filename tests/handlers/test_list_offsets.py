@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from support.logs import NOW, batch
+from support.logs import NOW, append_marker, batch
 
 
 def asking(timestamp: int, epoch: int = -1, partition: int = 0) -> ListOffsetsRequest:
@@ -83,3 +83,37 @@ async def test_the_leader_epoch_that_a_client_knows(
     assert answer.error_code == error
     if error:
         assert (answer.timestamp, answer.offset, answer.leader_epoch) == (-1, -1, -1)
+
+
+@pytest.mark.parametrize("timestamp", [-3, 0, NOW])
+async def test_what_an_open_transaction_holds_is_no_answer(broker: Broker, ask: Any, timestamp: int) -> None:
+    """For a read_committed client, whatever it searches for; the largest timestamp is looked for in all of the log."""
+    log = (await broker.topics.create("t", 1, {})).partitions[0].log
+    log.append(batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    plain = asking(timestamp)
+    committed = ListOffsetsRequest(topics=plain.topics, isolation_level=1)
+    assert (await answered(ask, plain)).offset == 0
+    answer = await answered(ask, committed)
+    assert (answer.error_code, answer.timestamp, answer.offset) == (0, -1, -1)
+    append_marker(log, 1, 0, commit=True, coordinator_epoch=0)
+    assert (await answered(ask, committed)).offset == 0
+
+
+async def test_a_partition_that_is_named_twice_is_refused_once(broker: Broker, ask: Any) -> None:
+    await broker.topics.create("t", 3, {})
+    parts = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in (0, 1, 0, 2, 0)]
+    other = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=2, timestamp=-2)])
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=parts), other])
+    first, second = (await ask(request, 11)).topics
+    invalid = ErrorCode.INVALID_REQUEST
+    found = [(part.partition_index, part.error_code) for part in first.partitions]
+    assert found == [(0, invalid), (1, 0), (2, invalid)]
+    assert [(part.partition_index, part.error_code) for part in second.partitions] == [(2, invalid)]
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2, -3, NOW])
+async def test_an_offline_partition_says_nothing_of_its_offsets(ask: Any, log: Any, timestamp: int) -> None:
+    """What it knows of them may be old: a consumer would jump."""
+    log.take_offline("a test")
+    answer = await answered(ask, asking(timestamp))
+    assert (answer.error_code, answer.offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)

@@ -52,6 +52,37 @@ def test_a_displaced_batch_is_put_back(
     assert sum("given it back" in record.getMessage() for record in caplog.records) == len(offsets)
 
 
+@pytest.mark.parametrize("by", [-3, -9])
+@pytest.mark.parametrize("count", [5, 6])
+def test_many_neighbours_that_were_put_lower_are_put_back(tmp_path: Path, by: int, count: int) -> None:
+    """They agree with each other, but no gap leads down: only what goes up can be one."""
+    manager, log, data = filled(tmp_path)
+    displace(log, *range(30, 30 + 3 * count, 3), by=by)
+    abandon(manager)
+    log = again(tmp_path)
+    assert (log.offline, log.log_end_offset, read_all(log)) == (None, 60, data)
+
+
+@pytest.mark.parametrize("by", [1, 1000, -1, -6])
+def test_the_name_of_the_next_segment_tells_of_the_last_batch_before_it(tmp_path: Path, by: int) -> None:
+    manager, log, data = filled(tmp_path, **SMALL)
+    last = log.segments[1].base_offset - 3
+    displace(log, last, by=by)
+    abandon(manager)
+    log = again(tmp_path, **SMALL)
+    assert (log.offline, log.log_end_offset, read_all(log)) == (None, 60, data)
+
+
+@pytest.mark.parametrize("behind", [1, 2, 3])
+def test_a_gap_stays_though_few_batches_are_behind_it(tmp_path: Path, behind: int) -> None:
+    manager, log, _ = filled(tmp_path)
+    displace(log, *range(60 - 3 * behind - 3, 60, 3), by=5)
+    data = Path(log.segments[0].path(".log")).read_bytes()
+    abandon(manager)
+    log = again(tmp_path)
+    assert (log.offline, log.log_end_offset, read_all(log)) == (None, 65, data)
+
+
 @pytest.mark.parametrize("by", [7, -7])
 @pytest.mark.parametrize("power_lost", [False, True])
 async def test_the_last_batch_is_put_back_unless_power_was_lost(

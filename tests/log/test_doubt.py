@@ -6,7 +6,7 @@ has the system call itself fail in a real broker.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,16 @@ import pytest
 from leafcuttr.errors import StorageError
 from leafcuttr.log.checkpoints import RECOVERY_POINTS, read_offsets
 from leafcuttr.log.commit import WriteError
-from leafcuttr.log.doubt import MARK
+from leafcuttr.log.doubt import (
+    MARK,
+    SyncFailedError,
+    forget_cached,
+    is_marked,
+    mark,
+    sync_directory,
+    sync_file,
+    unmark,
+)
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr_sdk import TopicPartition
@@ -196,3 +205,55 @@ def test_a_new_partition_of_the_same_name_is_not_suspect(
     manager.create(spec(topic_id=bytes(16)))
     assert not (tmp_path / "t-0" / MARK).exists()
     manager.close()
+
+
+def test_copies_are_dropped_once_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lets go of no page that it has not written."""
+    calls: list[tuple[str, str]] = []
+
+    def record(name: str, real: Callable[..., None], fd: int, *rest: int) -> None:
+        calls.append((name, Path(f"/proc/self/fd/{fd}").readlink().name))
+        assert name != "posix_fadvise" or rest == (0, 0, os.POSIX_FADV_DONTNEED)
+        real(fd, *rest)
+
+    paths = [tmp_path / name for name in ("a.log", "b.log")]
+    for path in paths:
+        path.write_bytes(b"x")
+    for name in ("fdatasync", "posix_fadvise"):
+        monkeypatch.setattr(os, name, partial(record, name, getattr(os, name)))
+    forget_cached(map(str, paths))
+    assert calls == [(name, path.name) for path in paths for name in ("fdatasync", "posix_fadvise")]
+
+
+def test_that_the_mark_goes_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark(str(tmp_path))
+    with failing_disk(monkeypatch, "nothing") as paths:
+        unmark(tmp_path)
+    assert paths == [str(tmp_path)]
+    assert not is_marked(tmp_path)
+    unmark(tmp_path)
+
+
+def test_a_mark_is_made_once_and_not_in_a_folder_that_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        mark(str(tmp_path))
+        assert is_marked(tmp_path)
+    mark(str(tmp_path / "gone"))
+    assert not caplog.records
+    (tmp_path / "file").touch()
+    mark(str(tmp_path / "file"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path / 'file' / MARK} cannot be written: Not a directory"
+    ]
+
+
+def test_a_sync_that_fails_names_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.log"
+    path.touch()
+    with failing_disk(monkeypatch, ""):
+        for sync, what in ((sync_file, path), (sync_directory, tmp_path), (unmark, tmp_path)):
+            with pytest.raises(SyncFailedError) as caught:
+                sync(what)
+            assert (caught.value.errno, caught.value.filename) == (errno.EIO, str(what))

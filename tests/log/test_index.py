@@ -1,9 +1,11 @@
 """The sparse indexes against plain lists, in memory, on disk and in between."""
 
 import itertools
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +64,58 @@ def test_time_index_ascends_in_both_columns(pairs: list[tuple[int, int]], timest
         entries = index.entries()
         assert all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise(entries))
         assert index.offset_before(timestamp) == max((o for t, o in entries if t < timestamp), default=0)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 30)), max_size=8), max_size=8))
+def test_several_entries_at_once_are_as_one_after_the_other(steps: list[list[tuple[int, int]]]) -> None:
+    with TemporaryDirectory() as folder:
+        single, several = (TimeIndex(f"{folder}/{name}.timeindex", FilePool()) for name in "ab")
+        single.create()
+        several.create()
+        for pairs in steps:
+            several.append_rising(pairs)
+            for pair in pairs:
+                single.maybe_append(*pair)
+            assert several.entries() == single.entries()
+        assert all(timestamp >= 0 for timestamp, _ in single.entries())
+
+
+def test_an_index_without_a_file_is_empty(tmp_path: Path) -> None:
+    index = OffsetIndex(str(tmp_path / "0.index"), FilePool())
+    assert (len(index), index.entries(), index.last(), index.position_for(7)) == (0, [], None, 0)
+
+
+def test_half_an_entry_at_the_end_of_the_file_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "0.index"
+    path.write_bytes(OffsetIndex.ENTRY.pack(3, 100) + b"\0\0\0\7")
+    index = OffsetIndex(str(path), FilePool())
+    assert index.entries() == [(3, 100)]
+
+
+def test_what_a_write_leaves_is_written_and_what_comes_meanwhile_stays_pending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write may take a part only; the loop goes on appending while a worker thread flushes."""
+    index = OffsetIndex(str(tmp_path / "0.index"), FilePool())
+    index.create()
+    for number in range(4):
+        index.append(number, number * 100)
+    real, writes = os.pwrite, []
+
+    def write(fd: int, data: bytes, at: int) -> int:
+        if not writes:
+            index.append(4, 400)
+        writes.append(at)
+        return real(fd, data[:11], at)
+
+    monkeypatch.setattr(os, "pwrite", write)
+    index.flush()
+    assert writes == [0, 11, 22]
+    entries = [(number, number * 100) for number in range(5)]
+    assert index.entries() == entries
+    assert OffsetIndex(index.path, FilePool()).entries() == entries[:4]
+    index.flush()
+    assert OffsetIndex(index.path, FilePool()).entries() == entries
 
 
 def test_a_large_index_is_searched_in_runs(tmp_path: Path) -> None:

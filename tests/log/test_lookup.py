@@ -3,10 +3,13 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leafcuttr.errors import StorageError
+from leafcuttr.log.checkpoints import LEADER_EPOCHS
 from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
@@ -72,3 +75,44 @@ def test_leader_epochs(tmp_path: Path) -> None:
     assert log.offset_for_leader_epoch(5) == (-1, -1)
     assert log.offset_for_leader_epoch(-1) == (-1, -1)
     assert log.offset_for_leader_epoch(2) == (2, 1)
+
+
+def test_epochs_that_cannot_be_read_are_no_answer(tmp_path: Path) -> None:
+    """Only an epoch before the current one asks for them."""
+    log = make_log(tmp_path)
+    log.leader_epoch = 4
+    (log.directory / LEADER_EPOCHS).write_bytes(b"\xff\xfe")
+    assert log.offset_for_leader_epoch(4) == (4, 0)
+    with pytest.raises(StorageError, match="The leader epochs of t-0 cannot be read"):
+        log.offset_for_leader_epoch(3)
+
+
+def test_epochs_of_what_is_deleted_end_where_the_log_begins(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.leader_epoch = 4
+    log.append(encode_batch([Record(i, NOW, None, b"v") for i in range(9)]), NOW)
+    (log.directory / LEADER_EPOCHS).write_text("0\n3\n1 0\n2 3\n4 6\n")
+    assert [log.offset_for_leader_epoch(epoch) for epoch in (0, 1, 2, 3, 4)] == [
+        (0, 0), (1, 3), (2, 6), (2, 6), (4, 9),
+    ]  # fmt: skip
+    log.delete_records_before(5)
+    assert [log.offset_for_leader_epoch(epoch) for epoch in (0, 1, 2)] == [(0, 5), (1, 5), (2, 6)]
+
+
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_records_have_the_time_at_which_their_batch_was_appended(tmp_path: Path, size: int) -> None:
+    """With LogAppendTime, whatever their deltas say."""
+    log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
+    records = [Record(i, NOW - 1000 + i, None, b"v" * size) for i in range(3)]
+    log.append(encode_batch(records), NOW)
+    log.append(encode_batch(records), NOW + 5)
+    assert trio.run(log.offset_for_timestamp, NOW - 2000) == (NOW, 0, 0)
+    assert trio.run(log.offset_for_timestamp, NOW + 1) == (NOW + 5, 3, 0)
+    assert trio.run(log.max_timestamp_offset) == (NOW + 5, 3, 0)
+
+
+def test_records_without_a_time_are_not_found(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.append(encode_batch([Record(0, -1, None, b"v")]), NOW)
+    assert trio.run(log.max_timestamp_offset) is None
+    assert trio.run(log.offset_for_timestamp, 0) is None

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leafcuttr.errors import OffsetOutOfRange
+from leafcuttr.errors import OffsetOutOfRange, StorageError
 from leafcuttr.log.files import NotCached
-from leafcuttr.wire.batch import parse
+from leafcuttr.log.read import CURSORS
+from leafcuttr.wire.batch import MAGIC_AT, parse
 from support.logs import NOW, batch, make_log, read_all
 
 
@@ -103,3 +104,74 @@ async def test_off_loop_warms_and_asks_again(tmp_path: Path) -> None:
 
     assert await log.off_loop(ask) == 1
     assert asked == [False, False, False]
+
+
+def test_damage_that_a_read_meets_takes_the_partition_offline(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    for _ in range(3):
+        log.append(batch(size=100), NOW)
+    size = len(batch(size=100))
+    with open(log.segments[0].path(".log"), "r+b") as file:  # noqa: PTH123
+        file.seek(size + MAGIC_AT)
+        file.write(b"\7")
+    with pytest.raises(StorageError, match=f"at byte {size}: magic 7"):
+        log.read(2, 1000, at_least_one=True)
+    assert log.offline is not None and f"at byte {size}: magic 7" in log.offline
+
+
+def test_a_range_that_fits_exactly_is_given_whole(tmp_path: Path) -> None:
+    log = make_log(tmp_path, index_interval_bytes=0)
+    for _ in range(5):
+        log.append(batch(size=100), NOW)
+    size = len(batch(size=100))
+    for number in range(1, 6):
+        for more, count in ((0, number), (size - 1, number), (-1, number - 1)):
+            read = log.read(0, number * size + more, at_least_one=False)
+            length = 0 if read.region is None else read.region.length
+            assert (length, read.next_offset) == (count * size, count)
+
+
+def test_what_lies_before_the_log_start_is_out_of_range(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    log.append(batch(5), NOW)
+    log.delete_records_before(2)
+    for offset in (0, 1):
+        with pytest.raises(OffsetOutOfRange, match="in the range 2 to 5"):
+            log.read(offset, 1000, at_least_one=True)
+    assert log.read(2, 1000, at_least_one=True).next_offset == 5
+
+
+def test_few_readers_are_remembered_and_the_oldest_goes_first(tmp_path: Path) -> None:
+    log = make_log(tmp_path, index_interval_bytes=0)
+    for _ in range(3 * CURSORS):
+        log.append(batch(size=100), NOW)
+    size = len(batch(size=100))
+    for offset in range(2 * CURSORS):
+        log.read(offset, size, at_least_one=True)
+    assert log.cursors is not None
+    assert list(log.cursors) == list(range(CURSORS + 1, 2 * CURSORS + 1))
+
+
+def test_a_reader_at_the_end_of_a_segment_goes_on_in_the_next(tmp_path: Path) -> None:
+    """It is remembered behind the last batch of a segment that is rolled only then."""
+    log = make_log(tmp_path, segment_bytes=500)
+    log.append(batch(size=300), NOW)
+    assert log.read(0, 1000, at_least_one=True).next_offset == 1
+    log.append(batch(size=400), NOW)
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    read = log.read(1, 1000, at_least_one=True)
+    assert read.region is not None and read.region.position == 0
+    assert (parse(read.region.read()).base_offset, read.next_offset) == (1, 2)
+
+
+def test_a_compacted_log_may_have_nothing_at_its_end(tmp_path: Path) -> None:
+    """Kafka's compaction leaves no batch there; another log is damaged then."""
+    for policy in ("compact", "delete"):
+        log = make_log(tmp_path / policy, cleanup_policy=(policy,))
+        log.append(batch(3, key=b"k"), NOW)
+        log.log_end_offset = log.next_offset = 5
+        if policy == "compact":
+            assert log.read(3, 1000, at_least_one=True) == (None, 3)
+        else:
+            with pytest.raises(StorageError, match="offset 3 is not there"):
+                log.read(3, 1000, at_least_one=True)
