@@ -14,7 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import data
 import page
 from data import Entry, Value
-from rows import BESIDE_KAFKA, ROWS, Row, price
+from peers import Peer
+from rows import BESIDE_KAFKA, ROWS, Row, Side, price
+from run import Sides, measure
 
 WRITTEN = data.load()
 BY_NAME = {row.name: row for row in ROWS}
@@ -98,6 +100,48 @@ def test_lines_of_the_page() -> None:
         "| another | not measured yet | - | - | - | - | - |"
     )
     assert "- another: what" in lines
+
+
+class Idle(Peer):
+    """A peer that is there, and does nothing."""
+
+    def start(self, *settings: str) -> None:
+        self.pid = 0
+
+    def stop(self, how: object = None) -> float:
+        return 0.0
+
+
+def test_the_sides_of_a_row_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    seen: list[tuple[str, int]] = []
+
+    def make(self: Sides, side: Side) -> Peer:
+        made.append(side.name)
+        return Idle(side.name, tmp_path / side.name, settings=side.settings)
+
+    def look(peer: Peer, run: int) -> dict[str, float]:
+        seen.append((peer.name, run))
+        return {"p50_ms": len(seen)}
+
+    monkeypatch.setattr(Sides, "_make", make)
+    sides = Sides(tmp_path)
+    found = measure(Row("one", "what", look, ("core",), fresh=True), sides, 3)
+    assert seen == [
+        ("leafcuttr", 0),
+        ("kafka", 0),
+        ("kafka", 1),
+        ("leafcuttr", 1),
+        ("leafcuttr", 2),
+        ("kafka", 2),
+    ]
+    assert found.figures["p50_ms"] == Value({"leafcuttr": 4.0, "kafka": 3.0}, 1.3333)
+    assert found.runs == 3 and len(found.commit) == 40
+    costs = price("costs", "what", "a.setting", "on", "off", look, ("core",))
+    assert [side.settings for side in costs.sides] == [("a.setting=on",), ("a.setting=off",)]
+    assert costs.runs == 5 and costs.pairs
+    assert [peer.settings for peer in sides.of(costs)] == [side.settings for side in costs.sides]
+    assert made == ["leafcuttr", "kafka", "a.setting=on", "a.setting=off"]
 
 
 @pytest.fixture
