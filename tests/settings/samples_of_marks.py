@@ -54,6 +54,10 @@ def test_awaits() -> None:
     until(lambda: partitions() == 3, "three partitions", seconds=0.1)
 
 
+def test_awaits_what_never_comes() -> None:
+    until(lambda: partitions() == 4, "four partitions", seconds=0.1)
+
+
 def test_of_a_child(tmp_path: Path) -> None:
     with running_broker(tmp_path, {"num.partitions": "3"}) as broker, WireClient(broker.address) as client:
         asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True)

@@ -17,6 +17,7 @@ OF_THE_END = {
     "test_expects_an_exception": Verdict.ASSERTS,
     "test_asserts_in_a_group": Verdict.ASSERTS,
     "test_awaits": Verdict.AWAITS,
+    "test_awaits_what_never_comes": Verdict.TOO_SLOW,
     "test_of_a_child": Verdict.ASSERTS,
     "test_passes": Verdict.PASSES,
     "test_is_never_given": Verdict.NEVER_GIVEN,

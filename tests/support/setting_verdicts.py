@@ -5,7 +5,8 @@ exception of its call, not of its fixtures, is one of these, raised in a file of
 
 - an AssertionError (`assert`), raised by the test's module or by what it calls in `support`;
 - pytest's `Failed`, of `pytest.raises` that saw nothing raised or of `pytest.fail`, but not of a timeout;
-- the TimeoutError of `support.waiting.until`: what the test waits for, by name, did not come. These are counted apart.
+- the TimeoutError of `support.waiting`, `until` or `within`: what the test waits for, by name, did not come in twenty
+  seconds, but does when nothing is dropped (the control). These are counted apart.
 
 Of a group of exceptions each one has to be such. What else it may be has a name of its own in `Verdict`.
 """
@@ -36,6 +37,7 @@ class Verdict(Enum):
     FIXTURE = "FAILS IN A FIXTURE"
     NEVER_GIVEN = "WAS NOT GIVEN A VALUE"
     SKIPPED = "IS SKIPPED"
+    TOO_SLOW = "WAITS TOO LONG EITHER WAY"
 
     @property
     def holds(self) -> bool:
@@ -45,18 +47,20 @@ class Verdict(Enum):
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--verdicts", type=Path, metavar="FILE", help="where to write how each test ended")
     parser.addoption("--dropped", type=Path, metavar="FILE", help="where each dropped value is noted")
+    parser.addoption("--control", action="store_true", help="drop nothing, but wait no longer either")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if setting_defaults.kept_at_default() is None:
+    if (setting_defaults.kept_at_default() is None) is not config.getoption("--control"):
         raise pytest.UsageError("no setting is kept at its default: run tests/support/run_setting_marks.py")
     waiting.LONGEST_S = LONGEST_WAIT_S
-    config.pluginmanager.register(_Judge(config.getoption("--verdicts"), config.getoption("--dropped")))
+    options = (config.getoption(f"--{name}") for name in ("verdicts", "dropped", "control"))
+    config.pluginmanager.register(_Judge(*options))
 
 
 class _Judge:
-    def __init__(self, verdicts: Path, dropped: Path) -> None:
-        self._verdicts, self._dropped = verdicts, dropped
+    def __init__(self, verdicts: Path, dropped: Path, control: bool) -> None:
+        self._verdicts, self._dropped, self._control = verdicts, dropped, control
         self._rows: list[dict[str, Any]] = []
         self._before = 0  # bytes of the notes when the test that runs now began
 
@@ -83,7 +87,7 @@ class _Judge:
     def _of_call(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> Verdict:
         if report.skipped:
             return Verdict.SKIPPED
-        if not self._ways():
+        if not self._ways() and not self._control:
             return Verdict.NEVER_GIVEN
         if call.excinfo is None:
             return Verdict.PASSES

@@ -199,11 +199,11 @@ async def test_how_long_a_new_group_waits_for_other_members(start: Start, autoju
 
 @pytest.mark.setting("offsets.retention.check.interval.ms")
 async def test_how_often_old_offsets_are_looked_for(start: Start, autojump_clock: MockClock) -> None:
-    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="200000"))
+    broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="190000"))
     async with running(broker.groups):
         began = trio.current_time()
         await commit(broker, "simple")
-        due = next_look(began, 200, trio.current_time() + 60)
+        due = next_look(began, 190, trio.current_time() + 60)  # no multiple of the default's 600
         await trio.sleep_until(due - 1)
         assert broker.groups.offsets.fetch("simple")
         await trio.sleep_until(due + 1)
