@@ -50,6 +50,17 @@ async def test_asserts_in_a_group() -> None:
         nursery.start_soon(look)
 
 
+async def test_asserts_and_crashes_in_a_group() -> None:
+    async def look(crash: bool) -> None:
+        if crash and partitions() != 3:
+            raise KeyError
+        assert partitions() == 3
+
+    async with trio.open_nursery(strict_exception_groups=True) as nursery:
+        nursery.start_soon(look, True)
+        nursery.start_soon(look, False)
+
+
 def test_awaits() -> None:
     until(lambda: partitions() == 3, "three partitions", seconds=0.1)
 

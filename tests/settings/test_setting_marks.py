@@ -16,6 +16,7 @@ OF_THE_END = {
     "test_asserts": Verdict.ASSERTS,
     "test_expects_an_exception": Verdict.ASSERTS,
     "test_asserts_in_a_group": Verdict.ASSERTS,
+    "test_asserts_and_crashes_in_a_group": Verdict.ELSEWHERE,
     "test_awaits": Verdict.AWAITS,
     "test_awaits_what_never_comes": Verdict.TOO_SLOW,
     "test_of_a_child": Verdict.ASSERTS,

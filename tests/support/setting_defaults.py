@@ -8,10 +8,11 @@ What is dropped, wherever its text comes from:
 
 - what a broker is started with (file, environment, `-o`): `Settings._take`;
 - what changes while it runs, of this broker or of all, and what the metadata store has of that: `Settings._replace`;
-- what a topic overrides, new, altered or read from the metadata store: `validate_override`, and `TopicConfig` itself.
+- what a topic has in force, overridden when it was made, altered or read from the metadata store: `TopicConfig`.
 
 A text is parsed first, so that what is refused is refused as ever. With a topic setting goes what gives topics their
-default for it; with a setting that listeners have of their own go those; with a family all its members.
+default for it; with a setting that listeners have of their own go those; with a family all its members. What plugins
+declare for topics is not dropped, so a test that is marked for such a setting would be reported: none of ours is.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from leafcuttr.config import topic as topics
-from leafcuttr.config.catalog import BROKER, CORE, LISTENER_PREFIX, OF_LISTENERS, OF_TOPICS, TOPIC, Catalog
+from leafcuttr.config.catalog import BROKER, CORE, LISTENER_PREFIX, OF_LISTENERS, OF_TOPICS, TOPIC
 from leafcuttr.config.setting import Setting, Value
 from leafcuttr.config.settings import Given, Settings, parse_given
 from leafcuttr.config.topic import TopicConfig
@@ -86,7 +86,6 @@ def keep_at_default(setting: str, note: Note) -> None:
     about = is_about(setting)
     _of_starts(about, note)
     _of_changes(about, note)
-    _of_overrides(about, note)
     if setting in TOPIC:
         _of_topics(TOPIC[setting], note)
 
@@ -128,23 +127,8 @@ def _of_changes(about: Callable[[str], bool], note: Note) -> None:
     Settings._replace = replace_others  # type: ignore[method-assign]
 
 
-def _of_overrides(about: Callable[[str], bool], note: Note) -> None:
-    validate = topics.validate_override
-
-    def validate_others(catalog: Catalog, name: str, text: str) -> Value:
-        value = validate(catalog, name, text)
-        setting = catalog.topic_setting(name)
-        if setting is None or not about(name):
-            return value
-        if value != setting.default:
-            note("of a topic", f"{name}={value}")
-        return setting.default
-
-    topics.validate_override = validate_others
-
-
 def _of_topics(setting: Setting, note: Note) -> None:
-    """The last word: a topic's value in force, however it came there."""
+    """A topic's value in force, however it came there."""
     make, field = TopicConfig.__init__, setting.name.replace(".", "_")
     default: Any = Settings().topic_default(setting.name)
 
