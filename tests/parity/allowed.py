@@ -123,8 +123,8 @@ ALLOWED: tuple[Allowed, ...] = (
     *each(OPAQUE, "fetch", "batches[]", ("", ".max_time", ".count"), ("compressed: *; stored",), variant=""),
     *each(LENGTHS, "produce", PRODUCED, OUTCOME, ("inside: *",), variant=""),
     *each(LENGTHS, "fetch", "batches[]", ("", ".max_time"), ("inside: *; stored",), variant=""),
-    Allowed(LENGTHS, "produce", PRODUCED + "error_code", "max timestamp wrong", kafka=32, ours=0, variant=""),
-    *each(STRICT, "produce", PRODUCED, ("error_code", "base_offset"), MISREAD, variant="full"),
+    *each(STRICT, "produce", PRODUCED, ("error_code",), MISREAD, variant="full"),
+    *each(STRICT, "produce", PRODUCED, ("base_offset",), STORED, variant="full"),
     *each(STRICT, "fetch", "", ("batches[]",), (f"{one}; stored" for one in STORED), variant="full"),
     Allowed(
         "Kafka's reader of zstd takes no bytes for a stream without records",
