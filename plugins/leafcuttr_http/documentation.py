@@ -60,7 +60,7 @@ def _produce_paths() -> dict[str, Any]:
         "required": False,
         "description": "The same request with the same key within ten minutes is answered as before, and not stored "
         "again. Not for bulk uploads.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
     }
 
     def produce(summary: str, parameters: list[Any]) -> dict[str, Any]:
