@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound
+from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound, GroupMaxSizeReached
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import JoinAnswer, Leaver
@@ -357,3 +357,74 @@ async def test_who_watches_a_group_hears_of_every_change_and_of_no_other_group(
         before = list(heard)
         await join(groups, "g")
         assert heard == before
+
+
+async def test_generations_of_an_earlier_process_are_no_rebalances_of_this_one(start: Start) -> None:
+    broker = await topics(start())
+    async with running(broker.groups):
+        await sync(broker.groups, "g", await join(broker.groups, "g"))
+        assert broker.groups.rebalances == 1
+    groups = start().groups
+    async with running(groups):
+        assert groups.find("g").generation == 1
+        assert groups.rebalances == 0
+        await join(groups, "other")
+        assert groups.rebalances == 1
+
+
+async def test_nothing_is_kept_of_who_watched(start: Start) -> None:
+    groups = (await topics(start())).groups
+    heard: list[str] = []
+    async with running(groups):
+        with groups.watch("g", lambda: heard.append("first")):
+            with groups.watch("g", lambda: heard.append("second")):
+                await join(groups, "g")
+            before = len(heard)
+            assert set(heard) == {"first", "second"}
+            groups.leave("g", [Leaver(member.member_id) for member in groups.find("g").members])
+            assert set(heard[before:]) == {"first"}
+        assert groups._watchers == {}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_group_is_deleted_with_what_an_open_transaction_holds_for_it(
+    start: Start, restarts: bool
+) -> None:
+    """The end of the transaction does not bring it back."""
+    settings = {"offsets_topic_num_partitions": "1"}
+    broker = await topics(start(**settings))
+    async with running(broker.groups):
+        assert not await commit(broker, "g", partition=1)
+        assert not commit_in_transaction(broker, "g", partition=0, offset=8)
+        assert broker.groups.delete("g") is ErrorCode.NONE
+        assert broker.groups.offsets.unstable("g") == frozenset()
+        if not restarts:
+            broker.groups.offsets.transaction_ended(0, 7, commit=True, marker_at=99)
+            assert broker.groups.offsets.fetch("g") == {}
+    if restarts:
+        log = broker.topics.by_name["__consumer_offsets"].partitions[0].log
+        append_marker(log, 7, 0, commit=True, coordinator_epoch=0)
+        broker = start(**settings)
+        async with running(broker.groups):
+            assert broker.groups.offsets.fetch("g") == {}
+            assert broker.groups.all() == []
+
+
+async def test_a_member_that_joins_again_is_not_counted_twice(start: Start) -> None:
+    """What the metadata of all members may take together is four times the largest batch of `__consumer_offsets`."""
+    broker = await topics(start(message_max_bytes="20000", offsets_topic_num_partitions="1"))
+    groups = broker.groups
+    most = 4 * broker.topics.by_name["__consumer_offsets"].partitions[0].log.config.max_message_bytes
+    async with running(groups):
+        protocols = (("range", bytes(most - len("range"))),)
+        with pytest.raises(GroupMaxSizeReached):
+            groups.join("g", join_event(protocols=(("range", bytes(most + 1)),)))
+        first = await join(groups, "g", protocols=protocols)
+        assert first.error is ErrorCode.NONE
+        again = await join(groups, "g", first.member_id, protocols=protocols)
+        assert again.error is ErrorCode.NONE
+        with pytest.raises(GroupMaxSizeReached):
+            groups.join("g", join_event())
+        smaller = await join(groups, "g", first.member_id, protocols=(("range", b"x"),))
+        assert smaller.error is ErrorCode.NONE
+        groups.join("g", join_event(protocols=(("range", bytes(1000)),)))
