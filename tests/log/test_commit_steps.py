@@ -13,6 +13,7 @@ import pytest
 from leafcuttr.errors import StorageError
 from leafcuttr.log import commit
 from leafcuttr.log.commit import IOV_MAX, WriteError, commit_now, write_all
+from leafcuttr.log.doubt import MARK
 from leafcuttr.log.log import Log
 from support.logs import NOW, batch, make_log, read_all
 
@@ -276,3 +277,50 @@ def test_a_file_that_cannot_be_cut_back_is_in_doubt_unless_it_took_nothing(
     if harmless:
         assert segment.size == position
         assert log.append(batch(), NOW) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "taken", "in_doubt"),
+    [
+        (errno.EIO, 0, True),
+        (errno.EIO, 16, True),
+        (errno.ENOSPC, 0, False),
+        (errno.EDQUOT, 0, False),
+        (errno.EFBIG, 0, False),
+        (errno.EROFS, 0, False),
+        (errno.EROFS, 16, True),
+    ],
+)
+def test_a_write_that_syncs_and_fails_leaves_the_file_in_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, taken: int, in_doubt: bool
+) -> None:
+    """Unless the error says that nothing was taken: any other may be that of its sync."""
+    log = make_log(tmp_path, lc_log_sync_always=True)
+    log.append(batch(), NOW)
+    stage(log, batch())
+
+    def pwritev(fd: int, views: Views, position: int) -> int:
+        if taken:
+            os.pwrite(fd, b"x" * taken, position)
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", pwritev)
+        with pytest.raises(StorageError, match=os.strerror(error)):
+            log.commit()
+    assert (log.suspect, (tmp_path / MARK).exists()) == (in_doubt, in_doubt)
+    assert (log.offline is not None) is in_doubt
+    if not in_doubt:
+        assert log.append(batch(), NOW) == 1
+
+
+def test_a_write_that_does_not_sync_and_fails_leaves_no_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(tmp_path)
+    stage(log, batch())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", failing(OSError(errno.EIO, os.strerror(errno.EIO))))
+        with pytest.raises(StorageError):
+            log.commit()
+    assert (log.suspect, log.offline, (tmp_path / MARK).exists()) == (False, None, False)

@@ -52,7 +52,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=60, help="at most so many mutants a module (60)")
     parser.add_argument("--seed", type=int, default=0, help="which of them (0)")
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help="of the chosen those whose function or text has this"
+        "--only",
+        action="append",
+        metavar="TEXT",
+        help="only those whose 'function: before -> after' has this text; may be given more than once",
     )
     parser.add_argument(
         "--check-equivalents", action="store_true", help="run those too that are listed as equivalent"
@@ -78,9 +81,10 @@ def _try_module(tally: Tally, workspace: Workspace, options: argparse.Namespace)
     tally.wrong += report.stale(listed.values(), mutants)
     todo = [
         mutant
-        for mutant in chosen(mutants, options.limit, options.seed)
-        if options.only in f"{mutant.function}: {mutant.old} -> {mutant.new}"
+        for mutant in mutants
+        if not options.only or any(text in mutant.description for text in options.only)
     ]
+    todo = chosen(todo, options.limit, options.seed)
     tally.generated, tally.chosen = len(mutants), len(todo)
     try:
         limits = _limits(workspace, module, source)

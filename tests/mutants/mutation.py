@@ -70,6 +70,10 @@ class Mutant:
     def key(self) -> tuple[str, str, str, str, int]:
         return self.module, self.function, self.old, self.new, self.nth
 
+    @property
+    def description(self) -> str:
+        return f"{self.function}: {self.old} -> {self.new}"
+
     def source(self, original: str) -> str:
         """The whole module with this change."""
         lines = original.splitlines(keepends=True)
@@ -129,6 +133,7 @@ def _difference(before: list[str], after: list[str]) -> tuple[str, str, int]:
     end = 0
     while end < min(len(before), len(after)) - first and before[-1 - end] == after[-1 - end]:
         end += 1
-    old = before[first : len(before) - end]
-    nth = 1 + sum(before[at : at + len(old)] == old for at in range(first))
-    return text_of(old), text_of(after[first : len(after) - end]), nth
+    size = len(before) - end - first
+    old = text_of(before[first : first + size])
+    nth = 1 + sum(text_of(before[at : at + size]) == old for at in range(first))
+    return old, text_of(after[first : len(after) - end]), nth

@@ -32,7 +32,7 @@ class Tally:
 
 
 def progress(at: str, outcome: str, seconds: float, mutant: Mutant, test: str) -> str:
-    text = f"{mutant.function}: {mutant.old} -> {mutant.new}"
+    text = mutant.description
     if len(text) > _WIDTH:
         text = text[: _WIDTH - 3] + "..."
     return f"[{at}] {outcome:10} {seconds:5.1f} s  {text}" + (f"  ({test})" if test else "")

@@ -46,6 +46,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
     "log/commit": (
         "log/test_commit.py",
         "log/test_commit_steps.py",
+        "log/test_flight.py",
         "log/test_append.py",
         "log/test_roll.py",
         "log/test_sync_mode.py",
@@ -54,12 +55,12 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_gate.py",
     ),
     "log/flight": (
+        "log/test_flight.py",
         "log/test_commit.py",
         "log/test_sync_mode.py",
         "log/test_roll.py",
         "log/test_doubt.py",
         "log/test_gate.py",
-        "plugins/facade/test_rounds.py",
     ),
     "state/groups/machine": (
         "state/groups/test_machine.py",

@@ -17,6 +17,7 @@ from leafcuttr.state.groups.events import (
     SyncAnswer,
 )
 from leafcuttr.state.groups.machine import NEW_MEMBER_JOIN_TIMEOUT_S, Group
+from leafcuttr.state.groups.members import Member
 from leafcuttr.state.groups.states import TRANSITIONS, Cause, State, TransitionError, after
 
 RANGE = (("range", b"r"),)
@@ -566,3 +567,235 @@ def test_the_last_generation_is_followed_by_the_first() -> None:
     first = bench.joined("a").member_id
     bench.sync("s", first, {first: b"1"})
     assert bench.heartbeat(first) == ErrorCode.NONE
+
+
+def test_an_expected_id_is_given_up_exactly_at_its_session_timeout() -> None:
+    scene = Scene()
+    scene.join("one", two_steps=True)
+    assert scene.group.wake_at == scene.now + 10
+    scene.advance(9.999)
+    assert scene.group.expects_somebody
+    scene.advance(0.001)
+    assert not scene.group.expects_somebody
+
+
+def test_a_session_ends_exactly_at_its_timeout() -> None:
+    scene = Scene()
+    scene.join("a", session_timeout_ms=8000)
+    first = scene.joined("a").member_id
+    assert scene.group.members.by_id[first].deadline == scene.now + 8
+    scene.advance(3)
+    assert scene.heartbeat(first) is ErrorCode.NONE
+    scene.advance(7.999)
+    assert first in scene.group.members
+    scene.advance(0.001)
+    assert first not in scene.group.members
+
+
+def test_who_waits_for_its_join_answer_needs_no_heartbeat() -> None:
+    scene = Scene()
+    first, second = scene.stable_pair()
+    scene.advance(5)
+    scene.heartbeat(second)
+    scene.join("a3", first)
+    scene.advance(9.999)
+    assert (first in scene.group.members, second in scene.group.members) == (True, True)
+    scene.advance(0.001)
+    assert first in scene.group.members
+    assert second not in scene.group.members, "its session is over"
+    assert scene.joined("a3").generation == 3
+
+
+@pytest.mark.parametrize(
+    ("rebalance_ms", "newcomers", "complete"),
+    [
+        (60_000, (), 3),
+        (60_000, (1,), 6),
+        (60_000, (3,), 3),
+        (60_000, (1, 2), 6),
+        (60_000, (1, 4), 9),
+        (60_000, (1, 4, 7), 12),
+        (6_000, (1, 4), 6),
+        (6_000, (1, 4, 5), 6),
+        (7_000, (1, 4), 7),
+        (7_000, (1, 4, 6.5), 7),
+        (4_500, (1,), 4.5),
+        (2_000, (1,), 3),
+    ],
+)
+def test_when_the_first_round_is_complete(
+    rebalance_ms: int, newcomers: tuple[float, ...], complete: float
+) -> None:
+    """Each delay in which somebody has come is followed by another, up to the rebalance timeout. The round begins with
+    the first member, who counts as nobody who has come."""
+    scene = Scene(initial_rebalance_delay_ms=3000)
+    began = scene.now
+    scene.join("first", rebalance_timeout_ms=rebalance_ms)
+    moments = sorted({*newcomers, complete - 0.001, complete})
+    for moment in moments:
+        scene.advance(began + moment - scene.now)
+        if moment in newcomers and moment < complete:
+            scene.join(f"at {moment}", rebalance_timeout_ms=rebalance_ms)
+        if moment < complete:
+            assert not scene.answers
+    assert scene.joined("first").generation == 1
+    assert len(scene.joined("first").members) == 1 + sum(moment < complete for moment in newcomers)
+
+
+def test_a_later_round_lasts_as_long_as_the_longest_rebalance_timeout() -> None:
+    scene = Scene()
+    scene.join("a", rebalance_timeout_ms=20_000, session_timeout_ms=300_000)
+    first = scene.joined("a").member_id
+    scene.sync("s", first, {first: b"1"})
+    scene.join("b", rebalance_timeout_ms=30_000, session_timeout_ms=300_000)
+    scene.advance(29.999)
+    assert "b" not in scene.answers
+    scene.advance(0.001)
+    assert scene.joined("b").generation == 2
+    assert first not in scene.group.members
+
+
+@pytest.mark.parametrize(
+    ("members", "generation", "member_id", "instance_id", "commit", "transactional"),
+    [
+        (False, -1, "", None, ErrorCode.NONE, ErrorCode.NONE),
+        (False, -1, "who", None, ErrorCode.NONE, ErrorCode.NONE),
+        (False, 0, "", None, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (False, 0, "who", None, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (True, -1, "", None, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE),
+        (True, -1, "who", None, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (True, -1, "", "instance", ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (True, -1, "first", None, ErrorCode.ILLEGAL_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+        (True, 0, "", None, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (True, 1, "first", None, ErrorCode.ILLEGAL_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+        (True, 2, "first", None, ErrorCode.NONE, ErrorCode.NONE),
+        (True, 2, "first", "instance", ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
+        (True, 3, "first", None, ErrorCode.ILLEGAL_GENERATION, ErrorCode.ILLEGAL_GENERATION),
+    ],
+)
+def test_whose_commit_is_taken(
+    members: bool,
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+    commit: ErrorCode,
+    transactional: ErrorCode,
+) -> None:
+    """Without a generation it is an administrator's, or a transactional client's of before v3 (KIP-447)."""
+    scene = Scene()
+    if members:
+        first, _ = scene.stable_pair()
+        member_id = first if member_id == "first" else member_id
+    group = scene.group
+    assert group.check_commit(member_id, instance_id, generation, scene.now) is commit
+    assert group.check_transactional_commit(member_id, instance_id, generation) is transactional
+
+
+def test_a_static_member_that_cannot_be_stored_hears_so() -> None:
+    scene = Scene()
+    scene.join("a", instance_id="i")
+    first = scene.joined("a").member_id
+    scene.sync("s", first, {first: b"1"}, instance_id="i")
+    scene.store_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    scene.join("again", instance_id="i")
+    assert scene.joined("again") == JoinAnswer(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    scene.store_error = ErrorCode.NONE
+    scene.join("third", instance_id="i")
+    assert scene.joined("third").error is ErrorCode.NONE
+    assert scene.group.state is State.STABLE
+
+
+def test_a_static_member_replaced_before_it_synced_leaves_nothing_overdue() -> None:
+    scene = Scene()
+    scene.join("a", session_timeout_ms=300_000)
+    first = scene.joined("a").member_id
+    scene.join("b", instance_id="i", session_timeout_ms=300_000)
+    scene.join("a2", first, session_timeout_ms=300_000)
+    second = scene.joined("b").member_id
+    scene.sync("sa", first, {first: b"1", second: b"2"})
+    scene.join("b2", instance_id="i", session_timeout_ms=300_000)
+    third = scene.joined("b2").member_id
+    assert scene.group.state is State.STABLE
+    scene.group.tick(scene.now + 60)
+    assert (scene.group.state, set(scene.group.members.by_id)) == (State.STABLE, {first, third})
+    assert scene.group.wake_at is not None
+    assert scene.group.wake_at > scene.now + 60
+
+
+def restored(max_size: int = 10, leader: str | None = "two") -> Scene:
+    scene = Scene(max_size=max_size)
+    members = [
+        Member(
+            member_id=member_id, instance_id=None, client_id="c", client_host="/127.0.0.1", protocols=RANGE,
+            session_timeout_ms=timeout_ms, rebalance_timeout_ms=60_000, assignment=member_id.encode(),
+        )
+        for member_id, timeout_ms in (("one", 6000), ("two", 8000))
+    ]  # fmt: skip
+    scene.group.restore(
+        generation=5, protocol_type="consumer", protocol_name="range", leader=leader, members=members
+    )
+    return scene
+
+
+def test_a_group_that_was_read_from_the_log_goes_on() -> None:
+    scene = restored()
+    assert (scene.group.state, scene.group.generation, scene.group.wake_at) == (State.STABLE, 5, None)
+    assert scene.group.members.leader_id == "two"
+    scene.group.resume(scene.now)
+    assert scene.group.wake_at == scene.now + 6
+    assert [member.deadline for member in scene.group.members] == [scene.now + 6, scene.now + 8]
+    assert scene.heartbeat("one") is ErrorCode.NONE
+    scene.sync("s", "two", protocol_type="consumer", protocol_name="range")
+    assert scene.synced("s") == SyncAnswer(ErrorCode.NONE, "consumer", "range", b"two")
+
+
+@pytest.mark.parametrize(("leader", "expected"), [(None, "one"), ("gone", "one"), ("one", "one")])
+def test_the_leader_of_a_group_that_was_read_is_one_of_its_members(leader: str | None, expected: str) -> None:
+    assert restored(leader=leader).group.members.leader_id == expected
+
+
+@pytest.mark.parametrize(("max_size", "state"), [(1, State.PREPARING), (2, State.STABLE)])
+def test_a_group_that_was_read_with_too_many_members_begins_a_round(max_size: int, state: State) -> None:
+    scene = restored(max_size)
+    scene.group.resume(scene.now)
+    assert scene.group.state is state
+
+
+def test_a_group_without_members_that_was_read_is_empty() -> None:
+    group = Group("g", GroupLimits())
+    group.restore(generation=4, protocol_type="consumer", protocol_name=None, leader=None, members=[])
+    group.resume(1000.0)
+    assert (group.state, group.generation, group.protocol_type, group.wake_at) == (
+        State.EMPTY, 4, "consumer", None,
+    )  # fmt: skip
+    assert group.delete() is ErrorCode.NONE
+    assert group.state is State.DEAD
+
+
+def test_a_group_with_members_is_not_deleted() -> None:
+    scene = Scene()
+    first, second = scene.stable_pair()
+    assert scene.group.delete() is ErrorCode.NON_EMPTY_GROUP
+    assert scene.heartbeat(first) is ErrorCode.NONE
+    scene.leave(Leaver(first), Leaver(second))
+    scene.join("expected", two_steps=True)
+    assert scene.group.delete() is ErrorCode.NONE
+    assert not scene.group.expects_somebody
+    assert scene.group.delete() is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_round_goes_on_without_the_owner_of_an_id_that_is_given_up() -> None:
+    scene = Scene()
+    first, second = scene.stable_pair()
+    scene.join("expected", two_steps=True)
+    scene.join("a3", first)
+    scene.join("b3", second)
+    scene.group.give_up("who", scene.now)
+    scene.settle()
+    assert "a3" not in scene.answers
+    expected = scene.joined("expected").member_id
+    scene.group.give_up(expected, scene.now)
+    scene.settle()
+    assert scene.joined("a3").generation == scene.joined("b3").generation == 3
+    scene.join("late", expected)
+    assert scene.joined("late").error is ErrorCode.UNKNOWN_MEMBER_ID
