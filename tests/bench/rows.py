@@ -35,8 +35,10 @@ PRODUCING = (
     *SERVING,
     *APPENDING,
     *(f"{HANDLERS}/{name}.py" for name in ("produce", "produce_again", "produce_answers", "produce_checks")),
+    f"{LOG}/check.py",
     f"{WIRE}/batch.py",
     f"{WIRE}/checksum.py",
+    f"{WIRE}/record_lengths.py",
     f"{WIRE}/messages/produce.py",
 )
 FETCHING = (
@@ -66,9 +68,7 @@ STARTING = (
 GROUPS = ("core/leafcuttr/state/groups",)
 CHECKING = (
     *PRODUCING,
-    f"{WIRE}/record_lengths.py",
     f"{WIRE}/records.py",
-    f"{LOG}/check.py",
     f"{LOG}/convert.py",
     f"{LOG}/rework.py",
 )
@@ -123,7 +123,8 @@ def price(
         Side(f"{setting}={value}", (f"{setting}={value}",)),
         Side(f"{setting}={base}", (f"{setting}={base}",)),
     )
-    return Row(name, what, measure, paths, runs=5, sides=sides, pairs=True)
+    # Alone: each begins without what others have written, and its gigabytes go with it.
+    return Row(name, what, measure, paths, runs=5, sides=sides, alone=True, pairs=True)
 
 
 ROWS = (
@@ -160,25 +161,6 @@ ROWS = (
         "transactions of 100 records, Kafka's client",
         load.java_transactions,
         TRANSACTING,
-    ),
-    *(
-        price(
-            f"check-{value}-{size}",
-            f"produce, {size} bytes a record",
-            "lc.records.check",
-            value,
-            "off",
-            partial(load.produce_cpu, count=count, size=size),
-            CHECKING,
-        )
-        for value, size, count in (
-            ("ends", "1000", 600_000),
-            ("ends", "500-1500", 600_000),
-            ("ends", "100", 3_000_000),
-            ("ends", "50-150", 3_000_000),
-            ("full", "1000", 600_000),
-            ("full", "100", 3_000_000),
-        )
     ),
     Row("latency", "produce-to-acknowledge at 1000 records/s", load.latency, PRODUCING),
     Row(
@@ -230,5 +212,25 @@ ROWS = (
         runs=1,
         sides=(OURS,),
         alone=True,
+    ),
+    # Last: the brokers of the other rows are stopped for these.
+    *(
+        price(
+            f"check-{value}-{size}",
+            f"produce, {size} bytes a record",
+            "lc.records.check",
+            value,
+            "off",
+            partial(load.produce_cpu, count=count, size=size),
+            CHECKING,
+        )
+        for value, size, count in (
+            ("ends", "1000", 600_000),
+            ("ends", "500-1500", 600_000),
+            ("ends", "100", 3_000_000),
+            ("ends", "50-150", 3_000_000),
+            ("full", "1000", 600_000),
+            ("full", "100", 3_000_000),
+        )
     ),
 )
