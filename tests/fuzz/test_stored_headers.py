@@ -12,7 +12,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -118,6 +118,11 @@ async def _read_in_process(core: Any, topic: str) -> None:
             continue
 
 
+async def _lag_in_process(core: Any) -> None:
+    with suppress(BrokerError):
+        EmbeddedBroker(core).groups.lag("g")
+
+
 def scrape(broker: LiveBroker) -> None:
     """The metrics; those of lag take a timestamp from a header."""
     assert broker.broker.admin is not None
@@ -166,9 +171,16 @@ def header(**fields: int) -> bytearray:
 LAST = 2**63 - 1
 
 
+def three(**fields: int) -> bytearray:
+    """Three records, each a millisecond after the one before, with another header."""
+    whole = encode_batch([Record(number, NOW + number, b"%d" % number, b"v") for number in range(3)])
+    return sealed(BatchHeader._make(unpack(whole))._replace(**fields), whole[61:])
+
+
 @SMALL
 @given(stored=batches(stored=True))
-@example(stored=[header(base_timestamp=LAST)])
+@example(stored=[three(base_timestamp=LAST)])
+@example(stored=[three(base_timestamp=LAST - 1, max_timestamp=LAST)])
 @example(stored=[header(base_timestamp=-LAST - 1, max_timestamp=LAST)])
 @example(stored=[header(base_offset=LAST)])
 @example(stored=[header(base_offset=LAST - 1)])
@@ -209,7 +221,8 @@ def appended_is_harmless(running: LiveBroker, sent: list[bytearray], kind: str) 
 
 @SMALL
 @given(sent=batches(stored=False), kind=sampled_from(["CreateTime", "LogAppendTime"]))
-@example(sent=[header(base_timestamp=LAST)], kind="CreateTime")
+@example(sent=[three(base_timestamp=LAST)], kind="CreateTime")
+@example(sent=[three(base_timestamp=LAST - 1, max_timestamp=LAST)], kind="CreateTime")
 def test_batches_that_clients_send(running: LiveBroker, sent: list[bytearray], kind: str) -> None:
     appended_is_harmless(running, sent, kind)
 
@@ -230,6 +243,7 @@ def internal_is_harmless(origin: Path, tmp_path: Path, stored: InternalRecords) 
         for _ in range(2):
             with live_broker(directory, QUIET) as broker, WireClient(broker.address) as client:
                 scrape(broker)
+                broker.run(_lag_in_process, broker.broker)
                 ask_coordinators(client)
                 scrape(broker)
     shutil.rmtree(directory)

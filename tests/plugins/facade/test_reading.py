@@ -101,6 +101,19 @@ async def test_records_that_are_damaged_on_the_disk(view: Broker, core: Core) ->
         await view.fetch({AT: 0})
 
 
+async def test_a_base_offset_that_is_damaged_on_the_disk(view: Broker, core: Core) -> None:
+    """No CRC covers it. No record gets an offset that is none, nor does a consumer a position."""
+    await view.topics.create("t")
+    await view.produce("t", b"value")
+    await view.produce("t", b"value")
+    path = core.logs.logs[AT].directory / f"{0:020}.log"
+    data = path.read_bytes()
+    half = len(data) // 2
+    path.write_bytes(data[:half] + (2**63 - 1).to_bytes(8, "big") + data[half + 8 :])
+    with pytest.raises(CorruptMessage, match=rf"t-0: the batch at offset {2**63 - 1} claims"):
+        await view.fetch({AT: 0})
+
+
 async def test_what_is_not_in_the_page_cache_is_read_by_a_worker(
     view: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
