@@ -13,10 +13,10 @@ from leafcuttr.log.pace import Pace
 from leafcuttr.state.groups.table import Entry, GroupTable
 
 MOST_IDLE: Final = 1_000
-MOST_HANDED_OUT: Final = 10_000
+MOST_HANDED_OUT: Final = 5_000
 # Names count too: each may have 32,767 bytes.
 _IDLE_CHARACTERS: Final = 1 << 20
-_HANDED_OUT_CHARACTERS: Final = 8 << 20
+_HANDED_OUT_CHARACTERS: Final = 4 << 20
 # How many go with one request. More than one: many may have become idle at once, as when a topic is deleted.
 _AT_ONCE: Final = 2
 

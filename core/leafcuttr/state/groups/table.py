@@ -15,8 +15,8 @@ class Entry:
     """All that is known of one group.
 
     `state_since_ms`: wall clock of the last change of state, None if that is not known. `changes_seen` is the
-    machine's counter at that time, `generation_seen` the last generation that was noticed. `wakes_at`: for when the
-    timer knows that this group wants a tick. `in_log`: there are records of it, which want tombstones when it goes.
+    machine's counter at that time, `generation_seen` the last generation that was noticed. `in_log`: there are records
+    of it, which want tombstones when it goes.
     """
 
     group: Group
@@ -25,7 +25,6 @@ class Entry:
     state_since_ms: int | None = None
     changes_seen: int = 0
     generation_seen: int = 0
-    wakes_at: float | None = None
     in_log: bool = False
     # Writes of its records that are on their way to the log: the group must not die under them.
     writing: int = 0
