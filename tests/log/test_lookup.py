@@ -116,3 +116,21 @@ def test_records_without_a_time_are_not_found(tmp_path: Path) -> None:
     log.append(encode_batch([Record(0, -1, None, b"v")]), NOW)
     assert trio.run(log.max_timestamp_offset) is None
     assert trio.run(log.offset_for_timestamp, 0) is None
+
+
+def test_where_all_records_of_the_first_segment_with_such_a_time_are_deleted_there_is_no_answer(
+    tmp_path: Path,
+) -> None:
+    """As in Kafka, for as long as that segment is there: a later one is not searched."""
+    log = make_log(tmp_path, segment_bytes=200)
+    for timestamp in (NOW + 9, NOW, NOW, NOW + 9):
+        log.append(encode_batch([Record(0, timestamp, None, b"v")]), NOW)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert trio.run(log.offset_for_timestamp, NOW + 5) == (NOW + 9, 0, 0)
+    log.delete_records_before(1)
+    assert trio.run(log.offset_for_timestamp, NOW + 5) is None
+    assert trio.run(log.offset_for_timestamp, NOW) == (NOW, 1, 0)
+    log.delete_records_before(2)
+    log.apply_retention(NOW)
+    assert [segment.base_offset for segment in log.segments] == [2]
+    assert trio.run(log.offset_for_timestamp, NOW + 5) == (NOW + 9, 3, 0)
