@@ -153,6 +153,12 @@ def test_an_empty_last_segment_whose_file_is_gone_is_made_again(tmp_path: Path) 
     assert found.append(batch(), NOW) == 30
 
 
+def test_an_empty_log_that_the_state_knows_is_not_read_again(tmp_path: Path) -> None:
+    log, reread = filled(tmp_path, 0), Reread()
+    found = restored(tmp_path, known_of(log, reread=reread))
+    assert (found.offline, found.log_end_offset, reread.partitions) == (None, 0, 0)
+
+
 @pytest.mark.parametrize("which", [0, 1, -1])
 def test_a_clean_stop_knows_all_its_files(tmp_path: Path, which: int) -> None:
     log = filled(tmp_path, 20, **SMALL)
