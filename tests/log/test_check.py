@@ -210,3 +210,7 @@ def test_a_batch_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         log = make_log(tmp_path / str(number), **settings)
         assert refusal(log, batch(3, key=b"k")) is None
         assert walks == []
+    log = make_log(tmp_path / "filtered")
+    log.use_gate(TestGate(keep).gate)
+    assert refusal(log, batch(3)) is None
+    assert walks == []

@@ -124,11 +124,11 @@ def test_the_reason_names_the_record(data: bytes, count: int, said: str) -> None
 
 
 class Counting:
-    """A view that counts the bytes taken out of it by slices."""
+    """A view that counts its slices, and the bytes taken out of it by them."""
 
     def __init__(self, data: bytes) -> None:
         self.view = memoryview(data)
-        self.taken = 0
+        self.slices = self.taken = 0
 
     def __len__(self) -> int:
         return len(self.view)
@@ -139,6 +139,7 @@ class Counting:
     def __getitem__(self, at: Any) -> Any:
         found = self.view[at]
         if isinstance(found, memoryview):
+            self.slices += 1
             self.taken += len(found)
         return found
 
@@ -149,3 +150,14 @@ def test_runs_that_end_again_and_again_are_not_compared_again_and_again(run: int
     records = Counting(filled(lengths))
     check_record_lengths(cast(memoryview, records), len(lengths))
     assert records.taken <= 10 * len(lengths)
+
+
+def test_a_long_run_is_compared_by_a_few_slices() -> None:
+    records = Counting(filled([20] * 100_000))
+    check_record_lengths(cast(memoryview, records), 100_000)
+    assert records.slices <= 8
+
+
+def test_of_a_length_of_five_bytes_32_bits_count() -> None:
+    assert walked(b"\x88\x80\x80\x80\x70" + bytes(4), 1) == "whole"
+    assert walked(b"\x88\x80\x80\x80\x08" + bytes(4), 1) == "malformed"
