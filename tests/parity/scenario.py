@@ -30,8 +30,8 @@ class Scenario:
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """The oldest and the newest version: what the default gate compares."""
-        return tuple(sorted({self.versions[0], self.versions[-1]}))
+        """The oldest and the newest version: what the default gate compares. Of a variant, the newest."""
+        return tuple(sorted({self.versions[-1] if self.variant else self.versions[0], self.versions[-1]}))
 
 
 ALL: list[Scenario] = []
