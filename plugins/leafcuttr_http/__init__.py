@@ -5,6 +5,7 @@ This module is imported at every start, also where the proxy is off: it says wha
 The way of a request:
     service, connection     listening, one connection, the stop; the protocols are hypercorn's
     front                   every request comes through here: limits, CORS, errors, counting
+    pieces                  answers over HTTP/2 that a client has to take in time
     exchange, bodies        one request and its answer below any framework; reading a body within its limits (`asgi`:
                             the types of both)
     lazy_app, app, parts    Quart, for all but producing and streams; what a part of it is made of

@@ -5,6 +5,7 @@ This stands in the place of `hypercorn.trio.tcp_server`, which starts a task whe
 waits without end for a peer that does not take its answer, even when the server stops.
 """
 
+import socket
 from contextlib import suppress
 from typing import Final
 
@@ -12,14 +13,18 @@ import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
-from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.protocol.h2 import H2Protocol, StreamBuffer
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from leafcuttr_http.asgi import Scope
+
 _MAX_RECEIVE: Final = 64 * 1024
 _HANDSHAKE_S: Final = 20.0
+PIECE: Final = 64 * 1024
+"""Bytes of an answer that a client has to take within `send_s`; then it has as long for the next ones."""
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -42,7 +47,7 @@ class Connection:
         self._context = context
         self._stream = stream
         self._idle_s = idle_s
-        self._send_s = send_s
+        self.send_s = send_s
         self._send_lock = trio.Lock()
         self._scope = trio.CancelScope()
         self._idle = trio.CancelScope()
@@ -77,6 +82,15 @@ class Connection:
         if held:
             await self._send_all(b"".join(held))
 
+    def buffer_of(self, scope: Scope) -> StreamBuffer | None:
+        """Where HTTP/2 keeps what is to leave for the request of this scope."""
+        protocol = self._protocol.protocol
+        if isinstance(protocol, H2Protocol):
+            for number, stream in protocol.streams.items():
+                if getattr(stream, "scope", None) is scope:
+                    return protocol.stream_buffers.get(number)
+        return None
+
     async def _serve(self) -> None:
         alpn = "http/1.1"
         if isinstance(self._stream, trio.SSLStream):
@@ -88,6 +102,9 @@ class Connection:
             sock = self._stream.transport_stream.socket
         else:
             sock = self._stream.socket
+        # Writable whenever a piece of an answer has left: else it is so once a third of a buffer of megabytes is free,
+        # and a client that takes its time would not be seen to take anything.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE)
         client = parse_socket_addr(sock.family, sock.getpeername())
         server = parse_socket_addr(sock.family, sock.getsockname())
         async with TaskGroup() as group:
@@ -143,10 +160,12 @@ class Connection:
         # An application that is cancelled, as Quart's are when the client leaves, must not leave half a message behind.
         with trio.CancelScope(shield=True):
             async with self._send_lock:
-                self._sending = trio.CancelScope(deadline=trio.current_time() + self._send_s)
+                self._sending = trio.CancelScope()
                 with self._sending:
                     try:
-                        await self._stream.send_all(data)
+                        for start in range(0, len(data), PIECE):
+                            self._sending.deadline = trio.current_time() + self.send_s
+                            await self._stream.send_all(data[start : start + PIECE])
                     except (trio.BrokenResourceError, trio.ClosedResourceError):
                         self._scope.cancel()
                 if self._sending.cancelled_caught:

@@ -27,6 +27,7 @@ from leafcuttr_http.negotiation import (
     choose,
     media_type,
 )
+from leafcuttr_http.pieces import in_pieces
 from leafcuttr_http.produce import produce
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.records import ALL_JSON, BINARY, TEXT_KEYS, Format
@@ -72,6 +73,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _make_relative(scope)
         _drop_slash(scope)
+        send = in_pieces(scope, send)
         if scope["type"] == "websocket":
             await websocket.serve(self._streams, scope, receive, send, stream_target(scope["raw_path"]))
             return

@@ -28,7 +28,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "connections.max.idle.ms",
         LONG,
         600_000,
-        "Close a connection on which nothing was asked for this long.",
+        "Close a connection on which nothing has arrived or left for this long.",
         unit="ms",
     ),
     Setting(

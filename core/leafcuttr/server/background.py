@@ -92,9 +92,10 @@ def _known_reason(error: Exception) -> str | None:
 async def _sweep_idle(broker: Broker, connections: Connections) -> None:
     """Close connections on which nothing has arrived or left for `connections.max.idle.ms`; trim idle buffers.
 
-    A connection whose handler runs (a long poll, a rebalance) is not idle.
+    A connection whose handler runs (a long poll, a rebalance) is not idle, nor is one whose peer takes an answer,
+    however slowly.
     """
-    seen: dict[object, tuple[int, float]] = {}
+    seen: dict[object, tuple[int, int, float]] = {}
     while True:
         limit = broker.settings.int("connections.max.idle.ms") / 1000
         await standstill.sleep(max(min(limit / _IDLE_CHECKS, _SWEEP_S), 0.05) if limit >= 0 else _SWEEP_S)
@@ -104,14 +105,15 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
             await pace.turn()
             if connection not in connections.all:
                 continue
-            turns, since = before.get(connection, (-1, now))
-            if turns != connection.turns:
-                since = now
-            elif connection.waiting:
+            turns, taken, since = before.get(connection, (-1, -1, now))
+            found = connection.turns, connection.taken
+            if turns == found[0] and connection.waiting:
                 connection.end_if_abandoned()
+            elif (turns, taken) != found or connection.reads_disk:
+                since = now
             else:
                 connection.rest()
                 if now - since >= limit >= 0:
                     logger.info("closing the idle connection from %s", connection)
                     connection.shut()
-            seen[connection] = (connection.turns, since)
+            seen[connection] = (*found, since)

@@ -17,6 +17,7 @@ import logging
 import re
 import socket
 from collections.abc import Awaitable, Sequence
+from struct import Struct
 from time import perf_counter
 from typing import Any, Final
 
@@ -47,6 +48,8 @@ _OUTBOX_LIMIT: Final = 256 * 1024
 _TURN_S: Final = 0.002
 # States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
 _PEER_GONE: Final = (7, 8)
+# `tcpi_bytes_acked` in the kernel's struct tcp_info (linux/tcp.h); others, and older ones, may have less of it.
+_BYTES_ACKED: Final = Struct("=120xQ")
 _DIGITS: Final = re.compile(r"[0-9]+")
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
@@ -59,8 +62,9 @@ class CloseConnection(Exception):
 class Connection:
     """The state of one connection.
 
-    `turns` counts the times that something arrived; `waiting` is True while a handler waits (a long poll, a rebalance,
-    the disk), which is not idleness. The sweeper of idle connections reads both.
+    `turns` counts the times that something arrived, `taken` the bytes that the peer has taken; `waiting` is True while
+    a handler waits (a long poll, a rebalance, the disk), which is not idleness. The sweeper of idle connections reads
+    them.
     """
 
     def __init__(
@@ -142,6 +146,22 @@ class Connection:
         if self._resting and not self.parked:
             self._reactor.serve(self)
         self.hand_over()
+
+    @property
+    def taken(self) -> int:
+        """Bytes of answers that the peer's system has acknowledged. What one call has given to the kernel may be many
+        megabytes, and take long to leave; a peer that reads nothing acknowledges nothing once its own buffer is full.
+        """
+        try:
+            info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size)
+        except OSError:
+            return 0
+        return _BYTES_ACKED.unpack(info)[0] if len(info) == _BYTES_ACKED.size else 0
+
+    @property
+    def reads_disk(self) -> bool:
+        """Whether an answer waits for the disk, not for the peer."""
+        return self._outbox.warming
 
     def end_if_abandoned(self) -> None:
         """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""

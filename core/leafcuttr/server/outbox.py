@@ -26,12 +26,13 @@ Chunk = Bytes | FileRegion
 class Outbox:
     """What one connection has to send."""
 
-    __slots__ = ("_chunks", "_socket", "size")
+    __slots__ = ("_chunks", "_socket", "size", "warming")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._chunks: list[Chunk] = []
         self.size = 0
+        self.warming = False  # records are read in from the disk
 
     def add(self, answer: bytearray, regions: Sequence[Region]) -> None:
         """Queue an answer whose `regions` belong at the given positions between its bytes."""
@@ -112,7 +113,11 @@ class Outbox:
                 checked = min(position + _SLICE, end)
                 part = FileRegion(region.file, position, checked - position)
                 if not part.is_cached():
-                    await trio.to_thread.run_sync(part.warm)
+                    self.warming = True
+                    try:
+                        await trio.to_thread.run_sync(part.warm)
+                    finally:
+                        self.warming = False
             try:
                 sent = os.sendfile(target, source, position, checked - position)
             except BlockingIOError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_http.connection import PIECE
 from leafcuttr_http.negotiation import choose
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from leafcuttr_http.streams.subscription import Subscription
 
 EVENTS: Final = "text/event-stream"
-_PIECE: Final = 64 * 1024
-"""Bytes that a client has to take within the time that it has for an answer."""
 
 
 async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
@@ -81,9 +80,9 @@ async def _write(streams: "Streams", subscription: "Subscription", exchange: "Ex
 
 
 async def _send(exchange: "Exchange", data: bytes) -> None:
-    for start in range(0, len(data), _PIECE):
+    for start in range(0, len(data), PIECE):
         await exchange.send(
-            {"type": "http.response.body", "body": data[start : start + _PIECE], "more_body": True}
+            {"type": "http.response.body", "body": data[start : start + PIECE], "more_body": True}
         )
 
 

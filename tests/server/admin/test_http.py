@@ -464,3 +464,22 @@ async def test_the_admin_endpoint_outlives_the_listeners(
     assert json.loads(body) == {"status": "not ready", "failing": ["serving"]}
     await peer.stream.aclose()
     await ended.wait()
+
+
+async def test_who_takes_a_long_answer_steadily_gets_all_of_it(
+    connect: Connect, router: Router, autojump_clock: trio.testing.MockClock
+) -> None:
+    size = 4 << 20
+
+    async def large(_: Request) -> Response:
+        return Response(bytes(size), "text/plain")
+
+    router.add("/large", large, "comes in one piece")
+    client = await connect()
+    await client.stream.send_all(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    got, began = 0, trio.current_time()
+    while data := await client.stream.receive_some(100_000):
+        got += len(data)
+        await trio.sleep(1)
+    assert got > size
+    assert trio.current_time() - began > 2 * http.SEND_S

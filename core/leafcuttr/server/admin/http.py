@@ -1,7 +1,7 @@
 """One HTTP connection of the admin endpoint: heads in, answers out, and nothing that a peer can stretch.
 
-A head is at most 16 KiB and has ten seconds to arrive; a body is not read; a reader who takes nothing of an answer for
-ten seconds, or not all of it within a minute, is cut. h11 knows the protocol: framing, keep-alive, HTTP/1.0,
+A head is at most 16 KiB and has ten seconds to arrive; a body is not read; a reader who takes less than a slice of an
+answer in ten seconds, or not all of it within a minute, is cut. h11 knows the protocol: framing, keep-alive, HTTP/1.0,
 pipelining, chunks.
 """
 
@@ -28,6 +28,7 @@ ANSWER_S: Final = 60.0
 # Prometheus scrapes once a minute by default, and keeps the connection.
 IDLE_S: Final = 150.0
 _RECEIVE: Final = 4096
+SLICE: Final = 64 * 1024
 _LINGER_S: Final = 1.0
 _LINGER_BYTES: Final = 64 * 1024
 
@@ -163,8 +164,11 @@ class HttpConnection:
     async def _push(self, *data: bytes | None) -> None:
         whole = b"".join(piece for piece in data if piece)
         if whole:
-            with trio.fail_after(SEND_S):
-                await self._stream.send_all(whole)
+            left = memoryview(whole)
+            while left:
+                with trio.fail_after(SEND_S):
+                    await self._stream.send_all(left[:SLICE])
+                left = left[SLICE:]
 
     async def _linger(self) -> None:
         """Let the last answer arrive before what the peer still sends resets the connection."""
