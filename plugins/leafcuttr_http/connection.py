@@ -5,7 +5,6 @@ This stands in the place of `hypercorn.trio.tcp_server`, which starts a task whe
 waits without end for a peer that does not take its answer, even when the server stops.
 """
 
-import socket
 from contextlib import suppress
 from typing import Final
 
@@ -102,9 +101,6 @@ class Connection:
             sock = self._stream.transport_stream.socket
         else:
             sock = self._stream.socket
-        # Writable whenever a piece of an answer has left: else it is so once a third of a buffer of megabytes is free,
-        # and a client that takes its time would not be seen to take anything.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE)
         client = parse_socket_addr(sock.family, sock.getpeername())
         server = parse_socket_addr(sock.family, sock.getsockname())
         async with TaskGroup() as group:

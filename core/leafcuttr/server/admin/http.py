@@ -28,7 +28,7 @@ ANSWER_S: Final = 60.0
 # Prometheus scrapes once a minute by default, and keeps the connection.
 IDLE_S: Final = 150.0
 _RECEIVE: Final = 4096
-SLICE: Final = 64 * 1024
+_SLICE: Final = 64 * 1024
 _LINGER_S: Final = 1.0
 _LINGER_BYTES: Final = 64 * 1024
 
@@ -167,8 +167,8 @@ class HttpConnection:
             left = memoryview(whole)
             while left:
                 with trio.fail_after(SEND_S):
-                    await self._stream.send_all(left[:SLICE])
-                left = left[SLICE:]
+                    await self._stream.send_all(left[:_SLICE])
+                left = left[_SLICE:]
 
     async def _linger(self) -> None:
         """Let the last answer arrive before what the peer still sends resets the connection."""

@@ -115,10 +115,8 @@ class AdminConnections:
     async def _serve(self, sock: trio.socket.SocketType) -> None:
         try:
             endpoint = self._endpoint or await self._made()
-            from leafcuttr.server.admin.http import SLICE, HttpConnection
+            from leafcuttr.server.admin.http import HttpConnection
 
-            # Writable whenever a slice of an answer has left, not once a third of a buffer of megabytes is free.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SLICE)
             connection = HttpConnection(trio.SocketStream(sock), endpoint.router)
         except Exception as error:
             sock.close()
