@@ -15,7 +15,7 @@ from leafcuttr.log.checkpoints import read_offsets
 from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse, sealed
-from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch, encode_records
+from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch
 from support.compaction import records_of, split
 from support.logs import NOW, TP, HandClock, append_marker, read_all
 
@@ -255,11 +255,12 @@ async def test_what_the_process_did_not_expect_is_one_line(
 ) -> None:
     """A record that lies before its batch cannot be written again."""
     log = dirty_log(records=0)
-    batch = encode_batch([Record(100, NOW, b"a", None)], base_offset=100)
-    payload = encode_records([Record(99, NOW, b"a", None)], base_offset=0, base_timestamp=NOW)
-    payload[3:5] = b"\x01"  # an offset delta of -1 where 99 was
-    payload[0] -= 2
-    log.append(sealed(parse(batch)._replace(base_offset=0), payload), NOW)
+    batch = encode_batch([Record(0, NOW, b"a", None)])
+    log.append(batch, NOW)
+    payload = bytearray(batch[61:])
+    payload[3] = 1  # its offset delta is -1 now, which only a file of another can have
+    with (log.directory / f"{0:020d}.log").open("r+b") as file:
+        file.write(sealed(parse(batch), payload))
     for number in range(100):
         log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
     log.flush_indexes()
