@@ -80,6 +80,15 @@ def test_several_entries_at_once_are_as_one_after_the_other(steps: list[list[tup
         assert all(timestamp >= 0 for timestamp, _ in single.entries())
 
 
+def test_which_times_are_entries(tmp_path: Path) -> None:
+    """A later time counts, also for the same offset; never an earlier offset, nor a batch without a time."""
+    index = TimeIndex(str(tmp_path / "0.timeindex"), FilePool())
+    index.create()
+    for entry in ((-1, 1), (5, 3), (6, 3), (6, 4), (5, 4), (7, 2), (7, 5)):
+        index.maybe_append(*entry)
+    assert index.entries() == [(5, 3), (6, 3), (7, 5)]
+
+
 def test_an_index_without_a_file_is_empty(tmp_path: Path) -> None:
     index = OffsetIndex(str(tmp_path / "0.index"), FilePool())
     assert (len(index), index.entries(), index.last(), index.position_for(7)) == (0, [], None, 0)

@@ -289,6 +289,23 @@ async def test_deleting_the_offsets_topic_deletes_the_groups(start: Start) -> No
         assert (await join(groups, "g")).generation == 1
 
 
+async def test_a_new_offsets_topic_has_groups_where_the_old_one_could_not_be_read(start: Start) -> None:
+    broker = await topics(start(offsets_topic_num_partitions="1"))
+    async with running(broker.groups):
+        await commit(broker, "g")
+    broker = start(offsets_topic_num_partitions="1")
+    groups = broker.groups
+    broker.topics.by_name["__consumer_offsets"].partitions[0].log.take_offline("a test")
+    async with running(groups):
+        assert groups.failed == 1
+        with pytest.raises(CoordinatorNotAvailable):
+            groups.find("g")
+        await broker.topics.delete("__consumer_offsets")
+        assert groups.failed == 0
+        await groups.ready()
+        assert (await join(groups, "g")).generation == 1
+
+
 async def test_offsets_of_a_deleted_topic_do_not_come_back(start: Start) -> None:
     broker = await topics(start())
     async with running(broker.groups):
