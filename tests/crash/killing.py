@@ -12,7 +12,7 @@ from crash import keyed
 from crash.acknowledged import ALL, NONE, SOME
 from crash.broker_run import BrokerRun
 from crash.load import SETTINGS, SYNCED, Load, create_topics
-from crash.load_audit import check_files
+from crash.load_audit import check_complete, check_files
 from crash.workload import DATA
 from leafcuttr.crashpoints import POINTS
 
@@ -91,7 +91,9 @@ def run_kills(
         load = Load(run, seed, group_too=thorough)
         _go_through(run, load, plan, patience=patience, every_point=every_point)
         with run.timed("read files"):
-            run.notes += check_files(run.data, load, seed, kafka_reads=ALL if thorough else SOME)
+            files = check_files(run.data, load, seed, kafka_reads=ALL if thorough else SOME)
+            check_complete(files, load)
+            run.notes += files.said()
     except Exception as error:
         run.end()
         if load is not None:
