@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leafcuttr.errors import OffsetOutOfRange, StorageError
 from leafcuttr.log.files import NotCached
 from leafcuttr.log.read import CURSORS
-from leafcuttr.wire.batch import MAGIC_AT, parse
+from leafcuttr.wire.batch import COUNT_AT, MAGIC_AT, parse
 from support.logs import NOW, batch, make_log, read_all
 
 
@@ -175,3 +175,25 @@ def test_a_compacted_log_may_have_nothing_at_its_end(tmp_path: Path) -> None:
         else:
             with pytest.raises(StorageError, match="offset 3 is not there"):
                 log.read(3, 1000, at_least_one=True)
+
+
+@pytest.mark.parametrize(("empty", "first"), [((), 0), ((0,), 1), ((0, 1), 2), ((0, 1, 2, 3), 0), ((1,), 0)])
+def test_batches_without_records_are_passed_over_where_one_with_records_follows(
+    tmp_path: Path, empty: tuple[int, ...], first: int
+) -> None:
+    """As compaction leaves them; two batches in each segment."""
+    size = len(batch(size=100))
+    log = make_log(tmp_path, segment_bytes=2 * size)
+    for _ in range(4):
+        log.append(batch(size=100), NOW)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    for offset in empty:
+        with open(log.segments[offset // 2].path(".log"), "r+b") as file:  # noqa: PTH123
+            file.seek(offset % 2 * size + COUNT_AT)
+            file.write(bytes(4))
+    read = log.read(0, 1000, at_least_one=True)
+    assert read.region is not None
+    assert parse(read.region.read()).base_offset == first
+    if first == 2:
+        read = log.read(1, 1000, at_least_one=True)
+        assert read.region is not None and read.region.position == 0, "the next segment from its beginning"
