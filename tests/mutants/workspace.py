@@ -33,7 +33,10 @@ _LOADED_ONCE: Final = (
     "pytest_trio",
     "trio.testing",
 )
+# Seconds for one test: of a mutant that never wakes who waits, no more has to be seen.
+_FOR_A_TEST: Final = 30
 _OPTIONS: Final = (
+    f"--timeout={_FOR_A_TEST}",
     "-x",
     "-q",
     "--no-header",
