@@ -190,6 +190,6 @@ def nothing_was_raised(caplog: pytest.LogCaptureFixture, expected: tuple[str, ..
     bad = [
         record.getMessage()
         for record in caplog.records
-        if record.exc_info or (record.levelno >= logging.WARNING and record.name.startswith("leafcuttr"))
+        if record.exc_info or (record.levelno >= logging.ERROR and record.name.startswith("leafcuttr"))
     ]
     assert not [line for line in bad if not line.startswith(expected or ("none of these",))]
