@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from leafcuttr.log.workers import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr.wire.records import Record, encode_batch, encode_records
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, batch, make_log, patched
 from support.peer import Peer, connect, produce_request
@@ -32,12 +33,18 @@ def log_of(broker: Broker, topic: str, partition: int = 0) -> Log:
 
 
 def bomb(records: int, *, key: bytes | None = b"") -> bytearray:
-    """A batch of so many records, all alike, in few bytes."""
+    """A batch of so many records, alike but for their offsets, in few bytes."""
     one = encode_batch([Record(0, NOW, key, b"")])
-    out = bytearray(one[:61]) + compress(Codec.ZSTD, bytes(one[61:]) * records)
+    out = bytearray(one[:61]) + body(records, key)
     for form, at, value in (">i", 8, len(out) - 12), (">h", 21, 4), (">i", 23, records - 1):
         struct.pack_into(form, out, at, value)
     return patched(out, ">i", 57, records)
+
+
+@cache
+def body(records: int, key: bytes | None) -> bytes:
+    many = (Record(at, NOW, key, b"") for at in range(records))
+    return bytes(compress(Codec.ZSTD, bytes(encode_records(many, base_offset=0, base_timestamp=NOW))))
 
 
 async def asks_meanwhile(peer: Peer, done: trio.Event) -> int:
@@ -70,7 +77,8 @@ async def while_asking(broker: Broker, request: ProduceRequest) -> tuple[object,
     [
         {"cleanup.policy": "compact"},
         {"message.timestamp.before.max.ms": str(1 << 61)},
-        {"compression.type": "lz4"},
+        {"compression.type": "lz4", "max.message.bytes": "10000000"},
+        {"lc.records.check": "full"},
         {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"},
     ],
     ids=lambda settings: next(iter(settings)),
