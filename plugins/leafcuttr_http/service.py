@@ -48,6 +48,11 @@ class HttpProxy:
             "leafcuttr_http_connections", "Connections of clients that are open."
         )
         self._count.set(0)
+        self._pauses = broker.metrics.counter(
+            "leafcuttr_http_accept_pauses_total",
+            "How often the HTTP proxy stopped accepting connections, because of the limit of open files.",
+        )
+        self._pauses.add(0)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         closing = trio.Event()
@@ -85,6 +90,7 @@ class HttpProxy:
                 reason = exhausted(error)
                 if reason is None:
                     raise
+                self._pauses.add(1)
                 self._complain("pause", "the HTTP proxy pauses: %s", reason, level=logging.WARNING)
                 await trio.sleep(_PAUSE_S)
             else:

@@ -4,6 +4,7 @@ whose limit is set while they run. The next connection, or request, is served as
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -119,7 +120,11 @@ def test_a_full_table_is_one_line_of_the_proxy_and_harms_nobody(tmp_path: Path) 
             assert broker.alive()
         crowd.close()
         until(lambda: ask(proxy(broker), "/brokers") == 200, "the proxy")
-        assert ask(admin(broker), "/metrics") == 200
+        with connected(admin(broker)) as connection:
+            status, page = get(connection, "/metrics")
+        assert status == 200
+        paused = re.search(r"^leafcuttr_http_accept_pauses_total (\S+)$", page.decode(), re.MULTILINE)
+        assert paused is not None and float(paused[1]) >= 1, "each pause is counted, and one is logged"
         assert "Traceback" not in broker.log
         assert broker.log.count("the HTTP proxy pauses") == 1
         assert len(broker.log.splitlines()) < 12, broker.log

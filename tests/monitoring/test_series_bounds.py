@@ -15,9 +15,12 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.log.gate import Tally
 from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.gates import FILTERS, VALIDATORS
 from leafcuttr.state.groups.states import State as GroupState
 from leafcuttr.state.transactions.machine import State as TransactionState
 from leafcuttr.wire.api import APIS
@@ -70,8 +73,8 @@ COUNTED = {
     "version": 2,
     "python": 1,
     "check": 20,
-    "filter": 0,
-    "validator": 0,
+    "filter": 1,
+    "validator": 1,
 }
 """How many values these can have here."""
 
@@ -94,22 +97,13 @@ async def test_what_clients_choose_becomes_no_series_without_bound(tmp_path: Pat
             reading.metric.name for _, reading in proxy.core.plugged.metrics.readings()
         }
         shown = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name in last}
-        quiet = {each for each in known if each not in shown}
-        assert quiet - NOT_HERE == set(), "every metric was looked at with hostile values"
-
-
-NOT_HERE = {
-    "leafcuttr_partition_offline",
-    "leafcuttr_filter_records_total",
-    "leafcuttr_filter_failures_total",
-    "leafcuttr_validator_records_total",
-    "leafcuttr_validator_failures_total",
-    "leafcuttr_dead_letters_total",
-    "leafcuttr_dead_letters_lost_total",
-    "leafcuttr_http_stream_events_total",
-    "leafcuttr_http_consumers",
-}
-"""Without a series here: names of topics, and of what plugins bring, are their labels, as of others that are here."""
+        for log in proxy.core.logs.logs.values():
+            log.offline = "the disk is gone"
+        offline = await series(proxy)
+        assert_bounded(offline)
+        assert len(offline["leafcuttr_partition_offline"]) == MOST
+        shown.add("leafcuttr_partition_offline")
+        assert known - shown == set(), "every metric was looked at with hostile values"
 
 
 def test_every_label_is_on_the_page_and_has_a_bound_here() -> None:
@@ -151,9 +145,27 @@ async def hostile_round(proxy: Running, number: int) -> None:
     await trio.to_thread.run_sync(over_kafka, proxy.broker.bootstrap_servers, made_up)
     async with proxy.client() as client:
         assert (await client.post("/topics/good", json={"records": [{"value": 1}]})).status_code == 200
+        for text in made_up:
+            made = await client.post(f"/consumers/{text}", json={"name": text})
+            assert made.status_code == 200, made.text
+        with trio.fail_after(60):
+            async with client.stream("GET", "/topics/good/stream?from=earliest") as answer:
+                async for line in answer.aiter_lines():
+                    if line.startswith("data:"):
+                        break
+    as_by_plugins(proxy.core, made_up)
     for port in (proxy.port, int(str(proxy.broker.metrics_address).rpartition(":")[2])):
         for text in [*made_up, LONG]:
             await over_http(port, text.replace("-", ""))
+
+
+def as_by_plugins(core: Broker, made_up: list[str]) -> None:
+    """What the filters and validators of topics that clients have named leave behind; none of the plugins here has
+    any."""
+    for topic in [*core.topics.by_name, *made_up, LONG]:
+        for setting in (FILTERS, VALIDATORS):
+            core.gates.tallies[topic, setting, "judge"] = Tally()
+        core.dead_letters.written[topic] = core.dead_letters.lost[topic] = 1
 
 
 def over_kafka(address: str, made_up: list[str]) -> None:
