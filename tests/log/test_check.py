@@ -172,6 +172,22 @@ def test_very_many_records_are_left_to_a_worker(tmp_path: Path) -> None:
     assert log.next_offset == 2 * CHECKED_AT_ONCE + 1
 
 
+@pytest.mark.parametrize("codec", list(Codec)[1:])
+def test_only_full_opens_what_is_compressed_and_large_ones_in_a_worker(tmp_path: Path, codec: Codec) -> None:
+    """Small on the wire, a megabyte once it is open."""
+    whole = encode_batch([Record(at, NOW, b"k", bytes(100_000)) for at in range(10)], codec=codec)
+    assert len(whole) < 64 * 1024
+    for check in ("ends", "off"):
+        make_log(tmp_path / check, lc_records_check=check).stage_at_once(memoryview(whole), now_ms=NOW)
+    log = make_log(tmp_path / "full", lc_records_check="full")
+    with pytest.raises(LongWork) as long:
+        log.stage_at_once(memoryview(whole), now_ms=NOW)
+    assert long.value.work.seat is None, "a thread of those that decode"
+    log.stage_at_once(memoryview(whole), now_ms=NOW, prepared=long.value.work.do())
+    log.commit()
+    assert log.next_offset == 10
+
+
 @pytest.mark.parametrize("count", [CHECKED_AT_ONCE + 1, 100])
 @pytest.mark.parametrize("check", ["ends", "off"])
 def test_the_worker_finds_what_the_loop_would_have_found(tmp_path: Path, count: int, check: str) -> None:

@@ -229,7 +229,7 @@ def settings(side: Side, version: int) -> None:
     side.ask("produce", version, produce(side, log_time, batch(["now"])), "log append time")
 
 
-@scenario("produce", also_with={"synced": {"lc.log.sync.always": "true"}})
+@scenario("produce", also_with={**CHECKS, "synced": {"lc.log.sync.always": "true"}})
 def idempotent(side: Side, version: int) -> None:
     topic = side.create("topic", 2)
     made = side.producer()
