@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterable
 from importlib.machinery import ExtensionFileLoader
-from typing import Final
+from typing import Final, cast
 
 _QUIET_S: Final = 60.0
 _MOST: Final = 256
@@ -47,7 +47,8 @@ def exhausted(error: BaseException) -> str | None:
     """What the process, or the machine, has run out of if that is why this was raised; else None. The same may succeed
     later."""
     if isinstance(error, BaseExceptionGroup):
-        reasons = [exhausted(each) for each in error.exceptions]
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        reasons = [exhausted(each) for each in group.exceptions]
         return None if None in reasons else reasons[0]
     if isinstance(error, OSError):
         return os.strerror(error.errno) if error.errno in _EXHAUSTED else None

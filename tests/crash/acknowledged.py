@@ -148,8 +148,9 @@ def check(faults: Iterable[Fault]) -> None:
 class Files:
     """The partitions of a broker that does not run: all by kio, so many by Kafka's tool as well, chosen by the seed.
 
-    Raises AssertionError where the two do not read the same. `notes` say who has read what. `compared` is for whoever
-    compares: how many acknowledged records were looked up, of which `untold` without an offset.
+    Raises AssertionError where the two do not read the same. `notes` say which reader has read what. The
+    caller counts with `counted`: `compared` is how many acknowledged records were looked up, of which `untold` without
+    an offset.
     """
 
     def __init__(self, data: Path, topics: Iterable[str], seed: int, *, kafka_reads: int) -> None:

@@ -39,7 +39,7 @@ _COMMAND_LINE: Final = 100_000  # bytes in one argument; Linux takes 128 KiB
 
 class Record(NamedTuple):
     """A record as the reader has given it. `commits` is what a control record says of the producer's transaction, None
-    for data. `producer_epoch` and `header_names` are there for whoever needs them."""
+    for data. `producer_epoch` and `header_names` are for the checks that need them."""
 
     offset: int
     key: bytes | None

@@ -1,4 +1,7 @@
-"""What a start believes of one partition, decision by decision: `restore` with what is known made by hand."""
+"""What a start believes of one partition, decision by decision: `restore` with what is known made by hand.
+
+One module, longer than most, because all decisions are tried on the same few logs.
+"""
 
 import os
 from dataclasses import replace

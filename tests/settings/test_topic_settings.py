@@ -2,7 +2,7 @@
 of this broker, as a default of all brokers.
 
 What is stored is read from the files, not from what a client makes of it. Time is the broker's clock, which these
-tests move. One room, though longer than most, because the three places are gone through by one fixture.
+tests move. One module, though longer than most, because the three places are gone through by one fixture.
 """
 
 from __future__ import annotations

@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from leafcuttr.wire.record_lengths import check_record_lengths
 from leafcuttr.wire.records import EndlessNumber, MalformedRecord
-
-
-def varint(value: int) -> bytes:
-    raw, out = (value << 1) ^ (value >> 31), bytearray()
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)
+from parity.batches import varint
 
 
 def filled(lengths: list[int], byte: int = 0) -> bytes:

@@ -1,8 +1,8 @@
 """The tables joined: every broker, topic and group setting by name, and the aliases of names.
 
 Order is the order of the reference page: themes first, names within them. A `Catalog` is what one broker knows: the
-core's tables, which never change (`CORE`), and those of its plugins. It rides on that broker's `Settings`, so that two
-brokers of one process may have different plugins; whoever finds plugins makes it, this room does not know of them.
+core's tables, which never change (`CORE`), and those of its plugins. It is part of that broker's `Settings`, so that
+two brokers of one process may have different plugins. The code that finds plugins makes it; nothing here imports them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The settings of a topic, and the broker settings that give their defaults."""
+"""The settings of a topic, and the broker settings that give their defaults.
+
+One table, and longer than most modules for that: it is read from top to bottom, as the reference page is.
+"""
 
 from typing import Final
 

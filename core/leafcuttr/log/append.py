@@ -6,7 +6,7 @@ for the lengths of records that are not compressed (`leafcuttr.log.check`), and 
 records (`leafcuttr.log.convert`).
 
 What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or
-to compress anew) is not done here: `stage` raises LongWork, whoever asked lets a worker thread do it, and stages the
+to compress anew) is not done here: `stage` raises LongWork, the caller has a worker thread do it, and stages the
 batch again with what came of it. Nothing of the batch is staged until then, and every check is made again.
 """
 

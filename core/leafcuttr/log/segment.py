@@ -6,7 +6,7 @@ what offsets mean beyond it, is the log's.
 
 Kafka's rules for the indexes are kept, so that its tools find nothing to complain of: an entry in both for a batch
 that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
-One room, though longer than most, because file and indexes have to agree after each step.
+One module, though longer than most, because file and indexes have to agree after each step.
 """
 
 import errno

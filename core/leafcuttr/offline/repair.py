@@ -5,7 +5,7 @@ bytes that come out of a log are kept beside it as `<segment>.log.damaged`. What
 covered by an empty batch, as compaction leaves them, so that offsets go on without a hole.
 
 Topics come in from the caller, because the metadata belongs to a higher layer. Taking in foreign folders is
-`leafcuttr.offline.adopt`. One room, because each step of a plan reckons with what the others leave.
+`leafcuttr.offline.adopt`. One module, because each step of a plan reckons with what the others leave.
 """
 
 import os

@@ -13,6 +13,8 @@ creations of names that collide, never overlap; changes of different topics do. 
 so that a crash leaves at most folders that the metadata does not know: half-made ones, and those of topics that
 it remembers as deleted. Both go at the next start. Nobody sees a topic of which only a part exists. A cancelled
 caller stops a creation before its commit, not after.
+
+One module, a little longer than others, because all changes keep to that order.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The admin endpoint as HTTP: what a peer may send, what it gets, and what it cannot stretch.
 
-One room, though longer than most: a misbehaving peer is small, and all of them meet the same endpoint.
+One module, though longer than most: a misbehaving peer is small, and all of them meet the same endpoint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a scrape says, against what was done; its formats; its bounds; that it does not hold the loop.
 
-One room, though longer than most: the themes share the broker and the reading of an exposition.
+One module, though longer than most: the themes share the broker and the reading of an exposition.
 """
 
 from __future__ import annotations

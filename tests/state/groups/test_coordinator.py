@@ -1,4 +1,7 @@
-"""The coordinator on real logs, in the time of a clock that jumps when everybody sleeps."""
+"""The coordinator on real logs, in the time of a clock that jumps when everybody sleeps.
+
+One module, longer than most, because each test needs the same broker, its clock and its restarts.
+"""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """Committing, fetching, deleting and expiring offsets. Their places in memory follow the log, never lead it.
 
-One room, a little longer than others, because each of them keeps the log and what is in memory in step.
+One module, a little longer than others, because each of them keeps the log and what is in memory in step.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence

@@ -5,7 +5,7 @@
 carries out in order before it calls the machine again; for a `Store` it calls `stored` once the outcome is
 known. `wake_at` is the time at which `tick` must be called at the latest.
 
-One room, though longer than most, because each request's rules only make sense beside those of the others.
+One module, though longer than most, because each request's rules only make sense beside those of the others.
 """
 
 import uuid
