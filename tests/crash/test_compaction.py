@@ -102,7 +102,7 @@ class Keyed:
         assert not missing, f"acknowledged and found: {missing}"
 
     def check_files(self, kafka_reads: int) -> list[str]:
-        """The same by readers that are not ours, of the files of a broker that does not run; who has read what."""
+        """The same by readers that are not ours, of the files of a broker that does not run. Says what they read."""
         files = Files(self.run.data, [TOPIC], 0, kafka_reads=kafka_reads)
         acknowledged.check(self._faults(files))
         return files.said()

@@ -1,6 +1,7 @@
 """From the log alone: which transactions there are, and whether that is what clients were told.
 
-Partitions are read as files by kio (`foreign`): who is committed follows from the control records, not from any index.
+Partitions are read as files by kio (`foreign`): which transactions are committed follows from the control records, not
+from any index.
 A fault is an AssertionError that names the transaction, or the record by its partition and offset.
 """
 

@@ -39,12 +39,6 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Running]:
         yield found
 
 
-@pytest.fixture
-async def client(proxy: Running) -> AsyncIterator[httpx.AsyncClient]:
-    async with proxy.client() as found:
-        yield found
-
-
 async def created(client: httpx.AsyncClient, group: str = "g", **config: Any) -> str:
     """The path of a consumer with these settings; `_` stands for the dots."""
     given = {name.replace("_", "."): value for name, value in config.items()}

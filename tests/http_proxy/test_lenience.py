@@ -31,12 +31,6 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Running]:
         yield found
 
 
-@pytest.fixture
-async def client(proxy: Running) -> AsyncIterator[httpx.AsyncClient]:
-    async with proxy.client() as found:
-        yield found
-
-
 def operations() -> list[tuple[str, str]]:
     """All of the document but streams, which do not end, deletion last."""
     found = [

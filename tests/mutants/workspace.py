@@ -33,7 +33,7 @@ _LOADED_ONCE: Final = (
     "pytest_trio",
     "trio.testing",
 )
-# Seconds for one test: of a mutant that never wakes who waits, no more has to be seen.
+# Seconds for one test: a mutant that leaves a task waiting for ever needs no more.
 _FOR_A_TEST: Final = 30
 _OPTIONS: Final = (
     f"--timeout={_FOR_A_TEST}",

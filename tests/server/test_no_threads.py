@@ -76,7 +76,7 @@ async def test_a_listener_that_is_to_be_opened(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = await serve()
-    doors = Listening(broker, Connections(broker), ())
+    listening = Listening(broker, Connections(broker), ())
     with no_threads(monkeypatch), caplog.at_level(logging.ERROR):
-        await doors._replace(None, Listener("NEW", "127.0.0.1", 0, "127.0.0.1", 0))
+        await listening._replace(None, Listener("NEW", "127.0.0.1", 0, "127.0.0.1", 0))
     assert [record.getMessage() for record in caplog.records] == [f"listener NEW cannot be opened: {SAID}"]

@@ -1,7 +1,7 @@
 """What the settings of a topic do to a batch on its way into the log, beyond offsets and leader epoch.
 
 Most topics need none of this, and of their batches only the lengths of records are looked at. `needs_conversion` says
-who does; `convert` then checks the records that the settings ask about and rewrites the batch if it must. What may not
+which do; `convert` then checks the records that the settings ask about and rewrites the batch if it must. What may not
 live here: checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
 
 - `message.timestamp.type=LogAppendTime`: attribute bit and max timestamp are set in place.

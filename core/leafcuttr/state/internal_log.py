@@ -167,7 +167,8 @@ class InternalLog:
         _keep_short(log)
 
     def _refusal(self, error: Exception) -> BrokerError:
-        """Who asked hears of it, and nobody else: what is written later is so by a task of the broker's own."""
+        """What to answer. The exception must not be raised on: a write that is due later is made by a task of the
+        broker's own, which would end the broker with it."""
         if isinstance(error, BrokerError):
             return error
         return as_refusal(self._complain, error, f"writing to {self.name}")

@@ -330,7 +330,7 @@ def test_group_is_full() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_as_many_as_fit_are_taken_while_a_round_is_prepared(size: int) -> None:
-    """Those who wait are counted, because who has not come again may not come at all."""
+    """The members that wait are counted, because the others may not come again at all."""
     scene = Scene(max_size=size, initial_rebalance_delay_ms=3000)
     for number in range(size):
         scene.join(f"first {number}")
@@ -348,7 +348,7 @@ def test_as_many_as_fit_are_taken_while_a_round_is_prepared(size: int) -> None:
     assert scene.joined("too many").error is ErrorCode.GROUP_MAX_SIZE_REACHED
     scene.join("once more", members[0])
     if size > 1:
-        assert "once more" not in scene.answers, "who waits already has its place"
+        assert "once more" not in scene.answers, "a member that waits has its place already"
         scene.join("too late", members[-1])
         assert scene.joined("too late").error is ErrorCode.GROUP_MAX_SIZE_REACHED
         assert members[-1] not in scene.group.members
@@ -627,7 +627,7 @@ def test_when_the_first_round_is_complete(
     rebalance_ms: int, newcomers: tuple[float, ...], complete: float
 ) -> None:
     """Each delay in which somebody has come is followed by another, up to the rebalance timeout. The round begins with
-    the first member, who counts as nobody who has come."""
+    the first member, which does not count as one that has come."""
     scene = Scene(initial_rebalance_delay_ms=3000)
     began = scene.now
     scene.join("first", rebalance_timeout_ms=rebalance_ms)

@@ -269,7 +269,7 @@ def test_an_abort_without_a_transaction_raises_the_epoch(state: State) -> None:
 def test_an_end_that_raises_the_epoch(
     state: State, producer_id: int, epoch: int, on_commit: ErrorCode, on_abort: ErrorCode | None
 ) -> None:
-    """Who has the epoch before this one repeats its last request. None: it is taken."""
+    """The producer with the epoch before this one repeats its last request. None: it is taken."""
     assert end(at(state), producer_id, epoch, commit=True, version=2) is on_commit
     aborted = end(at(state), producer_id, epoch, commit=False, version=2)
     assert isinstance(aborted, Snapshot) if on_abort is None else aborted is on_abort
