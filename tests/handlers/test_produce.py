@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+import trio
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
+from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, LENGTH_AT, LOG_OVERHEAD
+from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from leafcuttr.wire.records import Record, encode_batch
 
@@ -79,3 +82,35 @@ async def test_while_the_coordinator_loads_producers_come_again(
     answers = await produce(ask_of(broker), (TRANSACTIONAL,), version, transactional_id="x")
     why = "Unable to verify the partition has been added to the transaction. Underlying error: "
     assert answers == [(ErrorCode.NOT_ENOUGH_REPLICAS, f"{why}COORDINATOR_LOAD_IN_PROGRESS")]
+
+
+@pytest.mark.parametrize("sound", [True, False])
+async def test_others_have_their_turn_while_very_many_records_are_stepped_over(
+    broker: Broker, ask: Any, sound: bool
+) -> None:
+    """20,000 records take milliseconds: not a hundred batches of them in one piece, whether they are taken or not."""
+    topic = await broker.topics.create("t", 12, {})
+    whole = encode_batch([Record(at, NOW, None, b"x" * (at % 2)) for at in range(9_000)])
+    if not sound:
+        whole += b"junk"
+        whole[LENGTH_AT:LOG_OVERHEAD] = (len(whole) - LOG_OVERHEAD).to_bytes(4, "big")
+        whole[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(whole)[ATTRIBUTES_AT:]).to_bytes(4, "big")
+    turns = 0
+    begun, done = trio.Event(), trio.Event()
+
+    async def others() -> None:
+        nonlocal turns
+        begun.set()
+        while not done.is_set():
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        await begun.wait()
+        turns = 0
+        answers = await produce(ask, [bytes(whole)] * 12)
+        done.set()
+    assert [code for code, _ in answers] == [NONE if sound else ErrorCode.INVALID_RECORD] * 12
+    assert [part.log.log_end_offset for part in topic.partitions] == [9_000 if sound else 0] * 12
+    assert turns >= 2

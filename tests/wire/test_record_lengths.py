@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from leafcuttr.wire import record_lengths
 from leafcuttr.wire.record_lengths import check_record_lengths
 from leafcuttr.wire.records import EndlessNumber, MalformedRecord
 from parity.batches import varint
@@ -153,3 +154,63 @@ def test_a_long_run_is_compared_by_a_few_slices() -> None:
 def test_of_a_length_of_five_bytes_32_bits_count() -> None:
     assert walked(b"\x88\x80\x80\x80\x70" + bytes(4), 1) == "whole"
     assert walked(b"\x88\x80\x80\x80\x08" + bytes(4), 1) == "malformed"
+
+
+def padded(length: int, width: int) -> bytes:
+    """A record whose length is written in more bytes than it needs."""
+    raw = length << 1
+    number = bytes(raw >> 7 * at & 0x7F | 0x80 for at in range(width - 1)) + bytes([raw >> 7 * (width - 1)])
+    return number + bytes(length)
+
+
+WIDTHS = st.lists(
+    st.tuples(st.lists(st.integers(1, 5), min_size=1, max_size=7), st.integers(1, 60)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=300)
+@given(WIDTHS, st.integers(0, 3), st.data())
+@example([([3], 9000)], 1, cast("Any", None))
+@example([([5], 9000)], 1, cast("Any", None))
+@example([([1, 1, 1, 3], 4000)], 1, cast("Any", None))
+def test_lengths_in_more_bytes_than_they_need(
+    runs: list[tuple[list[int], int]], spread: int, data: st.DataObject | None
+) -> None:
+    widths = [width for pattern, times in runs for width in pattern * times]
+    whole = bytearray(b"".join(padded(at % (spread + 1), width) for at, width in enumerate(widths)))
+    count = len(widths)
+    assert walked(whole, count) == "whole"
+    assert walked(whole, count - 1) == walked(whole, count + 1) == "malformed"
+    if data is not None:
+        for _ in range(data.draw(st.integers(1, 3))):
+            at = data.draw(st.integers(0, len(whole) - 1))
+            whole[at] = data.draw(st.sampled_from([0, 2, 0x7F, 0x80, 0x81, 0x8F, 0xFE, 0xFF]))
+        assert walked(bytes(whole), count) == plainly(bytes(whole), count)
+
+
+@pytest.mark.parametrize("widths", [[3], [5], [1, 3], [2, 2, 2, 4]])
+def test_a_step_in_four_at_most_costs_an_exception(
+    widths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs more than a microsecond, and used to cost a copy of the window besides: 20,000 such records held the
+    loop for 30 ms."""
+    count, looks, copied = 12_000, 0, 0
+    size, take = record_lengths._size, record_lengths._from
+
+    def counted_size(records: memoryview, at: int, index: int) -> int:
+        nonlocal looks
+        looks += 1
+        return size(records, at, index)
+
+    def counted_take(records: memoryview, start: int, window: int) -> Any:
+        nonlocal copied
+        taken = take(records, start, window)
+        copied += len(taken) if isinstance(taken, bytes) else 0
+        return taken
+
+    data = b"".join(padded(at % 3, widths[at % len(widths)]) for at in range(count))
+    monkeypatch.setattr(record_lengths, "_size", counted_size)
+    monkeypatch.setattr(record_lengths, "_from", counted_take)
+    assert walked(data, count) == "whole"
+    assert looks < count / 20
+    assert copied < 15 * len(data)

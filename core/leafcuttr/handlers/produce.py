@@ -50,7 +50,7 @@ from leafcuttr.log.rework import LongWork, Prepared, Work
 from leafcuttr.log.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
-from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL
+from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, MIN_RECORD, TRANSACTIONAL
 from leafcuttr.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -64,6 +64,8 @@ logger = logging.getLogger(__name__)
 _TOPIC_IDS: Final = 13
 # Partitions of one request that are staged and written before others have their turn: some milliseconds of writes.
 _AT_ONCE: Final = 100
+# Records that take as long to step over as a partition takes to write, at the worst.
+_RECORDS_A_WRITE: Final = 200
 # The client id with which Kafka's own tools may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
 
@@ -226,6 +228,8 @@ class Turn:
             log = partitions[item.index].log
             try:
                 records = records_of(item, version)
+                if len(records) > _RECORDS_A_WRITE * MIN_RECORD:
+                    self._left -= _steps(records) // _RECORDS_A_WRITE
                 if (
                     self._transactional_id is not None
                     and len(records) > HEADER_SIZE
@@ -333,6 +337,11 @@ class Turn:
             parts = cast(list[PartitionProduceResponse], self._answers[request][3][topic].partition_responses)
             if parts[partition].base_offset >= error.written_to:
                 parts[partition] = from_error(parts[partition].index, error)
+
+
+def _steps(records: memoryview | bytes) -> int:
+    """How many records there may be to step over, by what the header says."""
+    return min(int.from_bytes(records[COUNT_AT:HEADER_SIZE], "big"), len(records) // MIN_RECORD)
 
 
 def write_staged(turns: Iterable[Turn]) -> None:

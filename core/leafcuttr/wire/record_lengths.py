@@ -34,6 +34,12 @@ _WINDOW: Final = 32 * 1024
 batch would be memory that the kernel hands out anew each time."""
 _COPIED: Final = 256
 """Bytes a record, on average, up to which a copy pays."""
+_LONGEST: Final = 5
+"""Bytes that a length can take."""
+_NEEDS_THREE: Final = 8192
+"""Bytes of a record whose length needs three bytes or more."""
+_SHORT: Final = 4
+"""Records with lengths of one byte or two, in a row, after which lookups go on."""
 
 
 def check_record_lengths(records: memoryview, count: int) -> None:
@@ -84,21 +90,53 @@ def _apart(records: memoryview, at: int, index: int, count: int, window: int) ->
     Raises as `check_record_lengths`."""
     jumps, total = _jumps(), len(records)
     steps = repeat(None, count)
+    start, data = at, _from(records, at, window)
+    at = 0
     while True:
-        start, at = at, 0
-        data: Buffer = records[start:] if window >= total else bytes(records[start : start + window])
         try:
             for _ in steps:
                 at += jumps[data[at]][data[at + 1]]
         except IndexError:
             # The end of the window; a longer or a negative length; the end of all: this step is made, or refused, here.
-            at += start
-            at += _size(records, at, index + count - 1 - length_hint(steps))
+            size = _size(records, start + at, index + count - 1 - length_hint(steps))
+            at += size
         else:
             break
+        if size < _NEEDS_THREE:
+            at = _in_place(data, at, steps)
+        if at + 1 >= len(data):
+            start, at = start + at, 0
+            data = _from(records, start, window)
     at += start
     if at > total:
         raise MalformedRecord(f"record {index + count - 1} claims {at - total} bytes more than are left")
+    return at
+
+
+def _from(records: memoryview, start: int, window: int) -> Buffer:
+    """What indexes are to be taken of, from `start` on."""
+    return records[start:] if window >= len(records) else bytes(records[start : start + window])
+
+
+def _in_place(data: Buffer, at: int, steps: "repeat[None]") -> int:
+    """Step over records, number by number, until `_SHORT` in a row have lengths of one byte or two, or one has to be
+    looked at more closely. A client may write short lengths in more bytes than they need, many of them, and an
+    exception for each would cost some ten times as much."""
+    most, short = len(data) - _LONGEST + 1, 0
+    while short < _SHORT and at < most and length_hint(steps):
+        byte = data[at]
+        if byte & 1:
+            break
+        length, shift, after = byte & 0x7F, 7, at + 1
+        while byte > 0x7F and shift <= 28:
+            byte = data[after]
+            length |= (byte & 0x7F) << shift
+            shift, after = shift + 7, after + 1
+        if byte > 0x7F:
+            break
+        next(steps)
+        short = 0 if shift > 14 else short + 1
+        at = after + ((length & 0xFFFFFFFF) >> 1)
     return at
 
 
