@@ -285,6 +285,28 @@ def test_a_preallocated_partition_is_made_and_found_again(tmp_path: Path) -> Non
     manager.close()
 
 
+@pytest.mark.parametrize("settings", [{"preallocate": True}, {"lc_log_sync_always": True}])
+async def test_a_clean_stop_seals_what_a_checkpoint_has_recorded(
+    tmp_path: Path, settings: dict[str, bool]
+) -> None:
+    """Its zeros would be read at the next start, and be a problem to who verifies the directory."""
+    manager = opened(tmp_path)
+    log = manager.create(spec(**settings, segment_bytes=100_000, flush_ms=0))
+    log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=0), NOW)
+    for _ in range(2):
+        await manager.soft_checkpoint()
+    size, file = log.segments[0].size, tmp_path / "t-0" / f"{0:020d}.log"
+    assert log.recovery_point == 1
+    assert file.stat().st_size > size
+    manager.close()
+    assert file.stat().st_size == size
+    assert (tmp_path / "t-0" / f"{0:020d}.timeindex").stat().st_size == 12
+    assert (tmp_path / "t-0" / f"{1:020d}.snapshot").exists()
+    manager = opened(tmp_path, spec(**settings, segment_bytes=100_000, flush_ms=0))
+    assert manager.logs[TP].log_end_offset == 1
+    manager.close()
+
+
 # Deletion
 
 

@@ -417,7 +417,10 @@ class LogManager:
         unsynced = [
             log
             for name, log in open_logs
-            if log.log_end_offset > log.recovery_point or name in touched or log.doomed
+            if log.log_end_offset > log.recovery_point
+            or name in touched
+            or log.doomed
+            or (log.segments and log.segments[-1].unsealed)  # synced and recorded, but as one that goes on
         ]
         with ThreadPoolExecutor(_SYNCERS) as pool:
             fine = all(list(pool.map(_finish, unsynced)))

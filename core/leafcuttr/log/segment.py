@@ -102,7 +102,7 @@ class Segment:
         self._since_index = 0
         self.name_synced = False  # by this process
         self.sync_writes = False
-        self._unsealed = False  # there is something for `seal` to do
+        self._unsealed = False
 
     @classmethod
     def create(
@@ -420,6 +420,11 @@ class Segment:
             self._time_index.flush()
         if self._txn_index is not None:
             self._txn_index.flush()
+
+    @property
+    def unsealed(self) -> bool:
+        """Whether there is something for `seal` to do."""
+        return self._unsealed
 
     def seal(self) -> None:
         """No more appends (roll), or none for now (close): the last time index entry, no unused preallocation.
