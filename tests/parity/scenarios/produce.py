@@ -132,6 +132,9 @@ def refuse_all(side: Side, version: int) -> None:
     """What is found while Kafka looks for transactional batches, before it looks at any partition: that answers for
     every partition of the request."""
     side.verify(True)
+    # Kafka makes its topic of transactions with the first that asks for a coordinator.
+    asked = {"key": side.name("id"), "key_type": 1}
+    side.until("find_coordinator", 3, asked, lambda answer: not answer["error_code"])
     topic = side.create("topic", 3)
     good, garbage, transactional = batch(["good"]), b"\xff" * 80, batch(attributes=0x10)
     unknown = batch(attributes=0x10, producer_id=123_456, producer_epoch=0, sequence=0)
