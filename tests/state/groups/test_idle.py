@@ -139,6 +139,22 @@ async def test_long_names_count_for_more(start: Start) -> None:
         assert sum(len(name) for name in names(groups)) < 10 << 20
 
 
+async def test_ids_with_long_names_do_not_take_those_of_others(start: Start) -> None:
+    """A few dozen requests a round trip would do, and no other client would come to join."""
+    groups = (await topics(opened(start))).groups
+    async with running(groups):
+        first = hand_out(groups, "g")
+        long = hand_out(groups, "long", client_id="c" * 32_000)
+        for number in range(300):
+            last = hand_out(groups, f"{number}" + "g" * 32_000, client_id="c" * 32_000)
+        joined = groups.join("g", join_event(first))
+        assert joined.answer is None or joined.answer.error is ErrorCode.NONE
+        with pytest.raises(UnknownMemberId):
+            groups.join("long", join_event(long))
+        joined = groups.join("299" + "g" * 32_000, join_event(last))
+        assert joined.answer is None or joined.answer.error is ErrorCode.NONE
+
+
 async def test_the_one_that_has_been_idle_for_longest_goes_first(start: Start) -> None:
     groups = (await topics(opened(start))).groups
     async with running(groups):

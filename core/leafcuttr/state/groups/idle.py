@@ -17,6 +17,7 @@ MOST_HANDED_OUT: Final = 5_000
 # Names count too: each may have 32,767 bytes.
 _IDLE_CHARACTERS: Final = 1 << 20
 _HANDED_OUT_CHARACTERS: Final = 4 << 20
+_LONGEST_SHORT: Final = 800  # characters: MOST_HANDED_OUT of them are no more than the long ones may have
 # How many go with one request. More than one: many may have become idle at once, as when a topic is deleted.
 _AT_ONCE: Final = 2
 
@@ -90,13 +91,21 @@ class HandedOut:
 
     def __init__(self, give_up: Callable[[str, str], None]) -> None:
         self._give_up = give_up
-        self._ids: deque[tuple[str, str]] = deque()
-        self._characters = 0
+        self._short: deque[tuple[str, str]] = deque()
+        # Apart, so that a few requests with very long names do not take the ids of clients that have none.
+        self._long: deque[tuple[str, str]] = deque()
+        self._characters = 0  # of the long ones
 
     def add(self, group_id: str, member_id: str) -> None:
-        self._ids.append((group_id, member_id))
-        self._characters += len(group_id) + len(member_id)
-        while len(self._ids) > MOST_HANDED_OUT or self._characters > _HANDED_OUT_CHARACTERS:
-            former_group, former = self._ids.popleft()
+        size = len(group_id) + len(member_id)
+        if size <= _LONGEST_SHORT:
+            self._short.append((group_id, member_id))
+            if len(self._short) > MOST_HANDED_OUT:
+                self._give_up(*self._short.popleft())
+            return
+        self._long.append((group_id, member_id))
+        self._characters += size
+        while self._characters > _HANDED_OUT_CHARACTERS:
+            former_group, former = self._long.popleft()
             self._characters -= len(former_group) + len(former)
             self._give_up(former_group, former)
