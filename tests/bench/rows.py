@@ -109,6 +109,9 @@ class Row:
     pairs: bool = False
 
 
+AT_ONCE = "log.segment.delete.delay.ms=0"  # what a run has written is there for the next
+
+
 def price(
     name: str,
     what: str,
@@ -120,8 +123,8 @@ def price(
 ) -> Row:
     """What a value of a setting costs, by our broker with it and our broker with another value, in five pairs."""
     sides = (
-        Side(f"{setting}={value}", (f"{setting}={value}",)),
-        Side(f"{setting}={base}", (f"{setting}={base}",)),
+        Side(f"{setting}={value}", (f"{setting}={value}", AT_ONCE)),
+        Side(f"{setting}={base}", (f"{setting}={base}", AT_ONCE)),
     )
     # Alone: each begins without what others have written, and its gigabytes go with it.
     return Row(name, what, measure, paths, runs=5, sides=sides, alone=True, pairs=True)

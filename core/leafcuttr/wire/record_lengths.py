@@ -75,9 +75,13 @@ def _run(records: memoryview, at: int, size: int, most: int) -> int:
         start = at + run * size
         equal = wanted
         for column in range(start, start + width):
-            found = records[column : column + (equal - 1) * size + 1 : size].tobytes()
+            if not equal:
+                break
+            found = records[column : column + (equal - 1) * size + 1 : size]
             first = records[at + column - start]
-            equal -= len(found.lstrip(bytes((first,))))
+            # Views compare in C, an item after the other; copies are made only where the run ends.
+            if found[0] != first or found[1:] != found[:-1]:
+                equal -= len(found.tobytes().lstrip(bytes((first,))))
         run += equal
         if equal < wanted:
             break
