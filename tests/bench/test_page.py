@@ -15,7 +15,7 @@ import data
 import page
 from data import Entry, Value
 from peers import Peer
-from rows import BESIDE_KAFKA, ROWS, Row, Side, price
+from rows import AT_ONCE, BESIDE_KAFKA, ROWS, Row, Side, price
 from run import Sides, measure
 
 WRITTEN = data.load()
@@ -138,7 +138,7 @@ def test_the_sides_of_a_row_take_turns(tmp_path: Path, monkeypatch: pytest.Monke
     assert found.figures["p50_ms"] == Value({"leafcuttr": 4.0, "kafka": 3.0}, 1.3333)
     assert found.runs == 3 and len(found.commit) == 40
     costs = price("costs", "what", "a.setting", "on", "off", look, ("core",))
-    assert [side.settings for side in costs.sides] == [("a.setting=on",), ("a.setting=off",)]
+    assert [side.settings for side in costs.sides] == [("a.setting=on", AT_ONCE), ("a.setting=off", AT_ONCE)]
     assert costs.runs == 5 and costs.pairs
     assert [peer.settings for peer in sides.of(costs)] == [side.settings for side in costs.sides]
     assert made == ["leafcuttr", "kafka", "a.setting=on", "a.setting=off"]
