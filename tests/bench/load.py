@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafka_peer import java
-from peers import HERE, Peer
+from peers import HERE, LeafCuttr, Peer
 from rawclient import RawClient, seconds_to_first_ack
 
 Figures = dict[str, float]
@@ -171,7 +171,7 @@ def synced(peer: Peer, run: int, *, clients: int) -> Figures:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     topic = f"synced-{clients}-{run}"
-    config = {"lc.log.sync.always": "true"} if peer.name == "leafcuttr" else {"flush.messages": "1"}
+    config = {"lc.log.sync.always": "true"} if isinstance(peer, LeafCuttr) else {"flush.messages": "1"}
     admin = AdminClient({"bootstrap.servers": peer.address})
     admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
     return _program("closed_loop.py", peer.address, topic, str(clients), str(max(0.5, 5 * Scale.by)))

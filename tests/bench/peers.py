@@ -76,9 +76,11 @@ class Peer(abc.ABC):
 
 @dataclass
 class LeafCuttr(Peer):
-    """This project, as installed in the interpreter that runs the bench; `python` are words for that."""
+    """This project as it is installed in an interpreter, by default the one that runs the bench; `python` are words
+    for that."""
 
     python: tuple[str, ...] = ()
+    interpreter: str = sys.executable
 
     def start(self, *settings: str) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -92,7 +94,7 @@ class LeafCuttr(Peer):
         with (self.directory / "out.log").open("ab") as out:
             self.pid = subprocess.Popen(
                 [
-                    sys.executable,
+                    self.interpreter,
                     *self.python,
                     "-m",
                     "leafcuttr",

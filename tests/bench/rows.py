@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -77,11 +78,12 @@ CHECKING = (
 
 @dataclass(frozen=True)
 class Side:
-    """One broker under test: Apache Kafka, or ours with some settings."""
+    """One broker under test: Apache Kafka, or ours with some settings, perhaps of another tree: `interpreter`."""
 
     name: str
     settings: tuple[str, ...] = ()
     kafka: bool = False
+    interpreter: str = sys.executable
 
 
 OURS = Side("leafcuttr")

@@ -5,6 +5,7 @@
   run.py --list                        the rows, and what the last measurement of each took
   run.py --stale                       the rows whose sources have changed since they were measured
   run.py --page --write                only write the page anew from the data file
+  run.py --against TREE [--row ...]    this tree beside another one, in pairs; nothing is written
 
 The sides of a row take turns, on directories of their own, with the same client; medians are compared. Needs a C
 compiler with librdkafka's header (Debian: librdkafka-dev) and, for Kafka, Java and Maven. `--write` keeps each row as
@@ -19,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import against
 import data
 import load
 import page
@@ -52,8 +54,9 @@ class Sides:
 
     def _make(self, side: Side) -> Peer:
         directory = self._folder / str(len(self._peers))
-        kind = Kafka if side.kafka else LeafCuttr
-        return kind(side.name, directory, settings=side.settings)
+        if side.kafka:
+            return Kafka(side.name, directory)
+        return LeafCuttr(side.name, directory, settings=side.settings, interpreter=side.interpreter)
 
 
 def measure(row: Row, sides: Sides, runs: int) -> data.Entry:
@@ -106,6 +109,13 @@ def options() -> argparse.Namespace:
     parser.add_argument("--page", action="store_true", help="measure nothing")
     parser.add_argument("--write", action="store_true", help="write the data file and the page")
     parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="TREE",
+        help="a checkout with the project in its .venv: measure both, in five pairs (or --runs), and end with 1 "
+        f"if a figure of this tree is below {against.LEAST} of the other's",
+    )
+    parser.add_argument(
         "--into", type=Path, metavar="DIR", help="read and write both there, to try something"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="with --into: this part of each load")
@@ -115,6 +125,10 @@ def options() -> argparse.Namespace:
     found = parser.parse_args()
     if found.scale != 1.0 and not found.into:
         parser.error("--scale is for trying the machinery, with --into: such figures are none for the page")
+    if found.against and (found.write or found.page):
+        parser.error("--against is between two trees: its figures are none for the page")
+    if found.against and not against.interpreter_of(found.against).exists():
+        parser.error(f"there is no {against.interpreter_of(found.against)}")
     unknown = set(found.row or ()) - {row.name for row in ROWS}
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))}; --list shows them")
@@ -139,13 +153,14 @@ def main() -> int:
     load.Scale.by = given.scale
     if given.warm_gb:
         load.warm_memory(given.warm_gb * 1024)
+    rows = [row for row in ROWS if not given.row or row.name in given.row]
+    if given.against:
+        return compare(rows, given.against, given.runs or against.PAIRS)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as scratch:
         sides = Sides(Path(scratch))
         try:
-            for row in () if given.page else ROWS:
-                if given.row and row.name not in given.row:
-                    continue
+            for row in () if given.page else rows:
                 entries[row.name] = measure(row, sides, given.runs or row.runs)
                 if given.write:
                     write(entries, file, written)
@@ -156,6 +171,23 @@ def main() -> int:
     if given.write:
         write(entries, file, written)
     return 0
+
+
+def compare(rows: list[Row], tree: Path, pairs: int) -> int:
+    """Rows of this tree beside those of another, as they are measured; then all of them, and whether any is less."""
+    found: list[against.Line] = []
+    with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as scratch:
+        sides = Sides(Path(scratch))
+        try:
+            for row in against.rows(rows, tree):
+                entries = [measure(one, sides, runs) for one, runs in against.turns(row, pairs)]
+                lines = against.lines(row, entries)
+                print("\n".join(map(str, lines)), flush=True)
+                found += lines
+        finally:
+            sides.end()
+    print("\n" + "\n".join(map(str, found)))
+    return 1 if any(line.less for line in found) else 0
 
 
 def write(entries: dict[str, data.Entry], file: Path, written: Path) -> None:
