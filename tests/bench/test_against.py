@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -44,7 +45,7 @@ def test_the_other_side_is_started_by_its_own_interpreter(tmp_path: Path) -> Non
     script.chmod(0o755)
     peer.interpreter = str(script)
     peer.start()
-    subprocess.run(["tail", f"--pid={peer.pid}", "-f", "/dev/null"], check=False, timeout=30)
+    os.waitpid(peer.pid, 0)
     assert (
         (tmp_path / "said").read_text().startswith("-m leafcuttr serve -o listeners=PLAINTEXT://127.0.0.1:")
     )
