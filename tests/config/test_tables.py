@@ -6,8 +6,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from leafcuttr.config.catalog import BROKER, BROKER_SYNONYMS, GROUP, KAFKA_DEFAULTS, TOPIC
+from leafcuttr.config import topic_settings
+from leafcuttr.config.catalog import BROKER, FAMILIES, GROUP, KAFKA_DEFAULTS, TOPIC
 from leafcuttr.config.setting import Effect, Setting, render
+from leafcuttr.config.settings import Settings
 
 # What Kafka documents as the default of settings that the observed broker was given.
 DOCUMENTED: Final = {
@@ -112,11 +114,33 @@ def test_synonyms_are_broker_settings_of_the_same_type(setting: Setting) -> None
         assert BROKER[name].type is setting.type or (factor > 1 and BROKER[name].type.name == "INT")
 
 
-def test_chains_of_broker_settings_exist() -> None:
-    assert all(
-        name in BROKER and all(other in BROKER for other, _ in chain)
-        for name, chain in BROKER_SYNONYMS.items()
-    )
+def test_a_setting_without_a_value_falls_back_on_those_that_cannot_change() -> None:
+    for setting in [one for one in BROKER.values() if one.synonyms]:
+        assert setting.default is None
+        assert not any(BROKER[name].dynamic or BROKER[name].synonyms for name, _ in setting.synonyms)
+
+
+def test_what_a_topic_overrides_is_declared_with_the_broker() -> None:
+    declared = {s.overridden_by.name: s for s in (*BROKER.values(), *FAMILIES.values()) if s.overridden_by}
+    own = {setting.name for setting in topic_settings.SETTINGS}
+    assert own | declared.keys() == TOPIC.keys()
+    assert not own & (declared.keys() | BROKER.keys() | {f"log.{name}" for name in own})
+    for name, setting in declared.items():
+        assert TOPIC[name].synonyms == (() if setting.is_family else ((setting.name, 1), *setting.synonyms))
+
+
+@pytest.mark.parametrize("name", TOPIC)
+def test_the_default_of_a_topic_is_what_the_broker_gives(name: str) -> None:
+    assert Settings().topic_default(name) == TOPIC[name].default
+
+
+@pytest.mark.parametrize("setting", GROUP.values(), ids=lambda setting: setting.name)
+def test_the_default_of_a_group_is_what_the_broker_gives(setting: Setting) -> None:
+    if setting.synonyms:
+        assert (setting.default, setting.unit) == (
+            BROKER[setting.synonyms[0][0]].default,
+            BROKER[setting.synonyms[0][0]].unit,
+        )
 
 
 def test_defaults_that_differ_from_kafka_say_so() -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from leafcuttr.config.catalog import (
     ALIASES,
     BROKER,
-    BROKER_SYNONYMS,
     GROUP,
     KAFKA_DEFAULTS,
     THEMES,
@@ -65,7 +64,7 @@ class Row(NamedTuple):
             "allowed": setting.allowed() or None,
             "dynamic": setting.dynamic,
             "per_broker": setting.per_broker,
-            "synonyms": [name for name, _ in synonyms(setting)],
+            "synonyms": [name for name, _ in setting.synonyms],
             "effect": setting.effect.value,
             "reason": setting.reason or None,
             "help": setting.help,
@@ -101,11 +100,6 @@ def kafka_default(setting: Setting) -> str | None:
 
 def _is_kafkas(name: str) -> bool:
     return (name in BROKER or name in TOPIC or name in GROUP) and not name.startswith("lc.")
-
-
-def synonyms(setting: Setting) -> Sequence[tuple[str, int]]:
-    """The names that give the value when this one does not."""
-    return setting.synonyms or (BROKER_SYNONYMS.get(setting.name, ()) if setting.dynamic else ())
 
 
 def select(settings: Settings, names: Sequence[str], of: str, *, dynamic: bool, honoured: bool) -> list[Row]:
@@ -154,7 +148,7 @@ def _row(settings: Settings, setting: Setting, of: str) -> Row:
 def _broker_row(settings: Settings, setting: Setting) -> Row:
     value, where = settings.value(setting.name), settings.where(setting.name)
     if value is None:
-        for name, _ in BROKER_SYNONYMS.get(setting.name, ()):
+        for name, _ in setting.synonyms:
             if settings.value(name) is not None:
                 where = settings.where(name)
                 source = name if where == "default" else f"{name} ({where})"
@@ -194,7 +188,7 @@ def details(row: Row, plugin: str = "") -> str:
         ("type", _type(setting)),
         ("allowed", setting.allowed()),
         ("changes while running", _changes(setting)),
-        ("else taken from", ", ".join(name for name, _ in synonyms(setting))),
+        ("else taken from", ", ".join(name for name, _ in setting.synonyms)),
         ("plugin", plugin),
         ("effect", effect),
     ]

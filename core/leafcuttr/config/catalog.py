@@ -56,9 +56,12 @@ THEMES: Final[tuple[tuple[str, tuple[Setting, ...]], ...]] = (
     ("OAuth", oauth_settings.SETTINGS),
 )
 
-BROKER: Final[dict[str, Setting]] = {s.name: s for _, table in THEMES for s in table if not s.is_family}
-FAMILIES: Final[dict[str, Setting]] = {s.prefix: s for _, table in THEMES for s in table if s.is_family}
-TOPIC: Final[dict[str, Setting]] = {s.name: s for s in topic_settings.SETTINGS}
+_ROWS: Final = tuple(setting for _, table in THEMES for setting in table)
+
+BROKER: Final[dict[str, Setting]] = {s.name: s for s in _ROWS if not s.is_family}
+FAMILIES: Final[dict[str, Setting]] = {s.prefix: s for s in _ROWS if s.is_family}
+
+TOPIC: Final[dict[str, Setting]] = {s.name: s for s in topic_settings.joined(_ROWS)}
 GROUP: Final[dict[str, Setting]] = {s.name: s for s in group_resource_settings.SETTINGS}
 
 # Names that other manuals use for one of ours. The manual of LeafCuttr 0.5 says flush.interval.*.
@@ -76,19 +79,9 @@ KAFKA_DEFAULTS: Final[dict[str, str | None]] = {
     "process.roles": None,
 }
 
-# A broker setting whose value, when it has none, is that of another one in another unit. The topic settings'
-# own synonyms start with the first name of such a chain.
-BROKER_SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
-    "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
-    "log.roll.ms": (("log.roll.hours", 3_600_000),),
-    "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
-    "log.flush.interval.ms": (("log.flush.scheduler.interval.ms", 1),),
-}
-
 # The broker's family that gives a topic setting its value for the topics whose name it has in the last place.
 OF_TOPICS: Final[dict[str, str]] = {
-    "lc.filters": "lc.filters.<topic or pattern>",
-    "lc.validators": "lc.validators.<topic or pattern>",
+    s.overridden_by.name: s.name for s in FAMILIES.values() if s.overridden_by
 }
 
 # What can be given for one listener alone, as `listener.name.<listener in lower case>.<setting>`.

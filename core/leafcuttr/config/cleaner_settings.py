@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Setting
+from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Override, Setting
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
@@ -33,6 +33,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("delete.retention.ms"),
     ),
     Setting("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
     Setting(
@@ -67,6 +68,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
         dynamic=True,
+        overridden_by=Override("max.compaction.lag.ms"),
     ),
     Setting(
         "log.cleaner.min.cleanable.ratio",
@@ -76,6 +78,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0.0,
         maximum=1.0,
         dynamic=True,
+        overridden_by=Override("min.cleanable.dirty.ratio"),
     ),
     Setting(
         "log.cleaner.min.compaction.lag.ms",
@@ -85,6 +88,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("min.compaction.lag.ms"),
     ),
     Setting(
         "log.cleaner.threads",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from leafcuttr.config.catalog import BROKER_SYNONYMS, GROUP, LISTENER_PREFIX, TOPIC
+from leafcuttr.config.catalog import GROUP, LISTENER_PREFIX, TOPIC
 from leafcuttr.config.setting import Setting, render
 from leafcuttr.config.settings import Settings, Source, Synonym
 from leafcuttr.config.topic import TopicConfig
@@ -28,7 +28,7 @@ def describe_broker(settings: Settings) -> list[Described]:
     catalog = settings.catalog
     made = {name: setting for name in settings.made_names if (setting := catalog.broker_setting(name))}
     for name, setting in {**catalog.broker, **made}.items():
-        synonyms = settings.synonyms([name, *(other for other, _ in BROKER_SYNONYMS.get(name, ()))])
+        synonyms = settings.synonyms([name, *(other for other, _ in setting.synonyms)])
         text = render(settings.value(name))
         found.append(_described(setting, text, synonyms, read_only=_is_fixed(setting)))
     return found

@@ -4,7 +4,7 @@ them.
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, Effect, Override, Setting
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
@@ -30,6 +30,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         False,
         "Acknowledge a produce request only when its records are on the disk itself, for every topic.",
         dynamic=True,
+        overridden_by=Override(
+            "lc.log.sync.always",
+            help=(
+                "Acknowledge a produce request to this topic only when its records are on the disk itself."
+            ),
+        ),
     ),
     Setting(
         "lc.metrics.enable",
@@ -83,5 +89,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         choices=("ends", "full", "off"),
         dynamic=True,
+        overridden_by=Override(
+            "lc.records.check",
+            help=(
+                "What is checked of the records of a batch before it is stored: ends, that those of a "
+                "batch that is not compressed end where the next begin, as many as the header says; full,"
+                " as in Kafka also what is inside each one, compressed or not; off, nothing but the CRC."
+            ),
+        ),
     ),
 )

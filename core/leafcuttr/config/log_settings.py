@@ -3,7 +3,7 @@
 from typing import Final
 
 from leafcuttr.config.checks import gzip_level
-from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, LONG_MAX, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, LONG_MAX, STRING, Effect, Override, Setting
 
 NONE: Final = Effect.NONE
 
@@ -23,6 +23,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         maximum=9,
         check=gzip_level,
         dynamic=True,
+        overridden_by=Override("compression.gzip.level"),
     ),
     Setting(
         "compression.lz4.level",
@@ -32,6 +33,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         maximum=17,
         dynamic=True,
+        overridden_by=Override("compression.lz4.level"),
     ),
     Setting(
         "compression.type",
@@ -40,6 +42,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How batches are stored: as the producer compressed them, or recompressed to this codec.",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         dynamic=True,
+        overridden_by=Override("compression.type"),
     ),
     Setting(
         "compression.zstd.level",
@@ -49,6 +52,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=-131_072,
         maximum=22,
         dynamic=True,
+        overridden_by=Override("compression.zstd.level"),
     ),
     Setting(
         "cordoned.log.dirs",
@@ -76,6 +80,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "What becomes of old records: delete by time and size, compact by key, or both; empty keeps all.",
         choices=("compact", "delete"),
         dynamic=True,
+        overridden_by=Override(
+            "cleanup.policy",
+            help=(
+                "What becomes of old records: delete by time and size, compact by key (which refuses "
+                "records without one), or both; empty keeps all."
+            ),
+        ),
     ),
     Setting(
         "log.dir",
@@ -102,6 +113,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="records",
         minimum=1,
         dynamic=True,
+        overridden_by=Override("flush.messages"),
     ),
     Setting(
         "log.flush.interval.ms",
@@ -113,6 +125,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         unit="ms",
         dynamic=True,
+        synonyms=(("log.flush.scheduler.interval.ms", 1),),
+        overridden_by=Override(
+            "flush.ms",
+            help="Force a partition to the disk when its oldest unsynced record is this old.",
+            minimum=0,
+        ),
     ),
     Setting(
         "log.flush.offset.checkpoint.interval.ms",
@@ -148,6 +166,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("index.interval.bytes"),
     ),
     Setting(
         "log.index.size.max.bytes",
@@ -157,6 +176,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=4,
         dynamic=True,
+        overridden_by=Override("segment.index.bytes"),
     ),
     Setting(
         "log.message.timestamp.after.max.ms",
@@ -166,6 +186,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("message.timestamp.after.max.ms"),
     ),
     Setting(
         "log.message.timestamp.before.max.ms",
@@ -175,6 +196,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("message.timestamp.before.max.ms"),
     ),
     Setting(
         "log.message.timestamp.type",
@@ -183,9 +205,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Whose timestamps are stored: the producer's or the broker's.",
         choices=("CreateTime", "LogAppendTime"),
         dynamic=True,
+        overridden_by=Override("message.timestamp.type"),
     ),
     Setting(
-        "log.preallocate", BOOLEAN, False, "Reserve a new segment's space on the disk at once.", dynamic=True
+        "log.preallocate",
+        BOOLEAN,
+        False,
+        "Reserve a new segment's space on the disk at once.",
+        dynamic=True,
+        overridden_by=Override("preallocate"),
     ),
     Setting(
         "log.retention.bytes",
@@ -194,6 +222,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "The size above which a partition's oldest segments go; -1 for no limit.",
         unit="bytes",
         dynamic=True,
+        overridden_by=Override("retention.bytes"),
     ),
     Setting(
         "log.retention.check.interval.ms",
@@ -227,6 +256,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         unit="ms",
         dynamic=True,
+        synonyms=(("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+        overridden_by=Override(
+            "retention.ms", help="The age at which a segment goes; -1 for never.", minimum=-1
+        ),
     ),
     Setting(
         "log.roll.hours",
@@ -254,6 +287,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         unit="ms",
         dynamic=True,
+        synonyms=(("log.roll.jitter.hours", 3_600_000),),
+        overridden_by=Override(
+            "segment.jitter.ms",
+            help="The most that is taken at random off segment.ms, so that segments do not roll together.",
+            minimum=0,
+        ),
     ),
     Setting(
         "log.roll.ms",
@@ -262,6 +301,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "The age at which the active segment is rolled; without it log.roll.hours.",
         unit="ms",
         dynamic=True,
+        synonyms=(("log.roll.hours", 3_600_000),),
+        overridden_by=Override(
+            "segment.ms", help="The age at which the active segment is rolled.", minimum=1
+        ),
     ),
     Setting(
         "log.segment.bytes",
@@ -271,6 +314,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1_048_576,
         dynamic=True,
+        overridden_by=Override("segment.bytes"),
     ),
     Setting(
         "log.segment.delete.delay.ms",
@@ -280,6 +324,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("file.delete.delay.ms"),
     ),
     Setting(
         "message.max.bytes",
@@ -289,6 +334,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=0,
         dynamic=True,
+        overridden_by=Override("max.message.bytes"),
     ),
     Setting(
         "min.insync.replicas",
@@ -300,6 +346,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         effect=NONE,
         reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
+        overridden_by=Override("min.insync.replicas"),
     ),
     Setting(
         "num.partitions", INT, 1, "Partitions of a topic that names no number.", unit="partitions", minimum=1
@@ -322,5 +369,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         effect=NONE,
         reason="there is one replica",
+        overridden_by=Override("unclean.leader.election.enable"),
     ),
 )

@@ -6,7 +6,7 @@ Plugins' own settings are declared with the SDK and come in through `declared`.
 from typing import Final
 
 from leafcuttr.config.checks import topic_name
-from leafcuttr.config.setting import BOOLEAN, LIST, STRING, Setting
+from leafcuttr.config.setting import BOOLEAN, LIST, STRING, Override, Setting
 
 _MATCH: Final = (
     "A topic's name comes before patterns (* for any text, ? for one character), a longer pattern before a shorter; "
@@ -20,6 +20,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         None,
         f"The topic setting lc.filters for the topics of this name that have none of their own. {_MATCH}",
         dynamic=True,
+        overridden_by=Override(
+            "lc.filters",
+            help=(
+                "Record filters, by name and in order, that every record goes through before it is "
+                "stored; without a value those of the broker's lc.filters.<topic or pattern>."
+            ),
+            default=(),
+        ),
     ),
     Setting(
         "lc.filters.dead.letter.topic",
@@ -31,6 +39,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         check=topic_name,
         dynamic=True,
+        overridden_by=Override(
+            "lc.filters.dead.letter.topic",
+            help=(
+                "Where records go that a filter takes for dead letters; without a value to the topic "
+                "whose name is this one's and .dlq."
+            ),
+        ),
     ),
     Setting(
         "lc.plugins.disabled",
@@ -56,5 +71,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         None,
         f"The topic setting lc.validators for the topics of this name that have none of their own. {_MATCH}",
         dynamic=True,
+        overridden_by=Override(
+            "lc.validators",
+            help=(
+                "Produce validators, by name and in order, that every record has to satisfy; without a "
+                "value those of the broker's lc.validators.<topic or pattern>."
+            ),
+            default=(),
+        ),
     ),
 )

@@ -3,13 +3,11 @@
 Who finds plugins and writes the page is `leafcuttr.plugins.settings_page`; nothing else imports this.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from leafcuttr.config.catalog import ALIASES, OF_LISTENERS, OF_TOPICS, THEMES, Section
-from leafcuttr.config.group_resource_settings import SETTINGS as GROUP_SETTINGS
+from leafcuttr.config.catalog import ALIASES, GROUP, OF_LISTENERS, OF_TOPICS, THEMES, TOPIC, Section
 from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, Effect, Setting, Type, render
-from leafcuttr.config.topic_settings import SETTINGS as TOPIC_SETTINGS
 
 _HEAD: Final = """\
 # Settings
@@ -61,13 +59,13 @@ def _lines(plugins: Sequence[OfPlugin]) -> Iterator[str]:
         "Every topic may override these; without an override it has the value of the broker setting that is named "
         "with it, the first that has one.\n"
     )
-    yield from _table(TOPIC_SETTINGS, of_topic=True)
+    yield from _table(TOPIC.values(), of_topic=True)
     for theme, settings in THEMES:
         yield f"## {theme}\n"
         yield from _table(settings, of_topic=False)
     yield "## Groups of the newer protocols\n"
     yield "Shown for every group, at the broker's value; they cannot be changed yet.\n"
-    yield from _table(GROUP_SETTINGS, of_topic=True)
+    yield from _table(GROUP.values(), of_topic=True)
     for plugin in plugins:
         yield from _of_plugin(plugin)
     yield "## Other names\n"
@@ -89,7 +87,7 @@ def _of_plugin(plugin: OfPlugin) -> Iterator[str]:
         yield from _table(section.topic, of_topic=True)
 
 
-def _table(settings: tuple[Setting, ...], *, of_topic: bool) -> Iterator[str]:
+def _table(settings: Iterable[Setting], *, of_topic: bool) -> Iterator[str]:
     last = "broker setting" if of_topic else "changes while running"
     yield f"| setting | type | default | allowed | {last} | what it does | effect |"
     yield "|---|---|---|---|---|---|---|"

@@ -61,14 +61,28 @@ class BadValueError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """The setting that a topic overrides one of the broker's with: its name, and what its row has otherwise.
+
+    Kafka bounds a broker setting without a value of its own only for topics, so `minimum` may be the topic's alone.
+    `default` is needed where the broker's row and those it falls back on have none.
+    """
+
+    name: str
+    help: str = ""
+    minimum: float | None = None
+    default: Value = None
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """One row of a table.
 
     `unit` is for people ("ms", "bytes", ""). `dynamic` says whether it can be changed while the broker runs;
     `per_broker` whether a change may only be made for one broker, not as the cluster's default. `synonyms`
     are the names that give the value when this one does not, best first, each with the factor that turns its
-    value into ours: for a topic setting the broker's names. `reason` is one clause that says why `effect` is
-    not HONOURED.
+    value into ours: for a topic setting the broker's names. `overridden_by` is the topic setting that has this one as
+    its default. `reason` is one clause that says why `effect` is not HONOURED.
 
     A name such as `lc.filters.<topic or pattern>` is that of a family: any text may stand in the brackets' place. A
     family has no value itself; each member has its own row, made of this one.
@@ -89,6 +103,12 @@ class Setting:
     synonyms: tuple[tuple[str, int], ...] = ()
     effect: Effect = Effect.HONOURED
     reason: str = ""
+    overridden_by: Override | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Kafka has none of this name."""
+        return self.name.startswith("lc.")
 
     @property
     def is_family(self) -> bool:
@@ -209,6 +229,11 @@ def _read(kind: Type, text: str) -> Value:
     if kind is Type.LIST:
         return tuple(_COMMA.split(text)) if text else ()
     return text
+
+
+def scaled(value: Value, factor: int) -> Value:
+    """A value in a unit that is `factor` times smaller. What is not above 0 means something else than a number."""
+    return value * factor if type(value) is int and value > 0 else value
 
 
 def render(value: Value) -> str | None:

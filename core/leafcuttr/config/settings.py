@@ -15,13 +15,12 @@ from typing import NamedTuple
 from leafcuttr.config.catalog import (
     ALIASES,
     BROKER,
-    BROKER_SYNONYMS,
     CORE,
     LISTENER_PREFIX,
     OF_TOPICS,
     Catalog,
 )
-from leafcuttr.config.setting import BadValueError, Setting, Value, render
+from leafcuttr.config.setting import BadValueError, Setting, Value, render, scaled
 from leafcuttr.config.values import Values
 from leafcuttr.errors import ConfigError, InvalidRequest
 
@@ -84,7 +83,8 @@ class Settings(Values):
 
     def resolve(self, name: str) -> Value:
         """As `value`, but falls back on the setting's synonyms, converted: log.retention.ms from ...hours."""
-        return self._resolved(name, BROKER_SYNONYMS.get(name, ()))
+        setting = self.catalog.broker.get(name)
+        return self._resolved(name, setting.synonyms if setting else ())
 
     def of_listener(self, listener: str, name: str) -> int:
         """A limit of one listener: its own, or the default. What holds for all listeners together is `int(name)`."""
@@ -248,9 +248,8 @@ class Settings(Values):
         value = self._values[name]
         if value is None:
             for other, factor in others:
-                value = self._values[other]
+                value = scaled(self._values[other], factor)
                 if value is not None:
-                    value = value * factor if type(value) is int and value > 0 else value
                     break
         # Every negative time means without end, and Kafka shows it as -1.
         if name == "log.retention.ms" and type(value) is int and value < 0:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from leafcuttr.config.checks import not_empty
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, LONG_MAX, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, LONG_MAX, STRING, Effect, Override, Setting
 
 REFUSED: Final = Effect.REFUSED
 unused: Final = partial(Setting, effect=Effect.NONE, reason="there is no tiered storage")
@@ -25,6 +25,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=-2,
         dynamic=True,
+        overridden_by=Override("local.retention.bytes"),
     ),
     unused(
         "log.local.retention.ms",
@@ -34,6 +35,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=-2,
         dynamic=True,
+        overridden_by=Override("local.retention.ms"),
     ),
     unused(
         "remote.fetch.max.wait.ms",

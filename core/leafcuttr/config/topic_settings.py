@@ -1,271 +1,46 @@
-"""The settings of a topic, and the broker settings that give their defaults.
-
-One table, and longer than most modules for that: it is read from top to bottom, as the reference page is.
+"""The settings of topics. Most override one of the broker's, and that one's row, in the table of its theme, declares
+both (`Setting.overridden_by`). The table below has only those that the broker has not.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from leafcuttr.config.checks import gzip_level, throttled_replicas, topic_name
-from leafcuttr.config.setting import BOOLEAN, DOUBLE, INT, LIST, LONG, LONG_MAX, STRING, Effect, Setting
+from leafcuttr.config.checks import throttled_replicas
+from leafcuttr.config.setting import BOOLEAN, LIST, Effect, Override, Setting, scaled
 
-NONE: Final = Effect.NONE
-REFUSED: Final = Effect.REFUSED
+_unused: Final = partial(Setting, dynamic=True, effect=Effect.NONE)
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
-        "cleanup.policy",
-        LIST,
-        ("delete",),
-        (
-            "What becomes of old records: delete by time and size, compact by key (which refuses records "
-            "without one), or both; empty keeps all."
-        ),
-        choices=("compact", "delete"),
-        dynamic=True,
-        synonyms=(("log.cleanup.policy", 1),),
-    ),
-    Setting(
-        "compression.gzip.level",
-        INT,
-        -1,
-        "The level used when records are recompressed to gzip; -1 is the library's own.",
-        minimum=-1,
-        maximum=9,
-        check=gzip_level,
-        dynamic=True,
-        synonyms=(("compression.gzip.level", 1),),
-    ),
-    Setting(
-        "compression.lz4.level",
-        INT,
-        9,
-        "The level used when records are recompressed to lz4.",
-        minimum=1,
-        maximum=17,
-        dynamic=True,
-        synonyms=(("compression.lz4.level", 1),),
-    ),
-    Setting(
-        "compression.type",
-        STRING,
-        "producer",
-        "How batches are stored: as the producer compressed them, or recompressed to this codec.",
-        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        dynamic=True,
-        synonyms=(("compression.type", 1),),
-    ),
-    Setting(
-        "compression.zstd.level",
-        INT,
-        3,
-        "The level used when records are recompressed to zstd.",
-        minimum=-131_072,
-        maximum=22,
-        dynamic=True,
-        synonyms=(("compression.zstd.level", 1),),
-    ),
-    Setting(
-        "delete.retention.ms",
-        LONG,
-        86_400_000,
-        "How long tombstones of a compacted topic stay.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.cleaner.delete.retention.ms", 1),),
-    ),
-    Setting(
-        "file.delete.delay.ms",
-        LONG,
-        60_000,
-        "How long the files of a deleted segment stay, renamed.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.segment.delete.delay.ms", 1),),
-    ),
-    Setting(
-        "flush.messages",
-        LONG,
-        LONG_MAX,
-        "Force a partition to the disk after this many records.",
-        unit="records",
-        minimum=1,
-        dynamic=True,
-        synonyms=(("log.flush.interval.messages", 1),),
-    ),
-    Setting(
-        "flush.ms",
-        LONG,
-        LONG_MAX,
-        "Force a partition to the disk when its oldest unsynced record is this old.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(
-            ("log.flush.interval.ms", 1),
-            ("log.flush.scheduler.interval.ms", 1),
-        ),
-    ),
-    Setting(
+    _unused(
         "follower.replication.throttled.replicas",
         LIST,
         (),
         "Replicas whose followers are throttled, partition:broker, or *.",
         check=throttled_replicas,
-        dynamic=True,
-        effect=NONE,
         reason="there is no replication",
     ),
-    Setting(
-        "index.interval.bytes",
-        INT,
-        4096,
-        "Bytes of records between two entries of an index.",
-        unit="bytes",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.index.interval.bytes", 1),),
-    ),
-    Setting(
+    _unused(
         "leader.replication.throttled.replicas",
         LIST,
         (),
         "Replicas whose leaders are throttled, partition:broker, or *.",
         check=throttled_replicas,
-        dynamic=True,
-        effect=NONE,
         reason="there is no replication",
     ),
-    Setting(
-        "local.retention.bytes",
-        LONG,
-        -2,
-        "The size kept on local disks when older segments are in tiered storage.",
-        unit="bytes",
-        minimum=-2,
-        dynamic=True,
-        synonyms=(("log.local.retention.bytes", 1),),
-        effect=NONE,
-        reason="there is no tiered storage",
-    ),
-    Setting(
-        "local.retention.ms",
-        LONG,
-        -2,
-        "How long segments stay on local disks when they are in tiered storage.",
-        unit="ms",
-        minimum=-2,
-        dynamic=True,
-        synonyms=(("log.local.retention.ms", 1),),
-        effect=NONE,
-        reason="there is no tiered storage",
-    ),
-    Setting(
-        "max.compaction.lag.ms",
-        LONG,
-        LONG_MAX,
-        "How long a record may stay out of compaction.",
-        unit="ms",
-        minimum=1,
-        dynamic=True,
-        synonyms=(("log.cleaner.max.compaction.lag.ms", 1),),
-    ),
-    Setting(
-        "max.message.bytes",
-        INT,
-        1_048_588,
-        "The largest batch of records, as it arrives.",
-        unit="bytes",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("message.max.bytes", 1),),
-    ),
-    Setting(
-        "message.timestamp.after.max.ms",
-        LONG,
-        3_600_000,
-        "How far ahead of the broker's clock a record's timestamp may be.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.message.timestamp.after.max.ms", 1),),
-    ),
-    Setting(
-        "message.timestamp.before.max.ms",
-        LONG,
-        LONG_MAX,
-        "How far behind the broker's clock a record's timestamp may be.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.message.timestamp.before.max.ms", 1),),
-    ),
-    Setting(
-        "message.timestamp.type",
-        STRING,
-        "CreateTime",
-        "Whose timestamps are stored: the producer's or the broker's.",
-        choices=("CreateTime", "LogAppendTime"),
-        dynamic=True,
-        synonyms=(("log.message.timestamp.type", 1),),
-    ),
-    Setting(
-        "min.cleanable.dirty.ratio",
-        DOUBLE,
-        0.5,
-        "The share of a log that is not compacted yet at which the cleaner takes it.",
-        minimum=0.0,
-        maximum=1.0,
-        dynamic=True,
-        synonyms=(("log.cleaner.min.cleanable.ratio", 1),),
-    ),
-    Setting(
-        "min.compaction.lag.ms",
-        LONG,
-        0,
-        "How long a record is kept from compaction.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(("log.cleaner.min.compaction.lag.ms", 1),),
-    ),
-    Setting(
-        "min.insync.replicas",
-        INT,
-        1,
-        "In-sync replicas that acks=all needs.",
-        unit="replicas",
-        minimum=1,
-        dynamic=True,
-        synonyms=(("min.insync.replicas", 1),),
-        effect=NONE,
-        reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
-    ),
-    Setting(
-        "preallocate",
-        BOOLEAN,
-        False,
-        "Reserve a new segment's space on the disk at once.",
-        dynamic=True,
-        synonyms=(("log.preallocate", 1),),
-    ),
-    Setting(
+    _unused(
         "remote.log.copy.disable",
         BOOLEAN,
         False,
         "Stop copying to tiered storage.",
-        dynamic=True,
-        effect=NONE,
         reason="there is no tiered storage",
     ),
-    Setting(
+    _unused(
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
         "Delete what is in tiered storage when it is switched off.",
-        dynamic=True,
-        effect=NONE,
         reason="there is no tiered storage",
     ),
     Setting(
@@ -274,142 +49,34 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         False,
         "Keep older segments in tiered storage.",
         dynamic=True,
-        effect=REFUSED,
+        effect=Effect.REFUSED,
         reason=(
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with "
             "remote log storage."
         ),
     ),
-    Setting(
-        "retention.bytes",
-        LONG,
-        -1,
-        "The size above which a partition's oldest segments go; -1 for no limit.",
-        unit="bytes",
-        dynamic=True,
-        synonyms=(("log.retention.bytes", 1),),
-    ),
-    Setting(
-        "retention.ms",
-        LONG,
-        604_800_000,
-        "The age at which a segment goes; -1 for never.",
-        unit="ms",
-        minimum=-1,
-        dynamic=True,
-        synonyms=(
-            ("log.retention.ms", 1),
-            ("log.retention.minutes", 60_000),
-            ("log.retention.hours", 3_600_000),
-        ),
-    ),
-    Setting(
-        "segment.bytes",
-        INT,
-        1_073_741_824,
-        "The size of a segment.",
-        unit="bytes",
-        minimum=1_048_576,
-        dynamic=True,
-        synonyms=(("log.segment.bytes", 1),),
-    ),
-    Setting(
-        "segment.index.bytes",
-        INT,
-        10_485_760,
-        "The size at which an index is full and its segment is rolled.",
-        unit="bytes",
-        minimum=4,
-        dynamic=True,
-        synonyms=(("log.index.size.max.bytes", 1),),
-    ),
-    Setting(
-        "segment.jitter.ms",
-        LONG,
-        0,
-        "The most that is taken at random off segment.ms, so that segments do not roll together.",
-        unit="ms",
-        minimum=0,
-        dynamic=True,
-        synonyms=(
-            ("log.roll.jitter.ms", 1),
-            ("log.roll.jitter.hours", 3_600_000),
-        ),
-    ),
-    Setting(
-        "segment.ms",
-        LONG,
-        604_800_000,
-        "The age at which the active segment is rolled.",
-        unit="ms",
-        minimum=1,
-        dynamic=True,
-        synonyms=(
-            ("log.roll.ms", 1),
-            ("log.roll.hours", 3_600_000),
-        ),
-    ),
-    Setting(
-        "unclean.leader.election.enable",
-        BOOLEAN,
-        False,
-        "Let a replica lead that lacks records.",
-        dynamic=True,
-        synonyms=(("unclean.leader.election.enable", 1),),
-        effect=NONE,
-        reason="there is one replica",
-    ),
-    Setting(
-        "lc.log.sync.always",
-        BOOLEAN,
-        False,
-        "Acknowledge a produce request to this topic only when its records are on the disk itself.",
-        dynamic=True,
-        synonyms=(("lc.log.sync.always", 1),),
-    ),
-    Setting(
-        "lc.records.check",
-        STRING,
-        "ends",
-        (
-            "What is checked of the records of a batch before it is stored: ends, that those of a batch that is not "
-            "compressed end where the next begin, as many as the header says; full, as in Kafka also what is inside "
-            "each one, compressed or not; off, nothing but the CRC."
-        ),
-        choices=("ends", "full", "off"),
-        dynamic=True,
-        synonyms=(("lc.records.check", 1),),
-    ),
-    Setting(
-        "lc.filters",
-        LIST,
-        (),
-        (
-            "Record filters, by name and in order, that every record goes through before it is stored; without a value "
-            "those of the broker's lc.filters.<topic or pattern>."
-        ),
-        dynamic=True,
-    ),
-    Setting(
-        "lc.filters.dead.letter.topic",
-        STRING,
-        None,
-        (
-            "Where records go that a filter takes for dead letters; without a value to the topic whose name is this "
-            "one's and .dlq."
-        ),
-        check=topic_name,
-        dynamic=True,
-        synonyms=(("lc.filters.dead.letter.topic", 1),),
-    ),
-    Setting(
-        "lc.validators",
-        LIST,
-        (),
-        (
-            "Produce validators, by name and in order, that every record has to satisfy; without a value those of the "
-            "broker's lc.validators.<topic or pattern>."
-        ),
-        dynamic=True,
-    ),
 )
+
+
+def joined(broker: Sequence[Setting]) -> list[Setting]:
+    """All of them, given the broker's rows: Kafka's by name, as Kafka lists them, then ours by theme."""
+    rows = {setting.name: setting for setting in broker}
+    overrides = (_row(rows, setting, setting.overridden_by) for setting in broker if setting.overridden_by)
+    every = (*SETTINGS, *overrides)
+    of_kafka = sorted((s for s in every if not s.is_ours), key=lambda setting: setting.name)
+    return [*of_kafka, *(s for s in every if s.is_ours)]
+
+
+def _row(rows: dict[str, Setting], setting: Setting, override: Override) -> Setting:
+    # A family has no value: what it gives to topics of some name is found by that name, not by synonyms.
+    synonyms = () if setting.is_family else ((setting.name, 1), *setting.synonyms)
+    defaults = (scaled(rows[name].default, factor) for name, factor in synonyms)
+    return replace(
+        setting,
+        name=override.name,
+        default=next((value for value in defaults if value is not None), override.default),
+        help=override.help or setting.help,
+        minimum=setting.minimum if override.minimum is None else override.minimum,
+        synonyms=synonyms,
+        overridden_by=None,
+    )
