@@ -162,7 +162,7 @@ def container(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Whether tests notice small changes of the code: `-- log/recovery` for one module, `-- --help` for more."""
+    """Whether tests notice small changes of the code: `-- log/recovery/rescan` for one, `-- --help` for more."""
     install(session, "test", "mutants")
     session.run(
         "python", "-m", "mutants", *session.posargs, env={"PYTHONPATH": "tests"}, interrupt_timeout=10

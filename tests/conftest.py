@@ -37,7 +37,7 @@ class _CalmDisk:
 def calm_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs in this process write on the loop; tests of the other way ask for it by flush.messages."""
     monkeypatch.setattr("leafcuttr.log.log.PRESSURE", _CalmDisk())
-    monkeypatch.setattr("leafcuttr.log.commit.PRESSURE", _CalmDisk())
+    monkeypatch.setattr("leafcuttr.log.append.commit.PRESSURE", _CalmDisk())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

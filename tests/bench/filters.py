@@ -20,11 +20,11 @@ from typing import Any
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
-from leafcuttr.log.complaints import Complaints
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.gate import Gate, Step, Tally
+from leafcuttr.log.append.chain import Gate, Step, Tally
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch

@@ -13,8 +13,8 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.broker import open_broker
-from leafcuttr.state.clock import SystemClock
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import Broker, NewBatch, Plugin, Record, TopicPartition

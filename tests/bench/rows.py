@@ -16,27 +16,19 @@ HANDLERS, SERVER, LOG, WIRE = (f"core/leafcuttr/{folder}" for folder in ("handle
 SERVING = tuple(
     f"{SERVER}/{name}.py" for name in ("reactor", "connection", "outbox", "receive", "routes", "limits")
 )
-APPENDING = tuple(
-    f"{LOG}/{name}.py"
-    for name in (
-        "append",
-        "commit",
-        "flight",
-        "gate",
-        "index",
-        "log",
-        "producer_state",
-        "roll",
-        "rules",
-        "segment",
-        "writers",
-    )
+APPENDING = (
+    *(f"{LOG}/append/{name}.py" for name in ("chain", "commit", "pending_write", "roll", "rules", "stage")),
+    f"{LOG}/log.py",
+    f"{LOG}/producers/state.py",
+    f"{LOG}/segment/index.py",
+    f"{LOG}/segment/segment.py",
+    "core/leafcuttr/runtime/writers.py",
 )
 PRODUCING = (
     *SERVING,
     *APPENDING,
     *(f"{HANDLERS}/{name}.py" for name in ("produce", "produce_again", "produce_answers", "produce_checks")),
-    f"{LOG}/check.py",
+    f"{LOG}/append/check.py",
     f"{WIRE}/batch.py",
     f"{WIRE}/checksum.py",
     f"{WIRE}/record_lengths.py",
@@ -45,8 +37,8 @@ PRODUCING = (
 FETCHING = (
     *SERVING,
     f"{HANDLERS}/fetch.py",
-    f"{LOG}/read.py",
-    f"{LOG}/lookup.py",
+    f"{LOG}/read/read.py",
+    f"{LOG}/read/lookup.py",
     "core/leafcuttr/state/fetch_sessions.py",
     f"{WIRE}/messages/fetch.py",
 )
@@ -59,10 +51,10 @@ STARTING = (
     f"{SERVER}/run.py",
     f"{SERVER}/background.py",
     f"{LOG}/manager.py",
-    f"{LOG}/directory.py",
-    f"{LOG}/recovery.py",
-    f"{LOG}/rescan.py",
-    f"{LOG}/checkpoints.py",
+    f"{LOG}/layout/directory.py",
+    f"{LOG}/recovery/recovery.py",
+    f"{LOG}/recovery/rescan.py",
+    f"{LOG}/layout/checkpoints.py",
     "core/leafcuttr/state/metadata.py",
     "core/leafcuttr/plugins/finding.py",
 )
@@ -70,8 +62,8 @@ GROUPS = ("core/leafcuttr/state/groups",)
 CHECKING = (
     *PRODUCING,
     f"{WIRE}/records.py",
-    f"{LOG}/convert.py",
-    f"{LOG}/rework.py",
+    f"{LOG}/append/conversion.py",
+    f"{LOG}/append/preparation.py",
 )
 """What the checks of records in a produce depend on."""
 

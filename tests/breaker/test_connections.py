@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log import commit
+from leafcuttr.log.append import commit
+from leafcuttr.log.append.preparation import Prepared
 from leafcuttr.log.log import Log, Staged
-from leafcuttr.log.rework import Prepared
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
 from leafcuttr.wire.messages.produce import ProduceResponse

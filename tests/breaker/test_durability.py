@@ -13,9 +13,9 @@ import pytest
 import trio
 
 from leafcuttr.errors import ErrorCode, StorageError
-from leafcuttr.log.checkpoints import LEADER_EPOCHS, write_leader_epochs
+from leafcuttr.log.append.roll import new_segment, take_over
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, write_leader_epochs
 from leafcuttr.log.log import Log
-from leafcuttr.log.roll import new_segment, take_over
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from leafcuttr.errors import ErrorCode, InvalidRecord
+from leafcuttr.log.append.preparation import LongWork
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork
-from leafcuttr.log.workers import decode_limiter
+from leafcuttr.runtime.limiters import decode_limiter
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from leafcuttr.handlers.answers import REPEATED
-from leafcuttr.log import pace
+from leafcuttr.runtime import pacing
 from leafcuttr.state.broker import Broker
 from support.peer import connect
 
@@ -306,7 +306,7 @@ async def test_others_have_their_turn_between_the_elements(
     broker = await serve()
     await broker.topics.create("t", 2, {})
     request, version = REQUESTS[name]()
-    monkeypatch.setattr(pace, "TURN_S", 0.0)  # every turn is over at once, however fast the machine is
+    monkeypatch.setattr(pacing, "TURN_S", 0.0)  # every turn is over at once, however fast the machine is
     turns, answered = 0, trio.Event()
     async with await connect(broker) as peer:
 

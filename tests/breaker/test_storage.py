@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.checkpoints import RECOVERY_POINTS
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS
 from leafcuttr.log.log import Log
 from support.logs import NOW, batch, make_log, read_all
 from support.managers import abandon, opened, spec

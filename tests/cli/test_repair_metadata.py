@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from leafcuttr.cli import cli
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
-from leafcuttr.log.checkpoints import PARTITION_METADATA
+from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.metadata import FILE_NAME
 from leafcuttr_sdk import TopicPartition

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from leafcuttr.cli import cli
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.directory import DataDirectory
+from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import Record, decode_records, encode_batch

@@ -77,7 +77,7 @@ async def test_the_answer_says_when_a_write_that_was_waited_for_has_failed(
         await broker.topics.edit_config(
             "__consumer_offsets", lambda overrides: {**overrides, "lc.log.sync.always": "true"}
         )
-        monkeypatch.setattr("leafcuttr.log.commit.write_all", no_room)
+        monkeypatch.setattr("leafcuttr.log.append.commit.write_all", no_room)
         answer = await ask(DeleteGroupsRequest(groups_names=["one"]), 2)
         assert answer.results[0].error_code == ErrorCode.NOT_COORDINATOR
         nursery.cancel_scope.cancel()

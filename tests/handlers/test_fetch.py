@@ -10,8 +10,8 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.checkpoints import LEADER_EPOCHS
-from leafcuttr.log.files import FileRegion
+from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import (
     FetchPartition,

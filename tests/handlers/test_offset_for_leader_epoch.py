@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.checkpoints import LEADER_EPOCHS
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -14,8 +14,8 @@ import trio
 import leafcuttr_http
 from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.broker import open_broker
-from leafcuttr.state.clock import SystemClock
 from leafcuttr_http.streams import subscription as rooms
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Event

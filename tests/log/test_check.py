@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import BrokerError
-from leafcuttr.log import append, convert
-from leafcuttr.log.check import CHECKED_AT_ONCE
+from leafcuttr.log.append import conversion as convert
+from leafcuttr.log.append import stage as append
+from leafcuttr.log.append.check import CHECKED_AT_ONCE
+from leafcuttr.log.append.preparation import LongWork
+from leafcuttr.log.append.rules import LARGE
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork
-from leafcuttr.log.rules import LARGE
 from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.records import Record, decode_records, encode_batch, encode_records

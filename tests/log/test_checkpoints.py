@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log import checkpoints
-from leafcuttr.log.checkpoints import DamagedCheckpointError, uuid_bytes, uuid_text
+from leafcuttr.log.layout import checkpoints
+from leafcuttr.log.layout.checkpoints import DamagedCheckpointError, uuid_bytes, uuid_text
 from leafcuttr_sdk import TopicPartition
 
 A_TOPIC_ID = bytes(range(16))

@@ -12,9 +12,9 @@ import trio
 import trio.testing
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.commit import IOV_MAX, WriteError, write_all
+from leafcuttr.log.append.commit import IOV_MAX, WriteError, write_all
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
-from leafcuttr.log.pressure import WritePressure
 from support.logs import NOW, append_and_wait, batch, make_log, read_all
 
 LIMIT = 1 << 20

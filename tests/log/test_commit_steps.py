@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log import commit
-from leafcuttr.log.commit import IOV_MAX, WriteError, commit_now, write_all
-from leafcuttr.log.doubt import MARK
+from leafcuttr.log.append import commit
+from leafcuttr.log.append.commit import IOV_MAX, WriteError, commit_now, write_all
+from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.log import Log
 from support.logs import NOW, batch, make_log, read_all
 

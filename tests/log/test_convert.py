@@ -17,7 +17,7 @@ from leafcuttr.errors import (
     RecordError,
     UnknownServerError,
 )
-from leafcuttr.log.convert import MOST_RECORD_ERRORS, convert, needs_conversion, needs_decoding
+from leafcuttr.log.append.conversion import MOST_RECORD_ERRORS, convert, needs_conversion, needs_decoding
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, decode_records, encode_batch

@@ -10,8 +10,8 @@ from typing import IO
 import pytest
 
 from leafcuttr.errors import StartError
-from leafcuttr.log import directory
-from leafcuttr.log.directory import DataDirectory
+from leafcuttr.log.layout import directory
+from leafcuttr.log.layout.directory import DataDirectory
 
 
 def refusal(path: Path, **arguments: object) -> str:
@@ -78,7 +78,7 @@ def test_another_process_is_refused(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from leafcuttr.errors import StartError\n"
-        "from leafcuttr.log.directory import DataDirectory\n"
+        "from leafcuttr.log.layout.directory import DataDirectory\n"
         "try: DataDirectory.open(Path(sys.argv[1]), node_id=1)\n"
         "except StartError as error: sys.exit(str(error))\n"
     )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, batch, read_all
 from support.managers import abandon, opened, spec

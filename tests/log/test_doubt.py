@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.checkpoints import RECOVERY_POINTS, read_offsets
-from leafcuttr.log.commit import WriteError
-from leafcuttr.log.doubt import (
+from leafcuttr.log.append.commit import WriteError
+from leafcuttr.log.files.failed_sync import (
     MARK,
     SyncFailedError,
     forget_cached,
@@ -26,6 +25,7 @@ from leafcuttr.log.doubt import (
     sync_file,
     unmark,
 )
+from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS, read_offsets
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr_sdk import TopicPartition

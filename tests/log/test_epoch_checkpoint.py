@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
-from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory
 from support.logs import NOW, batch
 from support.managers import abandon, opened, spec

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.layout.checkpoints import (
     LOG_START_OFFSETS,
     DamagedCheckpointError,
     read_leader_epochs,
     read_offsets,
 )
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.partition_state import STATE_FILE
-from leafcuttr.log.producer_snapshot import decode_snapshot, encode_snapshot
-from leafcuttr.log.producer_state import BatchMetadata, ProducerEntry
-from leafcuttr.log.segment import LAST_BASE, MAX_RELATIVE, segment_name
+from leafcuttr.log.producers.snapshot import decode_snapshot, encode_snapshot
+from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry
+from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE, segment_name
 from leafcuttr.wire.batch import stamp
 from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr_sdk import TopicPartition

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from leafcuttr.log.files import FilePool, FileRegion, OpenFile
+from leafcuttr.log.files.pool import FilePool, FileRegion, OpenFile
 
 
 class Owner:

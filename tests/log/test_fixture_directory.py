@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.directory import FORMAT_VERSION
+from leafcuttr.log.layout.directory import FORMAT_VERSION
 from leafcuttr.log.log import Log
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.state.broker import open_broker

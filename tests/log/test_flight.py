@@ -12,9 +12,9 @@ import pytest
 import trio
 import trio.testing
 
-from leafcuttr.log import flight as flights
-from leafcuttr.log.commit import WriteError
-from leafcuttr.log.flight import Flight, Ticket
+from leafcuttr.log.append import pending_write as flights
+from leafcuttr.log.append.commit import WriteError
+from leafcuttr.log.append.pending_write import Flight, Ticket
 from leafcuttr.log.log import Log
 from support.logs import NOW, append_and_wait, batch, make_log, read_all
 
@@ -206,7 +206,7 @@ async def test_a_mistake_of_ours_fails_the_write_and_is_logged_with_its_tracebac
         patch.setattr(flights, "publish", publish)
         with pytest.raises(WriteError, match="a mistake"):
             await log.commit_off_loop()
-    said = [record for record in caplog.records if record.name == "leafcuttr.log.flight"]
+    said = [record for record in caplog.records if record.name == "leafcuttr.log.append.pending_write"]
     assert [(record.getMessage(), bool(record.exc_info)) for record in said] == [
         ("writing to t-0 failed", True)
     ]
@@ -230,7 +230,9 @@ def test_a_step_that_fails_ends_the_flight_and_passes_on_what_is_no_failure(
 
     if isinstance(error, Exception):
         flight._step(step)
-        assert not [record for record in caplog.records if record.name == "leafcuttr.log.flight"]
+        assert not [
+            record for record in caplog.records if record.name == "leafcuttr.log.append.pending_write"
+        ]
     else:
         with pytest.raises(type(error)):
             flight._step(step)

@@ -20,8 +20,8 @@ from leafcuttr.errors import (
     MessageTooLarge,
     OutOfOrderSequence,
 )
+from leafcuttr.log.append.preparation import LongWork
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork
 from leafcuttr.wire import loose_records
 from leafcuttr.wire.batch import ATTRIBUTES_AT, NO_TIMESTAMP, BatchHeader, parse
 from leafcuttr.wire.compression import Codec
@@ -78,9 +78,9 @@ def test_a_topic_without_a_gate_has_no_record_decoded(
         raise AssertionError("a record was decoded")
 
     monkeypatch.setattr(loose_records, "take_apart", decoded)
-    monkeypatch.setattr("leafcuttr.log.gate.take_apart", decoded)
-    monkeypatch.setattr("leafcuttr.log.convert.summarize_records", decoded)
-    monkeypatch.setattr("leafcuttr.log.convert.record_shapes", decoded)
+    monkeypatch.setattr("leafcuttr.log.append.chain.take_apart", decoded)
+    monkeypatch.setattr("leafcuttr.log.append.conversion.summarize_records", decoded)
+    monkeypatch.setattr("leafcuttr.log.append.conversion.record_shapes", decoded)
     monkeypatch.setattr("leafcuttr.wire.records.decode_records", decoded)
     log = make_log(tmp_path / "t-0")
     for codec in Codec:
@@ -238,7 +238,7 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("leafcuttr.log.commit.os.pwritev", full)
+        broken.setattr("leafcuttr.log.append.commit.os.pwritev", full)
         with pytest.raises(BrokerError):
             log.commit()
     assert not gate.posted

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.index import OffsetIndex, TimeIndex
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 
 steps = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000), st.booleans()), max_size=60)
 

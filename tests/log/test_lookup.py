@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.checkpoints import LEADER_EPOCHS
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch

@@ -10,10 +10,10 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
-from leafcuttr.log import checkpoints
-from leafcuttr.log.folders import partition_of, renamed
+from leafcuttr.log.layout import checkpoints
+from leafcuttr.log.layout.folders import partition_of, renamed
+from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
 from leafcuttr.log.manager import CLEAN_SHUTDOWN, LogManager
-from leafcuttr.log.partition_state import STATE_FILE, read_state
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, config, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec

@@ -7,8 +7,8 @@ from collections.abc import Generator
 import pytest
 import trio
 
-from leafcuttr.log import pace
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime import pacing
+from leafcuttr.runtime.pacing import Pace
 
 
 class Monotonic:
@@ -24,7 +24,7 @@ class Monotonic:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Monotonic:
     made = Monotonic()
-    monkeypatch.setattr(pace, "time", made)
+    monkeypatch.setattr(pacing, "time", made)
     return made
 
 
@@ -53,9 +53,9 @@ async def longest_wait(clock: Monotonic, workers: int) -> float:
 
 async def test_many_at_once_have_shorter_turns(clock: Monotonic) -> None:
     # Two turns of each may lie between two of ours, because the order is another one each time.
-    assert await longest_wait(clock, 1) <= pace.TURN_S * 2.2
-    assert await longest_wait(clock, 5) <= pace.TURN_S * 4
-    assert await longest_wait(clock, 20) <= pace.TURN_S * 8
+    assert await longest_wait(clock, 1) <= pacing.TURN_S * 2.2
+    assert await longest_wait(clock, 5) <= pacing.TURN_S * 4
+    assert await longest_wait(clock, 20) <= pacing.TURN_S * 8
 
 
 async def test_through_returns_what_the_steps_return(clock: Monotonic) -> None:

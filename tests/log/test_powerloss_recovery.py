@@ -7,10 +7,10 @@ import pytest
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.log import manager as managers
-from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, RECOVERY_POINTS
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, RECOVERY_POINTS
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.producer_snapshot import is_sound
+from leafcuttr.log.producers.snapshot import is_sound
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec

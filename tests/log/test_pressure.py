@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from leafcuttr.log.pressure import SAMPLE_BYTES, WritePressure
+from leafcuttr.log.files.write_pressure import SAMPLE_BYTES, WritePressure
 
 
 class Hand:

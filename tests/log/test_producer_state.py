@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidProducerEpoch, OutOfOrderSequence
 from leafcuttr.log.log import Log, Staged
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, decode_snapshot, encode_snapshot
-from leafcuttr.log.producer_state import BatchMetadata, ProducerEntry, ProducerStateTable
+from leafcuttr.log.producers.snapshot import DamagedSnapshotError, decode_snapshot, encode_snapshot
+from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE, parse
 from support.logs import NOW, batch, make_log
 

@@ -11,8 +11,8 @@ from leafcuttr.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from leafcuttr.log.producer_state import BatchMetadata, ProducerEntry, ProducerStateTable, entry_after
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry, ProducerStateTable, entry_after
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import MAX_SEQUENCE, BatchHeader, parse
 from leafcuttr.wire.markers import Marker, encode_marker
 from support.logs import NOW, batch

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
-from leafcuttr.log.files import NotCached
-from leafcuttr.log.read import CURSORS
+from leafcuttr.log.files.pool import NotCached
+from leafcuttr.log.read.read import CURSORS
 from leafcuttr.wire.batch import COUNT_AT, MAGIC_AT, parse
 from support.logs import NOW, batch, make_log, read_all
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import OutOfOrderSequence, StorageError
-from leafcuttr.log import checkpoints
+from leafcuttr.log.layout import checkpoints
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, batch, read_all

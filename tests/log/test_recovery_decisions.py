@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.checkpoints import PARTITION_METADATA
-from leafcuttr.log.doubt import MARK
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.known import Known, Reread
+from leafcuttr.log.files.failed_sync import MARK
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
+from leafcuttr.log.layout.partition_state import PartitionState
 from leafcuttr.log.log import Log
-from leafcuttr.log.partition_state import PartitionState
-from leafcuttr.log.producer_snapshot import write_snapshot
-from leafcuttr.log.producer_state import ProducerStateTable
-from leafcuttr.log.recovery import restore
-from leafcuttr.log.segment import segment_name
-from leafcuttr.log.soft_checkpoint import state_of
+from leafcuttr.log.producers.snapshot import write_snapshot
+from leafcuttr.log.producers.state import ProducerStateTable
+from leafcuttr.log.recovery.known import Known, Reread
+from leafcuttr.log.recovery.recovery import restore
+from leafcuttr.log.segment.segment import segment_name
+from leafcuttr.log.upkeep.soft_checkpoint import state_of
 from support.logs import NOW, HandClock, batch, make_log, read_all
 from support.managers import TOPIC_ID, spec
 
@@ -131,9 +131,9 @@ def test_a_long_end_without_index_entries_is_not_looked_at(
 ) -> None:
     log = filled(tmp_path, 10)
     damage(path_of(log, 0), 10 * BATCH - 1)
-    monkeypatch.setattr("leafcuttr.log.recovery._CHECKED_END", 10 * BATCH - 1)
+    monkeypatch.setattr("leafcuttr.log.recovery.recovery._CHECKED_END", 10 * BATCH - 1)
     assert restored(tmp_path, known_of(log)).log_end_offset == 30
-    monkeypatch.setattr("leafcuttr.log.recovery._CHECKED_END", 10 * BATCH)
+    monkeypatch.setattr("leafcuttr.log.recovery.recovery._CHECKED_END", 10 * BATCH)
     assert restored(tmp_path, known_of(log)).log_end_offset == 27
 
 
@@ -142,7 +142,7 @@ def test_the_length_of_the_end_counts_from_the_last_index_entry(
 ) -> None:
     log = filled(tmp_path, 20, index_interval_bytes=100)
     damage(path_of(log, 0), 20 * BATCH - 1)
-    monkeypatch.setattr("leafcuttr.log.recovery._CHECKED_END", 3 * BATCH)
+    monkeypatch.setattr("leafcuttr.log.recovery.recovery._CHECKED_END", 3 * BATCH)
     assert restored(tmp_path, known_of(log), index_interval_bytes=100).log_end_offset == 57
 
 

@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.checkpoints import LEADER_EPOCHS, RECOVERY_POINTS, read_offsets, write_offsets
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, RECOVERY_POINTS, read_offsets, write_offsets
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
-from leafcuttr.log.partition_state import STATE_FILE
-from leafcuttr.log.producer_snapshot import write_snapshot
-from leafcuttr.log.segment import segment_name
+from leafcuttr.log.producers.snapshot import write_snapshot
+from leafcuttr.log.segment.segment import segment_name
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr_sdk import TopicPartition

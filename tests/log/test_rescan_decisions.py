@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log import rescan
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.known import MAX_OFFSET, Known, Reread
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.recovery import restore
-from leafcuttr.log.segment import Segment
-from leafcuttr.log.soft_checkpoint import state_of
+from leafcuttr.log.recovery import rescan
+from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
+from leafcuttr.log.recovery.recovery import restore
+from leafcuttr.log.segment.segment import Segment
+from leafcuttr.log.upkeep.soft_checkpoint import state_of
 from support.logs import NOW, HandClock, append_marker, batch, make_log, read_all
 from support.managers import TOPIC_ID, spec
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import trio
 
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.producer_snapshot import read_snapshot
-from leafcuttr.log.segment import MAX_RELATIVE, Segment
+from leafcuttr.log.producers.snapshot import read_snapshot
+from leafcuttr.log.segment.segment import MAX_RELATIVE, Segment
 from support.logs import NOW, HandClock, batch, make_log
 
 

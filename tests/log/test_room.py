@@ -9,9 +9,9 @@ import pytest
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.free_space import DiskRoom
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.room import DiskRoom
 from support.logs import NOW, batch, make_log, read_all
 
 

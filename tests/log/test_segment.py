@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.scan import DamagedSegmentError
-from leafcuttr.log.segment import Segment
+from leafcuttr.log.segment.scan import DamagedSegmentError
+from leafcuttr.log.segment.segment import Segment
 from support.logs import NOW, batch, make_log
 
 

@@ -16,10 +16,10 @@ import trio
 import trio.testing
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log import commit
-from leafcuttr.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.folders import make_folder
+from leafcuttr.log.append import commit
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from leafcuttr.log.layout.folders import make_folder
 from leafcuttr.log.log import Log
 from support.logs import NOW, TP, HandClock, append_and_wait, batch, config, make_log, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec

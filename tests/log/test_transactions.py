@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode
-from leafcuttr.log.aborted import read_txn_index
-from leafcuttr.log.files import FilePool, NotCached
+from leafcuttr.log.files.pool import FilePool, NotCached
 from leafcuttr.log.log import Log
-from leafcuttr.log.producer_snapshot import read_snapshot
-from leafcuttr.log.segment import Segment
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.producers.snapshot import read_snapshot
+from leafcuttr.log.read.aborted import read_txn_index
+from leafcuttr.log.segment.segment import Segment
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.markers import Marker, encode_marker, read_marker
 from support.logs import NOW, append_marker, batch, make_log, read_all

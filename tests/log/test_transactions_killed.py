@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
-from leafcuttr.log.partition_state import STATE_FILE
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, append_marker, batch

@@ -12,15 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from leafcuttr.log.aborted import read_txn_index
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.partition_state import STATE_FILE
-from leafcuttr.log.txn_index import AbortedTransaction
-from leafcuttr.log.writers import AT_ONCE
+from leafcuttr.log.read.aborted import read_txn_index
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.offline.repair import plan_repair, rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
+from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, append_marker, batch
 from support.managers import TOPIC_ID, abandon, opened, spec

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.files import FilePool, NotCached
-from leafcuttr.log.txn_index import AbortedTransaction, TransactionIndex
+from leafcuttr.log.files.pool import FilePool, NotCached
+from leafcuttr.log.segment.txn_index import AbortedTransaction, TransactionIndex
 
 ENTRY = 34
 

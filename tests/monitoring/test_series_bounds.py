@@ -15,7 +15,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.gate import Tally
+from leafcuttr.log.append.chain import Tally
 from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS

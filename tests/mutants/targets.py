@@ -7,7 +7,7 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "core" / "leafcuttr"
 
 TARGETS: Final[dict[str, tuple[str, ...]]] = {
-    "log/recovery": (
+    "log/recovery/recovery": (
         "log/test_recovery_decisions.py",
         "log/test_recovery.py",
         "log/test_powerloss_recovery.py",
@@ -17,7 +17,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/cleaner/test_swap.py",
         "log/test_manager.py",
     ),
-    "log/rescan": (
+    "log/recovery/rescan": (
         "log/test_recovery.py",
         "log/test_rescan_decisions.py",
         "log/test_recovery_decisions.py",
@@ -28,7 +28,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_manager.py",
     ),
     "log/retention": ("log/test_retention.py", "log/test_transactions.py", "log/test_manager.py"),
-    "log/producer_state": (
+    "log/producers/state": (
         "log/test_producer_state_table.py",
         "log/test_producer_state.py",
         "log/test_transactions.py",
@@ -36,14 +36,14 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_append.py",
         "log/test_commit.py",
     ),
-    "log/txn_index": (
+    "log/segment/txn_index": (
         "log/test_txn_index.py",
         "log/test_transactions.py",
         "log/test_transactions_recovery.py",
         "log/cleaner/test_compact.py",
         "log/cleaner/test_swap.py",
     ),
-    "log/commit": (
+    "log/append/commit": (
         "log/test_commit.py",
         "log/test_commit_steps.py",
         "log/test_flight.py",
@@ -54,7 +54,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_doubt.py",
         "log/test_gate.py",
     ),
-    "log/flight": (
+    "log/append/pending_write": (
         "log/test_flight.py",
         "log/test_commit.py",
         "log/test_sync_mode.py",

@@ -29,7 +29,9 @@ def test_no_equivalent_is_listed_twice() -> None:
     ],
 )
 def test_an_entry_that_does_not_hold_is_told(changed: dict[str, Any], said: str) -> None:
-    entry = Equivalent("log/rescan", "Rescan._follows", "return base_offset == offset or", "", "a reason")
+    entry = Equivalent(
+        "log/recovery/rescan", "Rescan._follows", "return base_offset == offset or", "", "a reason"
+    )
     assert trouble_with(entry) is None
     assert said in (trouble_with(entry._replace(**changed)) or "")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.checkpoints import read_offsets
+from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr.offline.adopt import plan_adoption, take_in
 from leafcuttr.offline.verify import KnownTopic, segment_offsets, verify_directory
 from leafcuttr.wire.batch import parse

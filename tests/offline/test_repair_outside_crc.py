@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.checkpoints import read_leader_epochs, read_offsets, read_topic_id, write_leader_epochs
-from leafcuttr.log.doubt import MARK
+from leafcuttr.log.files.failed_sync import MARK
+from leafcuttr.log.layout.checkpoints import (
+    read_leader_epochs,
+    read_offsets,
+    read_topic_id,
+    write_leader_epochs,
+)
 from leafcuttr.offline.repair import plan_repair
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr.wire.batch import parse

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.checkpoints import read_topic_id, write_leader_epochs, write_offsets, write_topic_id
-from leafcuttr.log.partition_state import PartitionState, SegmentState, encode_entry, write_state
+from leafcuttr.log.layout.checkpoints import read_topic_id, write_leader_epochs, write_offsets, write_topic_id
+from leafcuttr.log.layout.partition_state import PartitionState, SegmentState, encode_entry, write_state
 from leafcuttr.offline.findings import Severity
 from leafcuttr.offline.verify import KnownTopic, Verified, verify_directory
 from leafcuttr.wire.batch import parse

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from leafcuttr.log import pace
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime import pacing
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.routes import FEW_ELEMENTS
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
@@ -99,7 +99,7 @@ async def test_others_have_their_turn_while_one_is_read_and_answered(
 ) -> None:
     broker = await serve()
     await broker.topics.create("t", 1, {})
-    monkeypatch.setattr(pace, "TURN_S", 0.0)
+    monkeypatch.setattr(pacing, "TURN_S", 0.0)
     request, version = (about_many(), METADATA) if kind == "request" else (to_many("t"), PRODUCE)
     stops = 0
     plain = Pace.turn
@@ -135,7 +135,7 @@ async def test_others_have_their_turn_between_requests_that_came_together(
 
     async with await connect(broker) as peer:
         await peer.ask(request, version)  # makes the topic of groups
-        monkeypatch.setattr(pace, "TURN_S", 0.0)
+        monkeypatch.setattr(pacing, "TURN_S", 0.0)
         monkeypatch.setattr(Pace, "give_way", counted)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.stream.send_all, together)

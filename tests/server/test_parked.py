@@ -18,7 +18,7 @@ import pytest
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
-from leafcuttr.log.writers import AT_ONCE
+from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.server import listener
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.wire.messages.metadata import MetadataRequest

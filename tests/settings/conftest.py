@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.config.catalog import OF_TOPICS, TOPIC
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from support import librdkafka
 from support.changing import alter_broker
 from support.live_broker import LiveBroker, live_broker

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.checkpoints import read_offsets
+from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr_sdk import TopicPartition
 from support import librdkafka
 from support.changing import alter_broker

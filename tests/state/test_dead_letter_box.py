@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from leafcuttr.log import commit
-from leafcuttr.log.dead_letters import Letter, Letters
+from leafcuttr.log.append import commit
+from leafcuttr.log.append.dead_letters import Letter, Letters
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dead_letter_box import DeadLetterBox

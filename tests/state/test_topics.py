@@ -25,7 +25,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.log.manager import LogManager, LogSpec
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import ZERO_ID, Topic, Topics, new_topic_id
 from leafcuttr_sdk import TopicPartition
@@ -356,7 +356,7 @@ from pathlib import Path
 import trio
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.log.manager import LogManager
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
 from support.topics import alter_config

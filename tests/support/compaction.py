@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from leafcuttr.log.cleaner.compact import Compaction
+from leafcuttr.log.cleaner.compaction.compact import Compaction
+from leafcuttr.log.cleaner.compaction.pages import Throttle
 from leafcuttr.log.cleaner.job import Cleaned, Done, Producer, Round, Source
-from leafcuttr.log.cleaner.pages import Throttle
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr.wire.records import Record, decode_records
 from support.logs import NOW

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from leafcuttr.log.complaints import Complaints
-from leafcuttr.log.dead_letters import Letters
-from leafcuttr.log.gate import Gate, Step, Tally
+from leafcuttr.log.append.chain import Gate, Step, Tally
+from leafcuttr.log.append.dead_letters import Letters
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr_sdk.records import Record
 
 Call = Callable[[Record], Any]

@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig, topic_config
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition

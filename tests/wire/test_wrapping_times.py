@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
-from leafcuttr.log.cleaner.walk import max_timestamp, walk
+from leafcuttr.log.cleaner.compaction.walk import max_timestamp, walk
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr.wire.loose_records import put_together, take_apart
 from leafcuttr.wire.primitives import LONG_MAX, LONG_MIN, as_long, write_varlong

@@ -31,7 +31,7 @@ def fail(text: object) -> NoReturn:
 def unused(directory: Path) -> Iterator[None]:
     """Hold the directory against brokers; ends the command if one has it."""
     from leafcuttr.errors import StartError
-    from leafcuttr.log.directory import locked
+    from leafcuttr.log.layout.directory import locked
 
     with contextlib.ExitStack() as stack:
         try:

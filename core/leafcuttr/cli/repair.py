@@ -82,7 +82,7 @@ def command(
     """
     from leafcuttr.cli.repair_metadata import rebuild
     from leafcuttr.errors import BrokerError, StartError
-    from leafcuttr.log.folders import partition_of
+    from leafcuttr.log.layout.folders import partition_of
 
     if not adopt and (source or only or configs):
         raise click.UsageError("--from, --topic and --config belong to --adopt")

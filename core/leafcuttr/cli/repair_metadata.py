@@ -59,7 +59,7 @@ def _is_sound(directory: Path) -> bool:
 
 
 def _put_in_place(directory: Path, found: "Rebuilt") -> None:
-    from leafcuttr.log.doubt import sync_directory
+    from leafcuttr.log.files.failed_sync import sync_directory
     from leafcuttr.state.metadata import FILE_NAME, MetadataStore, TopicRecord
 
     old = directory / FILE_NAME

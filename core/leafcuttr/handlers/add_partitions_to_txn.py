@@ -12,7 +12,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr.wire.messages.add_partitions_to_txn import (

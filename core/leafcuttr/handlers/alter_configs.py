@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from leafcuttr.handlers.config_resources import alter, change_each, check_names
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_configs import (
     AlterConfigsRequest,

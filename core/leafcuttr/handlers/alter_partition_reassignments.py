@@ -9,7 +9,7 @@ timeout is not positive.
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -6,7 +6,7 @@ done. Versions differ in encoding only.
 
 from leafcuttr.errors import ErrorCode, UnknownTopicOrPartition
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from leafcuttr.config.catalog import Catalog
 from leafcuttr.errors import BrokerError, InvalidRequest, UnknownTopicOrPartition
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS

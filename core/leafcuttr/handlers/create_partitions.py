@@ -18,7 +18,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -30,7 +30,7 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.assignments import check_replicas
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import new_topic_id
 from leafcuttr.wire.messages.create_topics import (

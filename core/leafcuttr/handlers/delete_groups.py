@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.delete_groups import (
     DeletableGroupResult,

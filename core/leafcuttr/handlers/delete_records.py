@@ -12,7 +12,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, InvalidTopic, OffsetOutOfRange, PolicyViolation, StorageError
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,

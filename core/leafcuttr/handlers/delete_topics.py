@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from leafcuttr.errors import BrokerError, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import words
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import ZERO_ID
 from leafcuttr.wire.messages.delete_topics import (

@@ -27,7 +27,7 @@ from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.broker_loggers import describe_loggers
 from leafcuttr.handlers.config_resources import Resource, is_known
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.dynamic_settings import ALL_BROKERS

@@ -11,7 +11,7 @@ from typing import Final
 from leafcuttr.errors import BrokerError, GroupIdNotFound
 from leafcuttr.handlers.answers import NOT_ASKED, FewRepeated
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.states import State

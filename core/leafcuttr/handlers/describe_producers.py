@@ -6,7 +6,7 @@ Unlike in Kafka, of a partition that is named again and again only the first few
 from leafcuttr.errors import BrokerError, StorageError, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import FewRepeated, words
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_producers import (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.answers import TOPIC_OPERATIONS
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic

@@ -7,7 +7,7 @@ that is named again and again only the first few are answered.
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,

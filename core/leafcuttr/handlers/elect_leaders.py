@@ -10,7 +10,7 @@ from typing import Final
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.elect_leaders import (
     ElectLeadersRequest,

@@ -26,7 +26,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.files import NotCached
+from leafcuttr.log.files.pool import NotCached
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.answers import address
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.find_coordinator import (
     Coordinator,

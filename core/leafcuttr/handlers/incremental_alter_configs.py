@@ -16,7 +16,7 @@ from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
 from leafcuttr.handlers.config_resources import Resource, alter, change_each, check_names, check_node
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.incremental_alter_configs import (
     AlterableConfig,

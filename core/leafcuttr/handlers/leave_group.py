@@ -7,7 +7,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.events import Leaver
 from leafcuttr.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse

@@ -19,7 +19,7 @@ from leafcuttr.errors import (
     UnsupportedVersion,
 )
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.messages.list_offsets import (

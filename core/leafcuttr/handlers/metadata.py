@@ -17,7 +17,7 @@ from functools import lru_cache
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
 from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, address, rack
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import ZERO_ID, Topic

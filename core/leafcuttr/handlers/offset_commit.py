@@ -16,7 +16,7 @@ import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS

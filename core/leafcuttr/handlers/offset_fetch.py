@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.offsets import CommittedOffset
 from leafcuttr.wire.messages.offset_fetch import (

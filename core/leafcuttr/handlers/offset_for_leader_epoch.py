@@ -5,7 +5,7 @@ Version 3 added the replica id, 4 is flexible. An epoch that this log never had 
 
 from leafcuttr.errors import BrokerError, FencedLeaderEpoch, UnknownLeaderEpoch
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -42,12 +42,12 @@ from leafcuttr.handlers.produce_answers import (
     succeeded,
 )
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
-from leafcuttr.log.append import one_batch
-from leafcuttr.log.commit import WriteError, commit_now
-from leafcuttr.log.flight import Ticket
+from leafcuttr.log.append.commit import WriteError, commit_now
+from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.preparation import LongWork, Prepared, Work
+from leafcuttr.log.append.stage import one_batch
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork, Prepared, Work
-from leafcuttr.log.unexpected import as_refusal
+from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, MIN_RECORD, TRANSACTIONAL

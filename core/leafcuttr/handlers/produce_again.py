@@ -27,8 +27,8 @@ from typing import Any, Final, Protocol
 
 from leafcuttr.handlers.produce import Outcome, Turn
 from leafcuttr.handlers.produce_answers import succeeded
-from leafcuttr.log.commit import commit_now
-from leafcuttr.log.flight import Ticket
+from leafcuttr.log.append.commit import commit_now
+from leafcuttr.log.append.pending_write import Ticket
 from leafcuttr.log.log import Log, Staged
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition

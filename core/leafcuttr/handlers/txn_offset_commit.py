@@ -12,7 +12,7 @@ import trio
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidGroupId
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer

@@ -7,7 +7,7 @@ Here the coordinator writes its markers itself; the request comes from an admini
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.wire.messages.write_txn_markers import (

@@ -29,33 +29,38 @@ import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
-from leafcuttr.log.aborted import Aborts, aborted_transactions
-from leafcuttr.log.append import Group, Staged, Tail, stage, stage_marker
-from leafcuttr.log.commit import WriteError, commit
-from leafcuttr.log.doubt import SyncFailedError
-from leafcuttr.log.files import FilePool, FileRegion, NotCached
-from leafcuttr.log.flight import Flight, Ticket
-from leafcuttr.log.lookup import Found, max_timestamp_offset, offset_for_leader_epoch, offset_for_timestamp
-from leafcuttr.log.pressure import PRESSURE
-from leafcuttr.log.producer_snapshot import write_snapshot
-from leafcuttr.log.producer_state import ProducerStateTable
-from leafcuttr.log.read import LogRead, read
+from leafcuttr.log.append.commit import WriteError, commit
+from leafcuttr.log.append.pending_write import Flight, Ticket
+from leafcuttr.log.append.preparation import LongWork, Prepared
+from leafcuttr.log.append.roll import discard, jitter_ms, new_segment, take_over
+from leafcuttr.log.append.rules import LARGE, LONG_MAX, append_rules
+from leafcuttr.log.append.stage import Group, Staged, Tail, stage, stage_marker
+from leafcuttr.log.files.failed_sync import SyncFailedError
+from leafcuttr.log.files.pool import FilePool, FileRegion, NotCached
+from leafcuttr.log.files.write_pressure import PRESSURE
+from leafcuttr.log.producers.snapshot import write_snapshot
+from leafcuttr.log.producers.state import ProducerStateTable
+from leafcuttr.log.read.aborted import Aborts, aborted_transactions
+from leafcuttr.log.read.lookup import (
+    Found,
+    max_timestamp_offset,
+    offset_for_leader_epoch,
+    offset_for_timestamp,
+)
+from leafcuttr.log.read.read import LogRead, read
 from leafcuttr.log.retention import (
     Doomed,
     apply_retention,
     delete_records_before,
     delete_scheduled_files,
 )
-from leafcuttr.log.rework import LongWork, Prepared
-from leafcuttr.log.roll import discard, jitter_ms, new_segment, take_over
-from leafcuttr.log.rules import LARGE, LONG_MAX, append_rules
-from leafcuttr.log.scan import DamagedSegmentError
-from leafcuttr.log.segment import Segment, segment_name
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.scan import DamagedSegmentError
+from leafcuttr.log.segment.segment import Segment, segment_name
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
 
 if TYPE_CHECKING:
-    from leafcuttr.log.gate import Gate
+    from leafcuttr.log.append.chain import Gate
 
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
 
@@ -276,7 +281,7 @@ class Log:
 
     def distrust(self, error: SyncFailedError) -> None:
         """A sync has failed: what was written since the last good one may not be on the disk, whatever the page cache
-        says. Nothing is served or synced until the next start has read it again; see `leafcuttr.log.doubt`."""
+        says. Nothing is served or synced until the next start has read it again; see `files.failed_sync`."""
         self.suspect = True
         cause = error.strerror or str(error)
         self.take_offline(

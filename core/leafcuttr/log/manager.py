@@ -4,7 +4,7 @@ What the manager promises, and to whom:
 
 - One process holds the directory. What cannot be used is a StartError of one line.
 - A start after a clean stop reads one file for all partitions, not their folders; after a crash it reads what lies
-  behind the last soft checkpoint. One damaged partition is offline, the others serve (`leafcuttr.log.recovery`).
+  behind the last soft checkpoint. One damaged partition is offline, the others serve (`recovery`).
 - Folders that the metadata does not name are left alone, with one warning for all.
 - Everything that touches the disk for long runs in worker threads, everything that looks at many partitions in short
   turns. `load` and `close` are the exceptions: nobody is served then.
@@ -27,24 +27,32 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, StartError, StorageError
-from leafcuttr.log.atomic import replace_file
-from leafcuttr.log.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.cleaner.cleaner import Cleaner
-from leafcuttr.log.deletion import Deletion
-from leafcuttr.log.directory import DataDirectory
-from leafcuttr.log.doubt import SyncFailedError, sync_directory
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.folders import DELETE, STRAY, LogSpec, holds_records, make_folder, partition_of, renamed
-from leafcuttr.log.inspection import Inspection
-from leafcuttr.log.known import MAX_OFFSET, Known, Reread
+from leafcuttr.log.files.atomic import replace_file
+from leafcuttr.log.files.failed_sync import SyncFailedError, sync_directory
+from leafcuttr.log.files.free_space import DiskRoom
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
+from leafcuttr.log.layout.directory import DataDirectory
+from leafcuttr.log.layout.folders import (
+    DELETE,
+    STRAY,
+    LogSpec,
+    holds_records,
+    make_folder,
+    partition_of,
+    renamed,
+)
+from leafcuttr.log.layout.partition_state import boot_id, encode_entry, read_state
 from leafcuttr.log.log import Log
-from leafcuttr.log.pace import Pace
-from leafcuttr.log.partition_state import boot_id, encode_entry, read_state
-from leafcuttr.log.recovery import restore
-from leafcuttr.log.room import DiskRoom
-from leafcuttr.log.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
-from leafcuttr.log.upkeep import Upkeep
+from leafcuttr.log.recovery.inspection import Inspection
+from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
+from leafcuttr.log.recovery.recovery import restore
+from leafcuttr.log.upkeep.deletion import Deletion
+from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
+from leafcuttr.log.upkeep.upkeep import Upkeep
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr_sdk import Clock, TopicPartition
 
 __all__ = ["LogManager", "LogSpec"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import OffsetOutOfRange, StorageError
-from leafcuttr.log.doubt import sync_directory
-from leafcuttr.log.segment import Segment
+from leafcuttr.log.files.failed_sync import sync_directory
+from leafcuttr.log.segment.segment import Segment
 
 if TYPE_CHECKING:
     from leafcuttr.log.log import Log

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.layout.checkpoints import (
     LOG_START_OFFSETS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
@@ -23,8 +23,8 @@ from leafcuttr.log.checkpoints import (
     uuid_text,
     write_offsets,
 )
-from leafcuttr.log.folders import DELETE
-from leafcuttr.log.segment import DELETED
+from leafcuttr.log.layout.folders import DELETE
+from leafcuttr.log.segment.segment import DELETED
 from leafcuttr.offline.findings import Finding, Severity
 from leafcuttr.offline.repair import rebuild_indexes, sound_ranges
 from leafcuttr.offline.verify import KnownTopic, partition_folders, segment_offsets

@@ -13,7 +13,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final, Literal
 
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.layout.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
     read_leader_epochs,
@@ -21,11 +22,10 @@ from leafcuttr.log.checkpoints import (
     read_topic_id,
     uuid_text,
 )
-from leafcuttr.log.files import OpenFile
-from leafcuttr.log.index import OffsetIndex, TimeIndex
-from leafcuttr.log.partition_state import STATE_FILE, read_state
-from leafcuttr.log.producer_snapshot import read_snapshot
-from leafcuttr.log.scan import SCAN_CHUNK, ZEROS, DamagedSegmentError, headers
+from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
+from leafcuttr.log.producers.snapshot import read_snapshot
+from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
+from leafcuttr.log.segment.scan import SCAN_CHUNK, ZEROS, DamagedSegmentError, headers
 from leafcuttr.offline.verify_segment import Holder, resume_after
 from leafcuttr.wire.batch import HIGHEST_CODEC, BatchHeader
 from leafcuttr.wire.compression import Codec

@@ -2,15 +2,15 @@
 than its own.
 
 Nothing is written here; what a walk says is reported by `verify` and carried out by `repair`. What tells a displaced
-batch from a gap is `leafcuttr.log.displaced`.
+batch from a gap is `leafcuttr.log.recovery.displaced`.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from leafcuttr.log.displaced import is_displaced
-from leafcuttr.log.files import OpenFile
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.recovery.displaced import is_displaced
+from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.wire.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MIN_LENGTH, BatchHeader, parse
 
 EVERYTHING: Final = 1 << 63

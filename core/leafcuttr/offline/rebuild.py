@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.layout.checkpoints import (
     PARTITION_METADATA,
     DamagedCheckpointError,
     read_topic_id,
     uuid_text,
     write_topic_id,
 )
-from leafcuttr.log.files import OpenFile
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.offline.verify import partition_folders, segment_offsets
 from leafcuttr.offline.verify_segment import Holder
 

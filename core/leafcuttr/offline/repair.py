@@ -15,7 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.files.failed_sync import is_marked, sync_directory, sync_file
+from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.layout.checkpoints import (
     LEADER_EPOCHS,
     LOG_START_OFFSETS,
     PARTITION_METADATA,
@@ -27,15 +29,13 @@ from leafcuttr.log.checkpoints import (
     write_offsets,
     write_topic_id,
 )
-from leafcuttr.log.displaced import put_right
-from leafcuttr.log.doubt import is_marked, sync_directory, sync_file
-from leafcuttr.log.epochs import epoch_due
-from leafcuttr.log.files import FilePool, OpenFile
-from leafcuttr.log.folders import make_folder
-from leafcuttr.log.partition_state import STATE_FILE
-from leafcuttr.log.replay import producers_at, replay
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError, headers
-from leafcuttr.log.segment import Segment
+from leafcuttr.log.layout.epochs import epoch_due
+from leafcuttr.log.layout.folders import make_folder
+from leafcuttr.log.layout.partition_state import STATE_FILE
+from leafcuttr.log.recovery.displaced import put_right
+from leafcuttr.log.recovery.replay import producers_at, replay
+from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.segment.segment import Segment
 from leafcuttr.offline.placing import Placed, Placing, placed
 from leafcuttr.offline.verify import (
     KnownTopic,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.checkpoints import (
+from leafcuttr.log.files.failed_sync import MARK, is_marked
+from leafcuttr.log.layout.checkpoints import (
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOG_START_OFFSETS,
@@ -25,11 +26,10 @@ from leafcuttr.log.checkpoints import (
     read_topic_id,
     uuid_text,
 )
-from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
-from leafcuttr.log.doubt import MARK, is_marked
-from leafcuttr.log.epochs import EpochsWalk
-from leafcuttr.log.partition_state import STATE_FILE, PartitionState, StateFile, read_state
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
+from leafcuttr.log.layout.epochs import EpochsWalk
+from leafcuttr.log.layout.partition_state import STATE_FILE, PartitionState, StateFile, read_state
+from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
 from leafcuttr.offline.findings import Finding, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placing
 from leafcuttr.offline.verify_segment import SegmentChecked, SegmentRules, check_segment
@@ -320,7 +320,7 @@ class _Verification:
         return 0
 
     def _same_boot(self) -> bool:
-        from leafcuttr.log.partition_state import boot_id
+        from leafcuttr.log.layout.partition_state import boot_id
 
         return self.state is not None and self.state.boot_id == boot_id() != ""
 

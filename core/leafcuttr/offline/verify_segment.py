@@ -12,10 +12,10 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from leafcuttr.log.epochs import EpochsWalk
-from leafcuttr.log.files import OpenFile
-from leafcuttr.log.index import OffsetIndex, TimeIndex
-from leafcuttr.log.scan import SCAN_CHUNK, DamagedSegmentError
+from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.layout.epochs import EpochsWalk
+from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
+from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError
 from leafcuttr.offline.findings import Finding, Report, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placed, Placing, placed
 from leafcuttr.offline.verify_transactions import TransactionsWalk

@@ -10,9 +10,9 @@ what no reader can do without is checked: entries in order, of markers of that s
 from collections.abc import Callable
 from pathlib import Path
 
-from leafcuttr.log.producer_snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.log.producer_state import ProducerStateTable
-from leafcuttr.log.txn_index import VERSION, AbortedTransaction, TransactionIndex
+from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
+from leafcuttr.log.producers.state import ProducerStateTable
+from leafcuttr.log.segment.txn_index import VERSION, AbortedTransaction, TransactionIndex
 from leafcuttr.offline.findings import Finding, Report, Severity
 from leafcuttr.wire.batch import BatchHeader
 from leafcuttr.wire.markers import read_marker

@@ -11,10 +11,10 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime import standstill
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server import loop_delay
 from leafcuttr.server.listener import Connections
-from leafcuttr.state import standstill
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.trouble import exhausted
 

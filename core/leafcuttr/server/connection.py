@@ -26,7 +26,7 @@ import trio
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue

@@ -18,7 +18,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.complaints import Complaints
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from leafcuttr.log.files import FileRegion
+from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.wire.codec import Region
 
 # One sendfile call at most: what other connections wait for, at about a gigabyte a second.

@@ -22,8 +22,8 @@ from typing import Final, Protocol
 import trio
 
 from leafcuttr.handlers import produce, produce_again
-from leafcuttr.log.writers import Writers
 from leafcuttr.metrics.counts import Times
+from leafcuttr.runtime.writers import Writers
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr_sdk import Clock
 

@@ -17,12 +17,12 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
 from leafcuttr.server.listener import Connections
 from leafcuttr.server.listening import Bound, Listening, bind
 from leafcuttr.state.broker import Broker, open_broker
-from leafcuttr.state.clock import SystemClock
 from leafcuttr.state.gates import Tables
 from leafcuttr.state.plugged import Plugged
 from leafcuttr_sdk import Clock

@@ -11,8 +11,8 @@ from typing import Protocol
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
+from leafcuttr.log.append.group_commit import Rounds
 from leafcuttr.log.manager import LogManager
-from leafcuttr.log.rounds import Rounds
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.state.dead_letter_box import DeadLetterBox
 from leafcuttr.state.dynamic_settings import DynamicSettings

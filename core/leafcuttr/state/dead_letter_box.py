@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError, TopicAlreadyExists, UnknownTopicOrPartition
-from leafcuttr.log.complaints import Complaints
-from leafcuttr.log.flight import Ticket
+from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.preparation import LongWork
 from leafcuttr.log.log import Log
-from leafcuttr.log.rework import LongWork
-from leafcuttr.log.workers import decode_limiter
+from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.limiters import decode_limiter
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr_sdk.types import Clock
 
 if TYPE_CHECKING:
-    from leafcuttr.log.dead_letters import Letters
-    from leafcuttr.log.rework import Prepared
+    from leafcuttr.log.append.dead_letters import Letters
+    from leafcuttr.log.append.preparation import Prepared
 
 _BUILT_AT_ONCE: Final = 64 * 1024  # bytes of records, about: what a millisecond makes a batch of
 

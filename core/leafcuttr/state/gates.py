@@ -1,4 +1,4 @@
-"""Which topics have produce validators and record filters, and their gates (`leafcuttr.log.gate`).
+"""Which topics have produce validators and record filters, and their gates (`leafcuttr.log.append.chain`).
 
 A topic names them in its settings; what stands behind a name is in two tables, which whoever runs plugins hands over
 (`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
@@ -18,13 +18,13 @@ import trio
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import InvalidConfig, InvalidTopic, PluginError
-from leafcuttr.log.complaints import Complaints
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.state import topic_names
 from leafcuttr.state.topics import Topic, Topics
 
 if TYPE_CHECKING:
-    from leafcuttr.log.dead_letters import Letters
-    from leafcuttr.log.gate import Gate, Step, Tally
+    from leafcuttr.log.append.chain import Gate, Step, Tally
+    from leafcuttr.log.append.dead_letters import Letters
     from leafcuttr_sdk.records import Record
 
 FILTERS: Final = "lc.filters"
@@ -225,7 +225,7 @@ class Gates:
 
     def _make(self, topic: str, config: TopicConfig) -> _Made:
         """Does not fail: a gate that lacks something says so to whoever comes. Any thread."""
-        from leafcuttr.log.gate import Gate
+        from leafcuttr.log.append.chain import Gate
 
         ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
@@ -254,7 +254,7 @@ class Gates:
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
     ) -> "Step":
         """Raises PluginError."""
-        from leafcuttr.log.gate import Step, Tally
+        from leafcuttr.log.append.chain import Step, Tally
 
         make, kind = self._table(setting).get(name), _KINDS[setting]
         if make is None:

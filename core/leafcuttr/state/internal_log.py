@@ -13,10 +13,10 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, MessageTooLarge
-from leafcuttr.log.complaints import Complaints
-from leafcuttr.log.files import FileRegion
+from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.log.log import Log
-from leafcuttr.log.unexpected import as_refusal
+from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.java_hash import java_hash
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse

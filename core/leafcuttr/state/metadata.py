@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Self
 
 from leafcuttr import crashpoints
 from leafcuttr.errors import StartError, StorageError
-from leafcuttr.log.folders import holds_records, partition_of
+from leafcuttr.log.layout.folders import holds_records, partition_of
 
 FILE_NAME: Final = "metadata.sqlite"
 

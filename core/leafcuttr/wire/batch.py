@@ -6,7 +6,7 @@
 `length` counts what follows it. The CRC (CRC-32C) covers everything from the attributes to the end, so that the
 broker can set the base offset and the leader epoch, which lie before it, without touching the sender's checksum.
 Nothing here looks at a record: those are `leafcuttr.wire.records`. No topic's settings are known here either:
-what a topic allows is `leafcuttr.log.append`.
+what a topic allows is `leafcuttr.log.append.stage`.
 
 Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98.
 """

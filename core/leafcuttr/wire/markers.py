@@ -4,7 +4,7 @@
     value  version i16 = 0 | epoch of the transaction coordinator i32
 
 The batch has the control and the transactional bit, the producer's id and epoch, no sequence number, and is never
-compressed. What a marker does to a partition is `leafcuttr.log.producer_state`.
+compressed. What a marker does to a partition is `leafcuttr.log.producers.state`.
 """
 
 import struct

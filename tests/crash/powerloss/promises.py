@@ -19,8 +19,8 @@ from crash.powerloss.traffic import (
     init_producer,
     send,
 )
-from leafcuttr.log.checkpoints import PARTITION_METADATA, read_topic_id
-from leafcuttr.log.folders import partition_of
+from leafcuttr.log.layout.checkpoints import PARTITION_METADATA, read_topic_id
+from leafcuttr.log.layout.folders import partition_of
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -25,10 +25,10 @@ from crash.powerloss.recording import Entry, Recorder
 from crash.powerloss.told import Told
 from crash.powerloss.traffic import BROKER, Traffic
 from leafcuttr.cli.offline import known_topics, stored_topics
-from leafcuttr.log.checkpoints import RECOVERY_POINTS
-from leafcuttr.log.partition_state import STATE_FILE
+from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS
+from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from support.broker_process import running_broker, start_broker
 from support.live_broker import live_broker
 from support.waiting import until

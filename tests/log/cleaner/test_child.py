@@ -22,7 +22,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "leafcuttr.log.cleaner.child"]
+    command = [sys.executable, "-m", "leafcuttr.log.cleaner.compaction.child"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -87,7 +87,7 @@ def test_an_exception_of_the_main_thread_is_no_abort(tmp_path: Path) -> None:
     """The thread that reads must not hold what the interpreter needs to end."""
     program = (
         "import threading, time\n"
-        "from leafcuttr.log.cleaner import child\n"
+        "from leafcuttr.log.cleaner.compaction import child\n"
         "broker = child._Broker()\n"
         "threading.Thread(target=broker.listen, daemon=True).start()\n"
         "print(broker.next())\n"  # the thread is about to read on

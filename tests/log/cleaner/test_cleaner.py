@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio
 
-from leafcuttr.log.checkpoints import read_offsets
 from leafcuttr.log.cleaner.cleaner import Cleaner
+from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch

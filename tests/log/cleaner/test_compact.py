@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leafcuttr.log.cleaner.compaction.reading import DamagedDataError
 from leafcuttr.log.cleaner.job import Producer
-from leafcuttr.log.cleaner.reading import DamagedDataError
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.markers import Marker, encode_marker

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.cleaner import swap
-from leafcuttr.log.cleaner.output import Output
-from leafcuttr.log.cleaner.pages import Throttle
+from leafcuttr.log.cleaner.compaction.output import Output
+from leafcuttr.log.cleaner.compaction.pages import Throttle
 from leafcuttr.log.cleaner.swap import CLEANED, announce, finish_exchanges, take_names
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.known import Known
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.recovery import restore
-from leafcuttr.log.segment import SUFFIXES, segment_name
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.recovery.known import Known
+from leafcuttr.log.recovery.recovery import restore
+from leafcuttr.log.segment.segment import SUFFIXES, segment_name
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from support.logs import HandClock
 from support.managers import spec
 

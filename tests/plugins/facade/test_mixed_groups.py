@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from leafcuttr.cli import cli
 from leafcuttr.plugins.facade.view import make_broker_view
-from leafcuttr.state.clock import SystemClock
+from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk import Broker, Consumer, Plugin, Record, TopicPartition
 from leafcuttr_sdk.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
 from support.live_broker import LiveBroker, live_broker

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-import leafcuttr.log.commit as commit_module
-from leafcuttr.log.flight import Flight
+import leafcuttr.log.append.commit as commit_module
+from leafcuttr.log.append.pending_write import Flight
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core

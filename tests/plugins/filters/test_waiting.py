@@ -12,8 +12,8 @@ import trio
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.log.workers import decode_limiter, filter_limiter
 from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
 from leafcuttr.server.run import run_broker
 from leafcuttr.state.gates import Instance, Tables
 from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record

@@ -173,7 +173,7 @@ async def test_lag_in_records_and_seconds(serve: Serve, monkeypatch: pytest.Monk
 async def test_what_a_group_has_not_read_is_looked_up_once(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leafcuttr.log.segment import Segment
+    from leafcuttr.log.segment.segment import Segment
 
     broker = await serve()
     scraper = Scraper(broker)
@@ -357,7 +357,7 @@ async def test_others_have_their_turn_during_a_scrape(serve: Serve, monkeypatch:
         await peer.ask(metadata_request("t"), 12)
     scraper = Scraper(broker)
     await scraper.text()
-    monkeypatch.setattr("leafcuttr.log.pace.TURN_S", 0.0)
+    monkeypatch.setattr("leafcuttr.runtime.pacing.TURN_S", 0.0)
     rounds = 0
 
     async def count() -> None:

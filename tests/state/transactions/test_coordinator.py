@@ -15,8 +15,8 @@ import trio
 import trio.testing
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log import commit
-from leafcuttr.log.writers import AT_ONCE
+from leafcuttr.log.append import commit
+from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer

@@ -13,9 +13,9 @@ from leafcuttr.cli.doctor.listeners import listening_processes
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.cli.offline import stored_topics
 from leafcuttr.errors import StartError
-from leafcuttr.log.directory import FORMAT_FILE, FORMAT_VERSION, LOCK_FILE, META_FILE, locked
-from leafcuttr.log.doubt import MARK
-from leafcuttr.log.folders import partition_of
+from leafcuttr.log.files.failed_sync import MARK
+from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, LOCK_FILE, META_FILE, locked
+from leafcuttr.log.layout.folders import partition_of
 
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 IN_MEMORY: Final = ("tmpfs", "ramfs")

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from leafcuttr.log.checkpoints import DamagedCheckpointError, read_offsets, write_offsets
+from leafcuttr.log.layout.checkpoints import DamagedCheckpointError, read_offsets, write_offsets
 from leafcuttr_sdk import TopicPartition
 
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"

@@ -24,11 +24,11 @@ from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, Producer, Round, cl
 from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
 from leafcuttr.log.cleaner.swap import CLEANED, SWAP, announce, exchange, withdraw
 from leafcuttr.log.cleaner.worker import Child, ChildEndedError
-from leafcuttr.log.doubt import sync_directory
-from leafcuttr.log.files import FilePool
+from leafcuttr.log.files.failed_sync import sync_directory
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
-from leafcuttr.log.segment import Segment
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.segment import Segment
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr_sdk import Clock, TopicPartition
 
 _log = logging.getLogger(__name__)

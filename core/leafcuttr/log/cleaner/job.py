@@ -9,7 +9,7 @@ Child to broker: `cleaned` (a `Cleaned` is on the disk, beside the log; the chil
 
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.log.txn_index import AbortedTransaction
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 
 _LAST_MS: Final = 2**63 - 1  # the last delete horizon that the header of a batch can name
 

@@ -11,10 +11,10 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from leafcuttr.log.append.rules import LONG_MAX
 from leafcuttr.log.cleaner.job import Source
 from leafcuttr.log.log import Log
-from leafcuttr.log.rules import LONG_MAX
-from leafcuttr.log.segment import MAX_RELATIVE, Segment
+from leafcuttr.log.segment.segment import MAX_RELATIVE, Segment
 
 
 class Cleanable(NamedTuple):

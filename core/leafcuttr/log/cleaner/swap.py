@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.crashpoints import reach
-from leafcuttr.log.doubt import sync_directory
-from leafcuttr.log.files import FilePool
-from leafcuttr.log.folders import segments_in
+from leafcuttr.log.files.failed_sync import sync_directory
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.folders import segments_in
 from leafcuttr.log.log import Log
 from leafcuttr.log.retention import Doomed
-from leafcuttr.log.segment import SUFFIXES, Segment, segment_name
+from leafcuttr.log.segment.segment import SUFFIXES, Segment, segment_name
 
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"

@@ -30,7 +30,7 @@ class Child:
     async def start(cls) -> "Child":
         """Raises OSError."""
         environ = {name: value for name, value in os.environ.items() if name != _CRASH_POINT}
-        command = [sys.executable, "-P", "-m", "leafcuttr.log.cleaner.child"]
+        command = [sys.executable, "-P", "-m", "leafcuttr.log.cleaner.compaction.child"]
         return cls(
             await trio.lowlevel.open_process(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ

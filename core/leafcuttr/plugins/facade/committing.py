@@ -6,8 +6,8 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import InvalidGroupId, UnknownTopicOrPartition
-from leafcuttr.log.pace import Pace
 from leafcuttr.plugins.facade.group_errors import error_of
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr_sdk import TopicPartition

@@ -18,13 +18,13 @@ from leafcuttr.errors import (
     StorageError,
     UnknownTopicOrPartition,
 )
-from leafcuttr.log.append import Staged
+from leafcuttr.log.append.group_commit import Asked
+from leafcuttr.log.append.rules import LARGE, LONG_MAX
+from leafcuttr.log.append.stage import Staged
 from leafcuttr.log.log import Log
-from leafcuttr.log.pace import Pace
-from leafcuttr.log.rounds import Asked
-from leafcuttr.log.rules import LARGE, LONG_MAX
 from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
 from leafcuttr.plugins.facade.topics import ensured
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic

@@ -9,11 +9,11 @@ import trio
 
 from leafcuttr.errors import CorruptMessage, StorageError, UnknownTopicOrPartition
 from leafcuttr.log.log import Log
-from leafcuttr.log.pace import Pace
-from leafcuttr.log.read import LogRead
-from leafcuttr.log.txn_index import AbortedTransaction
-from leafcuttr.log.workers import decode_limiter
+from leafcuttr.log.read.read import LogRead
+from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.plugins.facade.topics import existing
+from leafcuttr.runtime.limiters import decode_limiter
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,

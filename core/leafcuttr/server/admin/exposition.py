@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from leafcuttr.log.pace import Pace
 from leafcuttr.metrics.counts import Times
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.router import Request, Response
 from leafcuttr.server.admin.scene import Families, Sample, Surveyor
 from leafcuttr_sdk.metrics import Kind, Metric

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from leafcuttr.log.complaints import Complaints
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server.admin.router import Request, Response, Router, parse_target, problem
 from leafcuttr_sdk.trouble import exhausted
 

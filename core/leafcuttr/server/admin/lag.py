@@ -14,11 +14,11 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError
-from leafcuttr.log.files import NotCached
+from leafcuttr.log.files.pool import NotCached
 from leafcuttr.log.log import Log
-from leafcuttr.log.pace import Pace
-from leafcuttr.log.read import segment_at
-from leafcuttr.log.scan import DamagedSegmentError
+from leafcuttr.log.read.read import segment_at
+from leafcuttr.log.segment.scan import DamagedSegmentError
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.names import nameable
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.table import Entry

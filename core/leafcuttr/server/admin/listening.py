@@ -22,9 +22,9 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
-from leafcuttr.log.complaints import Complaints
 from leafcuttr.net import binding
 from leafcuttr.net.exposure import warn_if_open
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr_sdk.trouble import exhausted
 
 if TYPE_CHECKING:

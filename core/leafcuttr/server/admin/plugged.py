@@ -8,8 +8,8 @@ from typing import Final
 
 import trio
 
-from leafcuttr.log.complaints import Complaints
 from leafcuttr.metrics.added import encodable
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server.admin.router import Request, Response, Router, problem
 from leafcuttr.state.plugged import Plugged, ServiceState
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck

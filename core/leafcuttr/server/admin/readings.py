@@ -25,7 +25,7 @@ from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import Metric
 
 if TYPE_CHECKING:
-    from leafcuttr.log.gate import Tally
+    from leafcuttr.log.append.chain import Tally
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
 _CODES = frozenset(ErrorCode)

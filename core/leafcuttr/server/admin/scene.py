@@ -10,8 +10,8 @@ from typing import Any, Final
 import trio
 
 from leafcuttr.log.log import Log
-from leafcuttr.log.pace import Pace
 from leafcuttr.metrics.counts import Times
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.health import HealthTable
 from leafcuttr.server.admin.lag import LagMeter, Lags
 from leafcuttr.server.admin.names import TopicNames, Traffic

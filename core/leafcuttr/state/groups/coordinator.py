@@ -15,7 +15,8 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
+from leafcuttr.runtime.standstill import hear_first
 from leafcuttr.state.groups.committing import Offsets, group_record
 from leafcuttr.state.groups.events import (
     NO_MEMBER,
@@ -35,7 +36,6 @@ from leafcuttr.state.groups.members import size_of
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.table import Entry, GroupTable
 from leafcuttr.state.groups.timers import Timers
-from leafcuttr.state.standstill import hear_first
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr_sdk import Clock, TopicPartition

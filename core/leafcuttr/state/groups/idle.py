@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.pace import Pace
+from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.groups.table import Entry, GroupTable
 
 MOST_IDLE: Final = 1_000

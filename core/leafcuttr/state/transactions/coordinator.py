@@ -16,7 +16,7 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state import standstill
+from leafcuttr.runtime import standstill
 from leafcuttr.state.features import Features
 from leafcuttr.state.groups.committing import Offsets
 from leafcuttr.state.producer_ids import ProducerIds

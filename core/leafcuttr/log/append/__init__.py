@@ -1,0 +1,1 @@
+"""The write path: from a produced batch to published records."""

@@ -1,0 +1,256 @@
+"""The second half of an append: write what is staged, then publish it; or undo it.
+
+A group is one vectored write behind the published end of the active segment; a group that `rolls` begins a new
+segment first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its
+published size and everything that is not published is forgotten: offsets, producer entries, and whatever was staged
+behind it. Groups before the one that failed are published and stay: `WriteError.written_to` tells each of those who
+waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), the file is
+in doubt and the log goes offline.
+
+What may wait for the disk does it off the loop: see `leafcuttr.log.append.pending_write`, which uses the parts of this.
+"""
+
+import errno
+import logging
+import os
+from itertools import pairwise
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from leafcuttr.crashpoints import reach
+from leafcuttr.errors import StorageError
+from leafcuttr.log.append.roll import discard, new_segment, take_over
+from leafcuttr.log.append.stage import Group
+from leafcuttr.log.files.failed_sync import SyncFailedError, mark
+from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.write_pressure import PRESSURE
+from leafcuttr.log.segment.scan import DamagedSegmentError
+
+if TYPE_CHECKING:
+    from leafcuttr.log.log import Log
+    from leafcuttr.log.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+IOV_MAX: Final = 1024
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
+_TRACE: Final = 16
+"""Bytes of a batch of which one at least is not 0: offset, length, leader epoch."""
+
+
+class WriteError(StorageError):
+    """A commit has failed. What was staged below the offset `written_to` is published all the same; the rest is not
+    there, and its offsets are free again."""
+
+    def __init__(self, message: str, written_to: int) -> None:
+        super().__init__(message)
+        self.written_to = written_to
+
+
+def write_all(fd: int, views: list[memoryview | bytearray], position: int, size: int) -> None:
+    """Write the views one behind the other at `position`, `size` bytes in all. Raises OSError."""
+    if len(views) <= IOV_MAX:
+        written = os.pwritev(fd, views, position)
+        if written == size:
+            return
+    else:
+        written = 0
+    rest: list[memoryview] = []
+    skip = written
+    for view in [memoryview(view) for view in views]:
+        if skip >= len(view):
+            skip -= len(view)
+        else:
+            rest.append(view[skip:])
+            skip = 0
+    position += written
+    while rest:
+        written = os.pwritev(fd, rest[:IOV_MAX], position)
+        if written <= 0:
+            raise OSError("the file takes no more bytes")
+        position += written
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if rest and written:
+            rest[0] = rest[0][written:]
+
+
+def commit(log: "Log") -> None:
+    """See `Log.commit`."""
+    if not log.groups:
+        return
+    if log.flight is not None:
+        raise RuntimeError(f"{log.topic_partition}: a write is in flight, commit_off_loop() is due")
+    reach("append.staged")
+    groups, log.groups = log.groups, []
+    try:
+        refuse_if_suspect(log)
+        began = monotonic()
+        for group in groups:
+            segment = log.segments[-1]
+            if group.rolls:
+                segment = _roll_here(log, segment, group.base_offset)
+            sync = to_sync(log, segment, group)
+            # Held: another thread may make the pool let go of it meanwhile.
+            file = segment.open_for_writing(sync_writes=log.rules.sync)
+            _write(file, group.views, segment.size, group.size, sync)
+            reach("append.written")
+            publish(log, segment, group, synced=bool(sync) or file.synced)
+            del file
+        PRESSURE.wrote(monotonic() - began)
+    except (OSError, DamagedSegmentError) as error:
+        raise WriteError(fail(log, error), log.log_end_offset) from error
+    except BaseException as error:
+        fail(log, error)
+        raise
+
+
+def commit_now(log: "Log") -> WriteError | None:
+    """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
+    try:
+        log.commit()
+    except WriteError as error:
+        return error
+    except Exception as error:
+        # Nothing of it may be answered as if it were written.
+        logger.exception("writing to %s failed", log.topic_partition)
+        return WriteError(f"Writing to {log.topic_partition} failed: {error}", log.log_end_offset)
+    return None
+
+
+def write_there(
+    file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
+) -> None:
+    reach("writer.before-write")
+    _write(file, views, position, size, sync)
+    reach("writer.written")
+
+
+def _write(
+    file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
+) -> None:
+    if file.synced:
+        file.make_room(position + size)
+    try:
+        write_all(file.fd, views, position, size)
+    except OSError as error:
+        if file.synced and error.errno not in _NO_ROOM and not _refused(error, file, position):
+            mark(os.path.dirname(file.path))  # noqa: PTH120 - of a str
+            raise SyncFailedError(error.errno, error.strerror, file.path) from error
+        raise
+    for segment in sync:
+        try:
+            segment.sync_records()
+        except FileNotFoundError:
+            if segment is sync[-1]:
+                raise
+            # An earlier segment that retention has dropped meanwhile.
+
+
+def to_sync(log: "Log", segment: "Segment", group: Group) -> "list[Segment]":
+    """What has to be synced before the answer: nothing, or all segments since the last sync, of which `segment`, the
+    one that is written to, comes last. In topic sync mode the write itself syncs: only what was there before and the
+    names of the files are left to do, once."""
+    unflushed, rules = log.unflushed, log.rules
+    if rules.sync:
+        if not unflushed and segment.name_synced:
+            return []
+    elif unflushed + group.batches[-1][1] + 1 - group.base_offset < rules.flush_messages:
+        return []
+    if not unflushed:
+        return [segment]
+    since, segments = log.log_end_offset - unflushed, log.segments
+    before = [s for s, after in pairwise(segments) if after.base_offset > since]
+    return [*before, segment]
+
+
+def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
+    return take_over(log, new_segment(log, segment, base_offset))
+
+
+def publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
+    end_offset = group.batches[-1][1] + 1
+    if group.aborts is not None:
+        len(segment.txn_index)  # what needs the disk comes first: if it fails, nothing has changed
+    segment.extend(group.batches, log.rules.index_interval_bytes)
+    if synced:
+        log.unflushed = 0
+    else:
+        log.unflushed += end_offset - group.base_offset
+    log.log_end_offset = end_offset
+    log.bytes_in += group.size
+    if group.aborts is not None:
+        _publish_aborts(log, segment, group, group.aborts)
+    else:
+        for entry in group.entries:
+            log.producers.publish(entry)
+    reach("append.published")
+    if group.letters is not None:
+        for letters in group.letters:
+            letters.post()
+    log.notify()
+
+
+def _publish_aborts(log: "Log", segment: "Segment", group: Group, aborts: dict[int, int]) -> None:
+    """Publish the producers' entries where markers among them abort transactions: each is indexed with the last stable
+    offset that it leaves behind, so before its own entry ends the transaction and after all entries before it."""
+    for number, entry in enumerate(group.entries):
+        if number in aborts:
+            aborted = log.producers.aborted(entry.producer_id, aborts[number])
+            if aborted is not None:
+                segment.txn_index.append(aborted)
+                log.aborts.noticed(segment)
+        log.producers.publish(entry)
+
+
+def fail(log: "Log", error: BaseException) -> str:
+    """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing.
+    Returns why, for those who wait."""
+    reason = _reason(log, error)
+    if isinstance(error, SyncFailedError):
+        log.distrust(error)
+    else:
+        log.pool.complaints(_cause(error), "%s", reason)
+    log.forget_staged()
+    segment = log.segments[-1]
+    try:
+        _cut_back(segment)
+        discard(log, log.log_end_offset)
+    except OSError as undo_error:
+        log.take_offline(f"{reason}; and what was written of it could not be undone: {undo_error.strerror}")
+    return reason
+
+
+def _cut_back(segment: "Segment") -> None:
+    """Take what was written behind the published end out of the file. Raises OSError."""
+    file = segment.file
+    try:
+        if file is not None:
+            file.no_room()
+            os.ftruncate(file.fd, segment.size)
+        else:
+            os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with
+    except OSError as error:
+        if not _refused(error, file or segment.open_file(), segment.size):
+            raise
+
+
+def _refused(error: OSError, file: OpenFile, position: int) -> bool:
+    """Whether the file system, which is read-only now, has taken nothing of a write at this position. Raises
+    OSError."""
+    return error.errno == errno.EROFS and not any(os.pread(file.fd, _TRACE, position))
+
+
+def refuse_if_suspect(log: "Log") -> None:
+    """What was staged before a sync of the log failed elsewhere goes nowhere any more."""
+    if log.suspect:
+        raise OSError(log.offline)
+
+
+def _reason(log: "Log", error: BaseException) -> str:
+    return f"Writing to {log.topic_partition} in {log.directory_name} failed: {_cause(error)}"
+
+
+def _cause(error: BaseException) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__

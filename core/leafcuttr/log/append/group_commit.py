@@ -1,0 +1,226 @@
+"""Appends from within this process: what several tasks ask for in one turn of the loop is written together.
+
+The first who asks in a turn leads it: when every other task has had its turn, it stages the batches of all who have
+asked meanwhile, writes with one call for each log, and hands out the answers. So a lone caller costs one step of the
+loop, and many share their writes as connections do in the rounds of the server's reactor. Between staging and writing
+no task runs; nothing is staged for somebody who has gone by then. What a worker has to write (`Log.must_wait`) is
+answered when it lands.
+
+Topics, records and what a caller may do are not known here.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from leafcuttr.errors import BrokerError
+from leafcuttr.log.append.commit import WriteError, commit_now
+from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.preparation import LongWork, Prepared, Work
+from leafcuttr.log.append.stage import Staged
+from leafcuttr.log.log import Log
+from leafcuttr.runtime.unexpected import as_refusal
+from leafcuttr_sdk import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class Asked(NamedTuple):
+    """One batch (magic 2, base offset 0) and the log that it is for; whether the broker has encoded it itself."""
+
+    log: Log
+    batch: bytes | bytearray | memoryview
+    encoded_here: bool = False
+
+
+Outcome = Staged | BrokerError
+"""What became of it: a Staged is in the log."""
+
+_AT_ONCE: Final = 100
+"""Batches staged in one turn of the loop: some milliseconds."""
+
+
+class _Call:
+    """What one caller has asked for. `at` is the first batch that has not been staged."""
+
+    __slots__ = (
+        "_parked",
+        "_queue",
+        "_shielded",
+        "asked",
+        "at",
+        "leads",
+        "outcomes",
+        "pending",
+        "prepared",
+        "work",
+    )
+
+    def __init__(self, asked: Sequence[Asked], queue: "deque[_Call]", *, shielded: bool) -> None:
+        self.asked = asked
+        self._queue = queue
+        self.at = 0
+        self.outcomes: list[Outcome] = []
+        self.prepared: Prepared | BrokerError | None = None
+        self.work: Work | None = None
+        self.pending = 0  # tickets that have not landed
+        self.leads = False
+        self._parked: trio.lowlevel.Task | None = None
+        self._shielded = shielded
+
+    def stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[_Call, int]]]") -> int:
+        """Stage from `at` on, up to the end or to a batch that a worker has to look at first; how many were tried."""
+        asked, outcomes, before = self.asked, self.outcomes, self.at
+        while self.at < len(asked) and self.at - before < at_most:
+            log, batch, encoded_here = asked[self.at]
+            prepared, self.prepared = self.prepared, None
+            result: Outcome
+            try:
+                if isinstance(prepared, BrokerError):
+                    raise prepared
+                result = log.stage_at_once(
+                    memoryview(batch), now_ms=now_ms, prepared=prepared, encoded_here=encoded_here
+                )
+            except LongWork as long:
+                self.work = long.work
+                break
+            except BrokerError as error:
+                result = error.with_traceback(None)
+            except Exception as error:
+                # An error nobody thought of is that of its batch; the others are written.
+                result = as_refusal(log.pool.complaints, error, f"appending to {log.topic_partition}")
+            else:
+                places.setdefault(log, []).append((self, self.at))
+            outcomes.append(result)
+            self.at += 1
+        return max(self.at - before, 1)
+
+    def failed(self, number: int, error: WriteError) -> None:
+        """A write has failed: what of it was published before stays."""
+        staged = self.outcomes[number]
+        if isinstance(staged, Staged) and staged.base_offset >= error.written_to:
+            self.outcomes[number] = WriteError(str(error), error.written_to)
+
+    async def wait(self) -> None:
+        """Sleep until `wake`. Cancelled only while no one else uses the caller's bytes."""
+        self._parked = trio.lowlevel.current_task()
+        try:
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        finally:
+            self._parked = None
+
+    def wake(self) -> None:
+        task, self._parked = self._parked, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        if self.pending and self._shielded:
+            return trio.lowlevel.Abort.FAILED
+        self._parked = None
+        if self in self._queue:  # at once: it must not be chosen to lead any more
+            self._queue.remove(self)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Rounds:
+    """The appends of one broker's own tasks."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._queue: deque[_Call] = deque()
+        self._led = False
+
+    async def append(self, asked: Sequence[Asked], *, lent: bool = False) -> list[Outcome]:
+        """Append the batches, in their order within each log; an outcome for each.
+
+        The bytes may be changed meanwhile. Those that are `lent` are the caller's again when this returns or raises:
+        cancellation then waits for a worker that uses them. Those that are not must be left alone for good.
+        Cancelled: of the batches that were staged every one is written, of the others none.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        call = _Call(asked, self._queue, shielded=lent)
+        while call.at < len(asked):
+            await self._turn(call)
+            if call.work is not None:
+                work, call.work = call.work, None
+                try:
+                    call.prepared = await work.done(abandon_on_cancel=not lent)
+                except BrokerError as error:
+                    call.prepared = error
+                except Exception as error:
+                    log = asked[call.at].log
+                    call.prepared = as_refusal(
+                        log.pool.complaints, error, f"looking at a batch for {log.topic_partition}"
+                    )
+        return call.outcomes
+
+    async def _turn(self, call: _Call) -> None:
+        """Have it staged as far as it goes, and wait until that is written."""
+        self._queue.append(call)
+        if self._led:
+            await call.wait()
+            if not call.leads:
+                return
+        self._led = True
+        call.leads = False
+        # What others have asked for must not be lost with this caller.
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        self._write()
+        self._hand_over()
+        if call.pending:
+            await call.wait()
+
+    def _hand_over(self) -> None:
+        """The first of those who did not come into this turn leads the next one."""
+        self._led = bool(self._queue)
+        if self._queue:
+            first = self._queue[0]
+            first.leads = True
+            first.wake()
+
+    @trio.lowlevel.enable_ki_protection
+    def _write(self) -> None:
+        queue, places = self._queue, dict[Log, list[tuple[_Call, int]]]()
+        staged: list[_Call] = []
+        now_ms, left = self._clock.now_ms(), _AT_ONCE
+        while queue and left > 0:
+            call = queue.popleft()
+            left -= call.stage(now_ms, left, places)
+            staged.append(call)
+        for log, these in places.items():
+            failure: WriteError | None = None
+            if log.must_wait:
+                ticket = log.write_off_loop()
+                if ticket is not None and not ticket.finished:
+                    _await(ticket, these)
+                elif ticket is not None:
+                    failure = ticket.failure
+            else:
+                failure = commit_now(log)
+            if failure is not None:
+                for call, number in these:
+                    call.failed(number, failure)
+        for call in staged:
+            if not call.pending:
+                call.wake()
+
+
+def _await(ticket: Ticket, places: list[tuple[_Call, int]]) -> None:
+    calls = {id(call): call for call, _ in places}
+    for call in calls.values():
+        call.pending += 1
+
+    def landed() -> None:
+        if ticket.failure is not None:
+            for call, number in places:
+                call.failed(number, ticket.failure)
+        for call in calls.values():
+            call.pending -= 1
+            if not call.pending:
+                call.wake()
+
+    ticket.when_finished(landed)

@@ -1,0 +1,55 @@
+"""What a topic's settings ask of an append, worked out once and shared by all partitions with the same settings."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from leafcuttr.config.topic import TopicConfig
+
+LONG_MAX: Final = 2**63 - 1
+LARGE: Final = 8 * 1024 * 1024
+"""Bytes of a batch, or of a write, that take milliseconds of the processor even in C: a worker thread's work."""
+
+
+class AppendRules(NamedTuple):
+    """Sizes in bytes, times in ms."""
+
+    max_message_bytes: int
+    checked_at_once_bytes: int  # above it a batch is too large, or long to check
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    timestamp_after_max_ms: int
+    always_convert: bool
+    recompresses: bool
+    converts_own: bool  # also what this broker has encoded itself
+    sets_header_only: bool  # the conversion does not need the records
+    checks_ends: bool  # of records in batches that no conversion looks into
+    flush_messages: int
+    sync: bool
+
+
+@lru_cache(maxsize=1024)
+def append_rules(config: TopicConfig) -> AppendRules:
+    """The rules of these settings."""
+    from leafcuttr.log.append.conversion import changes_batches, needs_conversion, needs_decoding
+
+    recompresses = config.compression_type != "producer"
+
+    return AppendRules(
+        config.max_message_bytes,
+        min(config.max_message_bytes, LARGE),
+        config.segment_bytes,
+        # What is in the active segment is not compacted, so that must not stay active for longer than that.
+        min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms,
+        config.segment_index_bytes,
+        config.index_interval_bytes,
+        LONG_MAX if config.log_append_time else config.message_timestamp_after_max_ms,
+        needs_conversion(config),
+        recompresses,
+        changes_batches(config),
+        config.log_append_time and not recompresses and not needs_decoding(config),
+        config.lc_records_check != "off" and not needs_decoding(config),
+        config.flush_messages,
+        config.lc_log_sync_always,
+    )

@@ -1,0 +1,350 @@
+"""The first half of an append: check a batch, give it offsets, stamp it in place, queue it.
+
+Order of the checks and their error codes as in Kafka (`ProduceRequest.validateRecords`, `UnifiedLog`, `LogValidator`,
+`ProducerAppendInfo`). Nothing here writes; the second half is `commit`. Per batch, never per record, but
+for the lengths of records that are not compressed (`check`), and what the topic's settings ask about
+records (`conversion`).
+
+What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or
+to compress anew) is not done here: `stage` raises LongWork, the caller has a worker thread do it, and stages the
+batch again with what came of it. Nothing of the batch is staged until then, and every check is made again.
+"""
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from leafcuttr.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidRecordSet,
+    MessageTooLarge,
+    RecordListTooLarge,
+    StorageError,
+)
+from leafcuttr.log.append.check import CHECKED_AT_ONCE, check_lengths
+from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, pass_at_once
+from leafcuttr.log.append.rules import AppendRules
+from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE, Appended, Segment
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    HIGHEST_CODEC,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    MIN_RECORD,
+    TRANSACTIONAL,
+    BatchHeader,
+    CorruptBatch,
+    InvalidBatch,
+    check_client_batch,
+    single_batch,
+    stamp,
+    unpack,
+)
+from leafcuttr.wire.checksum import crc32c
+
+if TYPE_CHECKING:
+    from leafcuttr.log.append.chain import Gate
+    from leafcuttr.log.append.dead_letters import Letters
+    from leafcuttr.log.log import Log
+    from leafcuttr.log.producers.state import ProducerEntry
+
+
+class Staged(NamedTuple):
+    """What a batch got. `log_append_time` is -1 where the timestamps are the producer's; a duplicate has the
+    offsets of the batch it repeats (and, as in Kafka, that batch's largest timestamp)."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int = -1
+    duplicate: bool = False
+
+
+class Tail:
+    """The segment that the next batch would go to, as it will be when all that is staged is written."""
+
+    __slots__ = ("base_offset", "created_ms", "first_timestamp", "segment", "size")
+
+    def __init__(self, segment: Segment, now_ms: int) -> None:
+        if not segment.created_ms:
+            segment.created_ms = now_ms  # known since the start of the process only, as in Kafka
+        self.segment: Segment | None = segment
+        self.base_offset = segment.base_offset
+        self.size = segment.size
+        self.created_ms = segment.created_ms
+        self.first_timestamp = segment.first_timestamp()
+
+    def begin(self, base_offset: int, now_ms: int) -> None:
+        """A new segment will begin here."""
+        self.segment = None
+        self.base_offset = base_offset
+        self.size = 0
+        self.created_ms = now_ms
+        self.first_timestamp = -1
+
+
+class Group:
+    """Staged batches that go to one segment in one write.
+
+    `entries` are the states of their producers, in the order of the batches. `aborts` are those of them, by number,
+    that a marker made which aborts, with its offset: None nearly always; so are `letters`, which filters have taken out
+    of the batches.
+    """
+
+    __slots__ = ("aborts", "base_offset", "batches", "entries", "letters", "rolls", "size", "views")
+
+    def __init__(self, base_offset: int, rolls: bool) -> None:
+        self.base_offset = base_offset
+        self.rolls = rolls  # a new segment begins with it
+        self.views: list[memoryview | bytearray] = []
+        self.batches: list[Appended] = []
+        self.entries: list[ProducerEntry] = []
+        self.aborts: dict[int, int] | None = None
+        self.letters: list[Letters] | None = None
+        self.size = 0
+
+
+def stage(
+    log: "Log",
+    batch: memoryview | bytearray,
+    *,
+    now_ms: int,
+    by_coordinator: bool = False,
+    prepared: Prepared | None = None,
+    gate: "Gate | None" = None,
+    any_size: bool = False,
+    encoded_here: bool = False,
+) -> Staged:
+    """See `Log.stage`, `Log.stage_at_once` and `Log.stage_letters`. With a `gate` the rules say that every batch has to
+    be converted. The records of a batch that was `encoded_here`, by this broker, are known to be whole."""
+    if log.offline is not None:
+        raise StorageError(log.offline)
+    rules = log.rules
+    if len(batch) < HEADER_SIZE:
+        batch = one_batch(batch)
+    fields = unpack(batch)
+    size = len(batch)
+    if fields[1] != size - LOG_OVERHEAD or fields[3] != MAGIC:
+        batch = one_batch(batch)
+        size = len(batch)
+        fields = unpack(batch)
+    (base, length, _, _, crc, attributes, delta, _, max_timestamp, producer_id, epoch, sequence, count) = (
+        fields
+    )
+    checks_ends = (
+        rules.checks_ends
+        and prepared is None
+        and gate is None  # which takes every batch apart
+        and not encoded_here
+        and not attributes & CODEC_MASK
+    )
+    if size > rules.checked_at_once_bytes and not any_size:
+        _check_large(log, batch, rules, prepared, checks_ends)
+    elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        _refuse_crc(log, batch, crc)
+    if (
+        base
+        or count != delta + 1
+        or count <= 0
+        or attributes & CONTROL
+        or attributes & CODEC_MASK > HIGHEST_CODEC
+        or (producer_id >= 0 and sequence < 0 and not by_coordinator)
+        or (attributes & TRANSACTIONAL and producer_id < 0)
+        or (count * MIN_RECORD > size - HEADER_SIZE and not attributes & CODEC_MASK)
+    ):
+        _refuse(log, BatchHeader._make(fields))
+    header = None
+    transactional = bool(attributes & TRANSACTIONAL)
+    if producer_id >= 0 and not log.producers.follows(producer_id, epoch, sequence, transactional):
+        header = BatchHeader._make(fields)
+        known = log.producers.duplicate_of(header)
+        if known is not None:
+            return Staged(known.base_offset, known.last_offset, known.timestamp, True)
+    if checks_ends:
+        if count > CHECKED_AT_ONCE:
+            raise LongWork(partial(_checked, log, batch, True))
+        check_lengths(memoryview(batch)[HEADER_SIZE:], count)
+    log_append_time = -1
+    looked = None
+    if (
+        (rules.always_convert and (rules.converts_own or not encoded_here or gate is not None))
+        or attributes & LOG_APPEND_TIME
+        or max_timestamp - now_ms > rules.timestamp_after_max_ms
+    ):
+        if prepared is not None and prepared.converted is not None and prepared.gate is gate:
+            batch, looked = prepared.converted, prepared.looked
+        elif gate is None:
+            batch = convert_at_once(log, batch, rules, now_ms)
+        else:
+            if header is not None:
+                log.producers.check(header)  # nobody looks at what is refused anyway
+            batch, looked = pass_at_once(log, gate, batch, rules, now_ms)
+        size = len(batch)
+        converted = BatchHeader._make(unpack(batch))
+        length, max_timestamp = converted.length, converted.max_timestamp
+        if log.config.log_append_time:
+            log_append_time = max_timestamp if converted.count else now_ms
+    if size > rules.segment_bytes:
+        raise RecordListTooLarge(
+            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+            f"maximum configured segment size of {rules.segment_bytes} bytes"
+        )
+    if header is not None:
+        log.producers.check(header)
+
+    base_offset = log.next_offset
+    last_offset = base_offset + delta
+    if isinstance(batch, memoryview) and batch.readonly:
+        batch = bytearray(batch)
+    stamp(batch, base_offset, length, log.leader_epoch)
+    group = _group_for(log, rules, size, last_offset, max_timestamp, now_ms)
+    group.views.append(batch)
+    group.batches.append((size, last_offset, max_timestamp))
+    group.size += size
+    if producer_id >= 0:
+        seen = now_ms if looked is not None and max_timestamp < 0 else max_timestamp
+        entry = log.producers.stage(producer_id, epoch, sequence, delta, seen, base_offset, transactional)
+        group.entries.append(entry)
+    log.next_offset = last_offset + 1
+    if looked is not None:
+        letters = looked.staged(log.topic_partition, base_offset)
+        if letters is not None:
+            group.letters = [letters] if group.letters is None else [*group.letters, letters]
+    return Staged(base_offset, last_offset, log_append_time)
+
+
+def stage_marker(
+    log: "Log",
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int,
+    now_ms: int,
+    transaction_version: int,
+) -> Staged:
+    """See `Log.stage_marker`."""
+    if "leafcuttr.wire.markers" not in sys.modules:
+        log.pool.import_late("leafcuttr.wire.markers")
+    from leafcuttr.wire.markers import Marker, encode_marker
+
+    if log.offline is not None:
+        raise StorageError(log.offline)
+    producers, append_time = log.producers, log.config.log_append_time
+    producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+    marker = Marker(commit, coordinator_epoch)
+    batch = encode_marker(producer_id, producer_epoch, marker, timestamp=now_ms, log_append_time=append_time)
+    offset, size = log.next_offset, len(batch)
+    stamp(batch, offset, size - LOG_OVERHEAD, log.leader_epoch)
+    group = _group_for(log, log.rules, size, offset, now_ms, now_ms)
+    group.views.append(batch)
+    group.batches.append((size, offset, now_ms))
+    group.size += size
+    if not commit:
+        if group.aborts is None:
+            group.aborts = {}
+        group.aborts[len(group.entries)] = offset
+    group.entries.append(producers.stage_marker(producer_id, producer_epoch, coordinator_epoch, now_ms))
+    log.next_offset = offset + 1
+    return Staged(offset, offset, now_ms if append_time else -1)
+
+
+def _group_for(
+    log: "Log", rules: AppendRules, size: int, last_offset: int, max_timestamp: int, now_ms: int
+) -> Group:
+    """The group the batch belongs to: a new one where a new segment has to begin (Kafka's `shouldRoll`)."""
+    tail = log.tail
+    if tail is None:
+        tail = log.tail = Tail(log.segments[-1], now_ms)
+    groups = log.groups
+    filled = tail.size
+    if filled and (
+        filled > rules.segment_bytes - size
+        or (max_timestamp - tail.first_timestamp if tail.first_timestamp >= 0 else now_ms - tail.created_ms)
+        > rules.segment_ms - log.roll_jitter_ms
+        or last_offset - tail.base_offset > MAX_RELATIVE
+        or (tail.segment is not None and tail.segment.index_is_full(rules.segment_index_bytes))
+    ):
+        if log.next_offset > LAST_BASE - MAX_RELATIVE:
+            raise StorageError(
+                f"{log.topic_partition} has reached offset {log.next_offset}, nearly the last there is"
+            )
+        tail.begin(log.next_offset, now_ms)
+        groups.append(Group(log.next_offset, True))
+        filled = 0
+    elif not groups:
+        groups.append(Group(log.next_offset, False))
+    if not filled:
+        tail.first_timestamp = max_timestamp
+    tail.size = filled + size
+    return groups[-1]
+
+
+def one_batch(records: memoryview | bytearray) -> memoryview:
+    """The batch that a partition's record set consists of. Raises InvalidRecordSet, CorruptMessage."""
+    try:
+        batch = single_batch(memoryview(records))
+    except CorruptBatch as error:
+        raise CorruptMessage(str(error)) from None
+    except InvalidBatch as error:
+        raise InvalidRecordSet(str(error)) from None
+    if len(batch) < HEADER_SIZE:
+        raise CorruptMessage(f"Record batch size {len(batch)} is less than its header")
+    return batch
+
+
+def _check_large(
+    log: "Log",
+    batch: memoryview | bytearray,
+    rules: AppendRules,
+    prepared: Prepared | None,
+    checks_ends: bool,
+) -> None:
+    """Its size against the topic's limit; its CRC, if nobody has looked at that yet, is long work, and so are the ends
+    of its records."""
+    size = len(batch)
+    if size > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
+            f"configured value of {rules.max_message_bytes} bytes"
+        )
+    if prepared is None:
+        raise LongWork(partial(_checked, log, batch, checks_ends))
+
+
+def _checked(log: "Log", batch: memoryview | bytearray, checks_ends: bool) -> Prepared:
+    crc = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
+    if crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        _refuse_crc(log, batch, crc)
+    if checks_ends:
+        count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big", signed=True)
+        check_lengths(memoryview(batch)[HEADER_SIZE:], max(count, 0))
+    return Prepared(log, None)
+
+
+def _refuse_crc(log: "Log", batch: memoryview | bytearray, crc: int) -> NoReturn:
+    computed = crc32c(batch[ATTRIBUTES_AT:])
+    raise CorruptMessage(
+        f"Record is corrupt (stored crc = {crc}, computed crc = {computed}) in topic partition {log.topic_partition}."
+    )
+
+
+def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
+    if header.base_offset:
+        raise InvalidRecord(
+            f"The baseOffset of the record batch in the append to {log.topic_partition} should be 0, but it is "
+            f"{header.base_offset}"
+        )
+    try:
+        check_client_batch(header)
+    except InvalidBatch as error:
+        raise InvalidRecord(str(error)) from None
+    if header.is_transactional and header.producer_id < 0:
+        raise InvalidRecord(f"A transactional batch for {log.topic_partition} has no producer id")
+    raise InvalidRecord(f"A batch of {header.size} bytes cannot hold {header.count} records")

@@ -1,0 +1,1 @@
+"""What the child process runs: one pass of compaction over the files of a log."""

@@ -1,0 +1,1 @@
+"""Files: open descriptors, atomic replacement, failed syncs, write pressure, free space."""

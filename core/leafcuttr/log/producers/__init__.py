@@ -1,0 +1,1 @@
+"""The producer state of a partition and its snapshots."""

@@ -1,0 +1,1 @@
+"""One segment: the file of batches and its indexes."""

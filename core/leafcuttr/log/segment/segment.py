@@ -1,0 +1,535 @@
+"""One segment of a log: a run of whole batches in `<base offset>.log`, with its two indexes.
+
+`size` is what is published of the file: readers never look past it, and appends go exactly there. Nothing touches
+the disk until it is needed; a segment known from a checkpoint is a few numbers. Which segment is the active one, and
+what offsets mean beyond it, is the log's.
+
+Kafka's rules for the indexes are kept, so that its tools find nothing to complain of: an entry in both for a batch
+that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
+One module, though longer than most, because file and indexes have to agree after each step.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from leafcuttr.crashpoints import reach
+from leafcuttr.log.files.failed_sync import SyncFailedError, mark, sync_descriptor, sync_directory, sync_file
+from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
+from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
+from leafcuttr.log.segment.txn_index import AbortedTransaction, TransactionIndex
+from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
+
+MAX_RELATIVE: Final = 0x7FFFFFFF  # offsets in an index are 4 bytes, relative to the base offset
+LAST_BASE: Final = 2**63 - 1 - 2**32
+"""No segment begins behind it: then each of its offsets, and the one after them, is a long."""
+DELETED: Final = ".deleted"
+SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+UNKNOWN: Final = -2  # a first timestamp that has not been read yet
+
+Appended = tuple[int, int, int]
+"""Bytes, last offset and max timestamp of one appended batch."""
+
+
+class Rebuilt(NamedTuple):
+    """What a scan found: where the sound batches end, the offset after them, and why it stopped before the end."""
+
+    end_position: int
+    next_offset: int
+    damage: DamagedSegmentError | None
+
+
+def segment_name(base_offset: int) -> str:
+    """The file name without suffix: 20 digits."""
+    return f"{base_offset:020d}"
+
+
+class Segment:
+    """See the module's docstring. One thread, but for `sync` and what is said to be callable in a worker."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_index",
+        "_pool",
+        "_since_index",
+        "_suffix",
+        "_time_index",
+        "_txn_index",
+        "_txn_name_synced",
+        "_unsealed",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "file",
+        "largest_timestamp",
+        "largest_timestamp_offset",
+        "name_synced",
+        "size",
+        "sync_writes",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        *,
+        pool: FilePool,
+        size: int,
+        largest_timestamp: int = -1,
+        created_ms: int = 0,
+        suffix: str = "",
+    ) -> None:
+        self.directory = directory
+        self._suffix = suffix
+        self.base_offset = base_offset
+        self.size = size
+        self.largest_timestamp = largest_timestamp
+        self.largest_timestamp_offset = -1  # -1: not known, found from the index or by a scan
+        self.created_ms = created_ms
+        self.file: OpenFile | None = None
+        self._pool = pool
+        self._first_timestamp = UNKNOWN
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+        self._txn_name_synced = False
+        self._since_index = 0
+        self.name_synced = False  # by this process
+        self.sync_writes = False
+        self._unsealed = False
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        base_offset: int,
+        *,
+        pool: FilePool,
+        preallocate: int = 0,
+        created_ms: int = 0,
+        sync_writes: bool = False,
+    ) -> "Segment":
+        """Make the empty files, which must not exist (callable in a worker). Raises OSError."""
+        segment = cls(directory, base_offset, pool=pool, size=0, created_ms=created_ms)
+        try:
+            segment._first_timestamp = -1
+            # The .log file comes last: it alone makes a segment, so that a crash leaves none without its indexes.
+            segment.index.create()
+            segment.time_index.create()
+            segment.sync_writes = sync_writes
+            file = pool.open(segment, segment.path(".log"), create=True, synced=sync_writes)
+            if preallocate:
+                os.posix_fallocate(file.fd, 0, preallocate)
+                segment._unsealed = True
+        except OSError:
+            segment.close()  # else the pool would keep the space of the removed files
+            raise
+        return segment
+
+    @classmethod
+    def open(cls, directory: str, base_offset: int, *, pool: FilePool) -> "Segment":
+        """The segment of files on disk, its size that of the file, its largest timestamp that of the time index
+        (recovery knows better where that index may be behind). Raises OSError."""
+        segment = cls(directory, base_offset, pool=pool, size=0)
+        segment.size = os.stat(segment.path(".log")).st_size  # noqa: PTH116 - a str path is kept, 10,000 times
+        last = segment.time_index.last()
+        if last is not None:
+            segment.largest_timestamp = int(last[0])
+            segment.largest_timestamp_offset = base_offset + int(last[1])
+        return segment
+
+    def path(self, suffix: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self._suffix}"
+
+    def open_file(self) -> OpenFile:
+        """The open .log file. Raises OSError, and DamagedSegmentError if less is in it than was written."""
+        file = self.file
+        if file is not None:
+            file.used = True
+            return file
+        file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
+        while file.path != self.path(".log"):
+            # Renamed between the two calls, in another thread: another segment may have the name by now.
+            self._pool.close(self)
+            file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
+        there = os.fstat(file.fd).st_size
+        if there < self.size:
+            raise DamagedSegmentError(file.path, there, f"the file ends here, {self.size} bytes were written")
+        return file
+
+    def open_for_writing(self, *, sync_writes: bool) -> OpenFile:
+        """`open_file`, opened anew where its writes have (not) to return before the disk has them."""
+        file = self.open_file()
+        if file.read_only:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), file.path)
+        while file.synced is not sync_writes:
+            # Again if another thread, that wanted to read, has opened it meanwhile as it was before.
+            self.sync_writes = sync_writes
+            self._pool.close(self)
+            file = self.open_file()
+        return file
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._index = OffsetIndex(self.path(".index"), self._pool)
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.path(".timeindex"), self._pool)
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """The transactions that markers in this segment abort. Nearly always it has no entry, and no file."""
+        if self._txn_index is None:
+            self._txn_index = TransactionIndex(self.path(".txnindex"), self._pool)
+        return self._txn_index
+
+    def has_aborted(self, on_disk: bool | None = None) -> bool:
+        """Whether the transaction index has an entry. `on_disk`: whether its file is there, if that is known. Callable
+        in a worker. Raises OSError."""
+        index = self._txn_index
+        if index is not None:
+            return len(index) > 0
+        if on_disk is not None:
+            return on_disk
+        return os.path.exists(self.path(".txnindex"))  # noqa: PTH110 - a str path, for each of many
+
+    def index_is_full(self, max_bytes: int) -> bool:
+        """Whether an index has no room left within segment.index.bytes, by Kafka's count."""
+        if self.size < (max_bytes // 12 - 1) * HEADER_SIZE:
+            return False  # even with an entry for every batch
+        return len(self.index) >= max_bytes // 8 or len(self.time_index) >= max_bytes // 12 - 1
+
+    def first_timestamp(self, *, may_block: bool = True) -> int:
+        """The max timestamp of the first batch, by which segment.ms counts; -1 if empty or without."""
+        if self._first_timestamp == UNKNOWN:
+            self._first_timestamp = -1
+            for _, header in headers(self.open_file(), 0, self.size, may_block=may_block):
+                self._first_timestamp = header.max_timestamp
+                break
+        return self._first_timestamp
+
+    def extend(self, batches: Iterable[Appended], index_interval: int) -> None:
+        """Publish batches that have been written behind `size`: indexes, timestamps, and `size` itself.
+        Raises OSError if the end of the time index has to be read and cannot be; then nothing has changed."""
+        position, since, base = self.size, self._since_index, self.base_offset
+        largest, largest_offset, first = (
+            self.largest_timestamp,
+            self.largest_timestamp_offset,
+            self._first_timestamp,
+        )
+        entries: list[tuple[int, int]] = []
+        times: list[tuple[int, int]] = []
+        for size, last_offset, max_timestamp in batches:
+            if max_timestamp > largest:
+                largest, largest_offset = max_timestamp, last_offset
+            if not position:
+                first = max_timestamp
+            if since > index_interval:
+                entries.append((last_offset - base, position))
+                if largest_offset >= 0:
+                    times.append((largest, largest_offset - base))
+                since = 0
+            position += size
+            since += size
+        if entries:
+            # What needs the disk comes first: if it fails, nothing has changed, and the write can be undone.
+            index, time_index = self.index, self.time_index
+            len(index)
+            time_index.append_rising(times)
+            for relative_offset, at in entries:
+                index.append(relative_offset, at)
+        self.largest_timestamp, self.largest_timestamp_offset, self._first_timestamp = (
+            largest,
+            largest_offset,
+            first,
+        )
+        self.size, self._since_index = position, since
+        self._unsealed = True
+
+    def offset_of_largest_timestamp(self, *, may_block: bool = True) -> int:
+        """Last offset of the batch with the largest timestamp; -1 if there is none."""
+        if self.largest_timestamp < 0 or self.largest_timestamp_offset >= 0:
+            return self.largest_timestamp_offset
+        last = self.time_index.last(may_block=may_block)
+        start = 0
+        if last is not None:
+            if last[0] == self.largest_timestamp:
+                self.largest_timestamp_offset = self.base_offset + int(last[1])
+                return self.largest_timestamp_offset
+            start = self.index.position_for(int(last[1]), may_block=may_block)
+        for _, header in headers(self.open_file(), start, self.size, chunk=SCAN_CHUNK, may_block=may_block):
+            if header.max_timestamp == self.largest_timestamp:
+                self.largest_timestamp_offset = header.last_offset
+                break
+        return self.largest_timestamp_offset
+
+    def scan(
+        self, from_position: int = 0, *, end: int | None = None, check_crc: bool = False, least: int = -1
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of each batch from a position where one begins. Raises DamagedSegmentError, OSError."""
+        return headers(
+            self.open_file(),
+            from_position,
+            self.size if end is None else end,
+            chunk=SCAN_CHUNK,
+            check_crc=check_crc,
+            least=least,
+        )
+
+    def find(self, offset: int, *, may_block: bool = True) -> tuple[int, BatchHeader] | None:
+        """Position and header of the first batch whose last offset is at least `offset`; None if all are before."""
+        start = self.index.position_for(offset - self.base_offset, may_block=may_block) if self.size else 0
+        for position, header in headers(self.open_file(), start, self.size, may_block=may_block):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+        return None
+
+    def rebuild_indexes(
+        self,
+        index_interval: int,
+        *,
+        from_position: int = 0,
+        next_offset: int | None = None,
+        check_crc: bool = True,
+        observe: Callable[[BatchHeader, Callable[[], bytes]], AbortedTransaction | None] | None = None,
+        restore: Callable[[int, BatchHeader, int], bool] | None = None,
+    ) -> Rebuilt:
+        """Scan the file from a position where a batch begins to its end; index and count what is sound.
+
+        Before `from_position` the indexes are trusted, from there on they are written anew. `size` becomes the end of
+        what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
+        have at least. `observe` gets each header and how to read that batch, and says which transaction it aborts.
+        `restore` is asked about a sound batch whose base offset is not the one due (position, header, offset due), and
+        says whether it has given it that one. Raises OSError.
+        """
+        file = self.open_file()
+        end, self.size = os.fstat(file.fd).st_size, from_position
+        self._drop_index_entries(from_position)
+        if from_position == 0:
+            self.largest_timestamp = self.largest_timestamp_offset = -1
+        position = from_position
+        expected = self.base_offset if next_offset is None else next_offset
+        if observe is not None and from_position:
+            self.txn_index.forget_from(expected)
+        elif observe is not None:
+            self.txn_index.truncate(0)  # what the loss of power has left in it may be anything
+        damage = None
+        batch: list[Appended] = []
+        try:
+            for position, header in self._in_order(from_position, end, expected, check_crc, restore):
+                if header.base_offset < expected or header.last_offset - self.base_offset > MAX_RELATIVE:
+                    raise DamagedSegmentError(
+                        self.path(".log"),
+                        position,
+                        f"base offset {header.base_offset}, at least {expected} is due",
+                    )
+                if observe is not None:
+                    read = partial(file.pread, header.size, position, may_block=True)
+                    aborted = observe(header, read)
+                    if aborted is not None:
+                        self.txn_index.append(aborted)
+                batch.append((header.size, header.last_offset, header.max_timestamp))
+                if len(batch) >= 1024:
+                    self.extend(batch, index_interval)
+                    batch.clear()
+                expected = header.next_offset
+        except DamagedSegmentError as error:
+            damage = error
+        self.extend(batch, index_interval)
+        return Rebuilt(self.size, expected, damage)
+
+    def _in_order(
+        self,
+        position: int,
+        end: int,
+        due: int,
+        check_crc: bool,
+        restore: Callable[[int, BatchHeader, int], bool] | None,
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """`scan`, which begins anew where `restore` has changed a batch or may want to."""
+        while True:
+            try:
+                least = -1 if restore is None else -1 << 63
+                for at, header in self.scan(position, end=end, check_crc=check_crc, least=least):
+                    if restore is not None and header.base_offset != due and restore(at, header, due):
+                        header = header._replace(base_offset=due)
+                        position, due = at + header.size, header.next_offset
+                        yield at, header
+                        break
+                    due = header.next_offset
+                    yield at, header
+                else:
+                    return
+            except DamagedSegmentError as error:
+                if restore is None or error.position == position:
+                    raise
+                position = error.position
+
+    def truncate(self, position: int) -> None:
+        """Cut the file, and what the indexes say, at a batch boundary. Raises OSError."""
+        file = self.open_file()
+        os.ftruncate(file.fd, position)
+        self.size = position
+        self._drop_index_entries(position)
+
+    def index_fits(self, position: int) -> bool:
+        """Whether the last index entry before `position`, where a batch begins, is one of this file. Raises OSError."""
+        if not position:
+            return True
+        last = self.index.search(1, position - 1)[1]
+        if last is None:
+            return True
+        relative, at = last
+        if not 0 <= at < position:
+            return False
+        try:
+            for _, header in headers(self.open_file(), at, position):
+                return bool(header.last_offset - self.base_offset == relative)
+        except DamagedSegmentError:
+            pass
+        return False
+
+    def _drop_index_entries(self, position: int) -> None:
+        index, times = self.index, self.time_index
+        if not position:
+            index.truncate(0)
+            times.truncate(0)
+            self._since_index = 0
+            return
+        kept, last = index.search(1, position - 1)
+        index.truncate(kept)
+        times.truncate(times.search(1, int(last[0]))[0] if last is not None else 0)
+        self._since_index = 0
+
+    def flush_indexes(self) -> None:
+        """Write pending index entries. Raises OSError."""
+        if self._index is not None:
+            self._index.flush()
+        if self._time_index is not None:
+            self._time_index.flush()
+        if self._txn_index is not None:
+            self._txn_index.flush()
+
+    @property
+    def unsealed(self) -> bool:
+        """Whether there is something for `seal` to do."""
+        return self._unsealed
+
+    def seal(self) -> None:
+        """No more appends (roll), or none for now (close): the last time index entry, no unused preallocation.
+        Raises OSError."""
+        if not self._unsealed:
+            return
+        offset = self.offset_of_largest_timestamp()
+        if offset >= 0:
+            self.time_index.maybe_append(self.largest_timestamp, offset - self.base_offset)
+        self.flush_indexes()
+        file = self.open_file()
+        if os.fstat(file.fd).st_size > self.size:
+            os.ftruncate(file.fd, self.size)
+            if self.sync_writes:
+                # Zeros that came back with the power would end a recovery before the segment that comes next.
+                with self._in_doubt_if_it_fails():
+                    sync_descriptor(file.fd, file.path)
+        self._unsealed = False
+
+    def sync(self) -> None:
+        """Force log, indexes and snapshot to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
+        with self._in_doubt_if_it_fails():
+            self._sync_records()
+            for index in (self.index, self.time_index):
+                index.sync()
+            self._sync_txn_index()
+            with suppress(FileNotFoundError):
+                sync_file(Path(self.path(".snapshot")))  # its name is as old as that of the segment
+
+    def _sync_txn_index(self) -> None:
+        """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The
+        index itself is left to the loop's thread."""
+        try:
+            fd = self._pool.make_way(lambda: os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC))
+        except FileNotFoundError:
+            return
+        try:
+            sync_descriptor(fd, self.path(".txnindex"))
+        finally:
+            os.close(fd)
+        if not self._txn_name_synced:
+            sync_directory(Path(self.directory))
+            self._txn_name_synced = True
+
+    def sync_records(self) -> None:
+        """Force the log file to disk, and the first time its name, that of the folder and whose folder it is: without
+        them the records would be lost with the power all the same. Blocks.
+
+        Raises SyncFailedError: then the folder is marked, and nothing of it may be synced again by this process; and
+        OSError if there is no file to sync.
+        """
+        with self._in_doubt_if_it_fails():
+            self._sync_records()
+
+    @contextmanager
+    def _in_doubt_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except SyncFailedError:
+            mark(self.directory)
+            raise
+
+    def _sync_records(self) -> None:
+        file = self.open_file()
+        sync_descriptor(file.fd, file.path)
+        if not self.name_synced:
+            folder = Path(self.directory)
+            for name in (PARTITION_METADATA, LEADER_EPOCHS):
+                with suppress(FileNotFoundError):
+                    self._pool.make_way(partial(sync_file, folder / name))
+            self._pool.make_way(partial(sync_directory, folder))
+            self._pool.make_way(partial(sync_directory, folder.parent))
+            self.name_synced = True
+            reach("segment.names-synced")
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._pool.close(self)
+        for index in (self._index, self._time_index, self._txn_index):
+            if index is not None:
+                index.close()
+
+    def move_to(self, directory: str) -> None:
+        """The folder has another name now."""
+        self.directory = directory
+        self.name_synced = False
+        self._txn_name_synced = False
+        self._index = self._time_index = self._txn_index = None
+
+    def mark_deleted(self, *, keep_snapshot: bool = False) -> list[str]:
+        """Rename the files so that a start does not take them for data; returns the new paths. Who reads them goes on,
+        under the new names; a new segment may have the old ones. Raises OSError."""
+        self.close()
+        renamed, suffix = [], self._suffix
+        for kind in SUFFIXES:
+            if keep_snapshot and kind == ".snapshot":
+                continue
+            path = self.path(kind)
+            try:
+                os.rename(path, path + DELETED)  # noqa: PTH104
+            except FileNotFoundError:
+                continue
+            renamed.append(path + DELETED)
+        self._suffix = suffix + DELETED
+        for index in (self._index, self._time_index, self._txn_index):
+            if index is not None:
+                index.path += DELETED
+        return renamed

@@ -1,0 +1,64 @@
+"""Folders of deleted partitions on their way out: renamed already, removed when their delay is over.
+
+Removal runs in worker threads, a few files at a time, because the file system may take long over a large one.
+What a crash leaves is found by its name at the next start, and goes then.
+"""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import trio
+
+from leafcuttr import crashpoints
+from leafcuttr.log.layout.folders import remove_in_steps
+
+_log = logging.getLogger(__name__)
+
+_FILES_A_STEP: Final = 16
+
+
+class _Going(NamedTuple):
+    folder: Path
+    at_ms: int
+
+
+class Deletion:
+    """The queue of folders to remove."""
+
+    def __init__(self) -> None:
+        self._going: list[_Going] = []
+
+    def __len__(self) -> int:
+        return len(self._going)
+
+    def add(self, folder: Path, at_ms: int) -> None:
+        """Remove `folder`, which nobody opens any more, from `at_ms` of the monotonic clock on."""
+        self._going.append(_Going(folder, at_ms))
+
+    async def remove_due(self, elapsed_ms: int) -> int:
+        """Remove the folders that are due; returns how many. One that cannot be removed is named and tried
+        again."""
+        removed = 0
+        due = [going for going in self._going if going.at_ms <= elapsed_ms]
+        for going in due:
+            try:
+                steps = remove_in_steps(going.folder)
+                while await trio.to_thread.run_sync(_some, steps):
+                    pass
+            except OSError as error:
+                _log.warning(
+                    "removing %s failed, it is tried again: %s", going.folder, error.strerror or error
+                )
+                continue
+            self._going.remove(going)
+            removed += 1
+            crashpoints.reach("topic-delete.removed")
+        return removed
+
+
+def _some(steps: Iterator[None]) -> bool:
+    """Go a few steps; whether there are more."""
+    done = object()
+    return all(next(steps, done) is not done for _ in range(_FILES_A_STEP))

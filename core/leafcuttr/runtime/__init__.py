@@ -1,0 +1,1 @@
+"""What many parts of the broker use and none of them owns."""
