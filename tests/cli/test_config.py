@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli.config import command
+from leafcuttr.cli.config.command import command
 from leafcuttr.config.catalog import BROKER, GROUP, KAFKA_DEFAULTS, THEMES, TOPIC
 from support import librdkafka
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars
 

@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 
-from leafcuttr.cli import cli
-from leafcuttr.cli.client import client_settings
-from leafcuttr.cli.reading import Reader, Watch
+from leafcuttr.cli.common.librdkafka.client import client_settings
+from leafcuttr.cli.consume.reading import Reader, Watch
+from leafcuttr.cli.root import cli
 from support.broker_process import clean_environ
 
 Run = Callable[..., Any]

@@ -13,7 +13,7 @@ import pytest
 import trio
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.layout.checkpoints import PARTITION_METADATA

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.state.broker import Broker, open_broker

@@ -11,13 +11,12 @@ from contextlib import contextmanager, suppress
 import click
 import pytest
 
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.partitions import Place
-from leafcuttr.cli.target import Target
-from leafcuttr.cli.transactions.ask import producers
-from leafcuttr.cli.wire_client.channel import MAX_FRAME
-from leafcuttr.cli.wire_client.cluster import Cluster, addresses
-from leafcuttr.cli.wire_client.connection import Connection, NotOffered
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.target import Target
+from leafcuttr.cli.common.wire_client.channel import MAX_FRAME
+from leafcuttr.cli.common.wire_client.cluster import Cluster, addresses
+from leafcuttr.cli.common.wire_client.connection import Connection, NotOffered
+from leafcuttr.cli.transactions.queries import producers
 from leafcuttr.wire.codec import encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
@@ -34,6 +33,7 @@ from leafcuttr.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from leafcuttr_sdk.types import TopicPartition
 from support.waiting import free_port
 
 Serve = Callable[[socket.socket], None]
@@ -242,14 +242,14 @@ def test_leaders_and_brokers_of_a_real_one(address: str, topic: str) -> None:
     create(address, topic, partitions=2)
     with Cluster(Target(f"127.0.0.1:{free_port()},{address}")) as cluster:
         assert list(cluster.brokers()) == [1]
-        wanted = [Place(topic, 1), Place(topic, 0)]
+        wanted = [TopicPartition(topic, 1), TopicPartition(topic, 0)]
         assert cluster.leaders(wanted) == {1: wanted}
-        for place, message in (
-            (Place("no-such-topic", 0), "there is no topic no-such-topic"),
-            (Place(topic, 9), f"{topic} has no partition 9"),
+        for tp, message in (
+            (TopicPartition("no-such-topic", 0), "there is no topic no-such-topic"),
+            (TopicPartition(topic, 9), f"{topic} has no partition 9"),
         ):
             with pytest.raises(Failure, match=message):
-                cluster.leaders([place])
+                cluster.leaders([tp])
         assert "no-such-topic" not in cluster.topics()
         with pytest.raises(Failure, match="there is no broker 9; there are 1"):
             cluster.connection(9)
@@ -277,7 +277,7 @@ def test_a_partition_that_moves_is_asked_again() -> None:
             reply(connection, correlation, b"\0" + encode(answer, version))
 
     with peer(moving) as port, Cluster(Target(f"127.0.0.1:{port}", timeout=60)) as cluster:
-        assert producers(cluster, [Place("t", 0)]) == {Place("t", 0): []}
+        assert producers(cluster, [TopicPartition("t", 0)]) == {TopicPartition("t", 0): []}
     assert asked == [6, 5, 0]
 
 

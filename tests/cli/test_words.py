@@ -10,11 +10,19 @@ import sys
 import click
 import pytest
 
-from leafcuttr.cli.failures import Failure, reason
-from leafcuttr.cli.moments import duration, moment, parse_duration, parse_moment, show_duration, show_moment
-from leafcuttr.cli.output import count, printable, size
-from leafcuttr.cli.pairs import pairs
-from leafcuttr.cli.partitions import Place, Selection, by_topic, places, selection
+from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.options.moments import (
+    duration,
+    moment,
+    parse_duration,
+    parse_moment,
+    show_duration,
+    show_moment,
+)
+from leafcuttr.cli.common.options.partitions import Selection, by_topic, select, selection
+from leafcuttr.cli.common.output import count, printable, size
+from leafcuttr.cli.common.pairs import pairs
+from leafcuttr_sdk.types import TopicPartition
 from support.broker_process import clean_environ
 
 
@@ -92,11 +100,11 @@ def test_partitions() -> None:
         with pytest.raises(click.BadParameter):
             selection(wrong)
     known = {"a": [0, 1], "b": [0]}
-    found = places([selection("a:1"), selection("b"), selection("a")], known)
-    assert found == [Place("a", 1), Place("b", 0), Place("a", 0)]
+    found = select([selection("a:1"), selection("b"), selection("a")], known)
+    assert found == [TopicPartition("a", 1), TopicPartition("b", 0), TopicPartition("a", 0)]
     assert by_topic(found) == {"a": [1, 0], "b": [0]}
     with pytest.raises(Failure, match="there is no topic c"):
-        places([selection("c")], known)
+        select([selection("c")], known)
 
 
 def test_numbers_for_people() -> None:
@@ -150,7 +158,7 @@ def on_a_terminal(script: str) -> str:
 
 def test_a_table_on_a_terminal_takes_names_as_they_are() -> None:
     table = "print_table(('GROUP', 'LAG'), [('[red]odd[/red] :smile:', 3), ('\\x1b[2J', None)])"
-    shown = on_a_terminal(f"from leafcuttr.cli.output import print_table\n{table}")
+    shown = on_a_terminal(f"from leafcuttr.cli.common.output import print_table\n{table}")
     assert "[red]odd[/red] :smile:" in shown
     assert "\\x1b[2J" in shown
     assert "\x1b[2J" not in shown
@@ -158,7 +166,7 @@ def test_a_table_on_a_terminal_takes_names_as_they_are() -> None:
 
 def test_progress_on_a_terminal() -> None:
     shown = on_a_terminal(
-        "from leafcuttr.cli.output import progress\n"
+        "from leafcuttr.cli.common.output import progress\n"
         "with progress('partitions', 2) as advance:\n"
         "    advance(1)\n"
         "    advance(1)\n"

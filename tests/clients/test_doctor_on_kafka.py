@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leafcuttr.cli.doctor.finding import examine
+from leafcuttr.cli.doctor.diagnosis import examine
 from leafcuttr.cli.doctor.remote import CHECKS
 from leafcuttr.cli.doctor.target import Target
 from support import jars

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from leafcuttr.cli.verify import command as verify_command
+from leafcuttr.cli.verify.command import command as verify_command
 from support.broker_process import BrokerProcess, start_broker
 from support.waiting import free_port
 

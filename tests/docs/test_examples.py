@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "administer.md"
 

@@ -19,9 +19,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from leafcuttr.cli import cli
 from leafcuttr.cli.plugins.new import render
 from leafcuttr.cli.reference import examples
+from leafcuttr.cli.root import cli
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.cli.json_records import MEMBERS
+from leafcuttr.cli.common.records.json_lines import MEMBERS
 from support.pages import DOCS, run_page
 
 PAGE = "how-to/records.md"

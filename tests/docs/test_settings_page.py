@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "settings.md"
 

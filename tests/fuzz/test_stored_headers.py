@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis.strategies import sampled_from
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from leafcuttr.embedded import EmbeddedBroker
 from leafcuttr.errors import BrokerError
 from leafcuttr.state.transactions.states import State

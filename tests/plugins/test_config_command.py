@@ -9,12 +9,12 @@ import pytest
 import trustme
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli.config import command
-from leafcuttr.cli.doctor.finding import Finding, Severity, examine
+from leafcuttr.cli.common.installed import installed
+from leafcuttr.cli.config.command import command
+from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
 from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
 from leafcuttr.cli.doctor.site import Site
-from leafcuttr.cli.installed import installed
-from leafcuttr.cli.repair import command as repair
+from leafcuttr.cli.repair.command import command as repair
 from support.listening import closed_port
 from support.plugin_folders import install
 

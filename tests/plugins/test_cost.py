@@ -111,7 +111,10 @@ def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(t
     # What plugins count and show is needed by a scrape only.
     assert "leafcuttr.metrics.added" not in imported
     # Neither does it pay for what only the command line asks of plugins.
-    assert "leafcuttr.cli.installed" not in imported and "leafcuttr.cli.formats" not in imported
+    assert (
+        "leafcuttr.cli.common.installed" not in imported
+        and "leafcuttr.cli.common.records.formats" not in imported
+    )
 
 
 def test_discovery_does_without_importlib_metadata() -> None:
@@ -137,4 +140,4 @@ def test_a_command_of_ours_does_not_look_for_plugins_on_the_command_line(words: 
         env=clean_environ({"PATH": os.environ["PATH"]}),
     )
     assert done.returncode == 0
-    assert "leafcuttr.cli.installed" not in done.stderr
+    assert "leafcuttr.cli.common.installed" not in done.stderr

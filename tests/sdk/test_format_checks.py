@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.cli.own_formats import Base64Format, HexFormat, JsonFormat, TextFormat
+from leafcuttr.cli.common.records.own_formats import Base64Format, HexFormat, JsonFormat, TextFormat
 from leafcuttr_sdk import FormatError, Place
 from leafcuttr_sdk.testing import ContractError, check_record_format
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 
 _HEAD: Final = """\
 # Command line

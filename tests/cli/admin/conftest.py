@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from support import jars
 from support.broker_process import running_broker
 from support.commands import Ran

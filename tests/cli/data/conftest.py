@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from support import jars
 from support.broker_process import running_broker
 from support.commands import Ran

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.formats import Formats, known_formats
-from leafcuttr.cli.own_formats import Base64Format, HexFormat, JsonFormat, TextFormat
+from leafcuttr.cli.common.records.formats import Formats, known_formats
+from leafcuttr.cli.common.records.own_formats import Base64Format, HexFormat, JsonFormat, TextFormat
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
 
 VALUE = Place("t", "value")

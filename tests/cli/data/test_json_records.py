@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.formats import known_formats
-from leafcuttr.cli.json_records import MEMBERS, Codecs, OutRecord, read_line, write_line
+from leafcuttr.cli.common.records.formats import known_formats
+from leafcuttr.cli.common.records.json_lines import MEMBERS, Codecs, OutRecord, read_line, write_line
 from leafcuttr_sdk.formats import FormatError
 
 NAMES = ("text", "json", "hex", "base64")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.java_properties import for_librdkafka
-from leafcuttr.cli.pairs import read_properties
+from leafcuttr.cli.common.pairs import read_properties
+from leafcuttr.cli.perf.java_properties import for_librdkafka
 from leafcuttr.cli.perf.latency import Latencies
 from support.librdkafka import create, read, send, watermarks
 

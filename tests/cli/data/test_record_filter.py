@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.json_records import Codecs
-from leafcuttr.cli.own_formats import JsonFormat, TextFormat
-from leafcuttr.cli.record_filter import FilterError, RecordFilter
+from leafcuttr.cli.common.records.json_lines import Codecs
+from leafcuttr.cli.common.records.own_formats import JsonFormat, TextFormat
+from leafcuttr.cli.consume.condition import FilterError, RecordFilter
 
 NOW = 1_700_000_000_000
 CODECS = Codecs("orders", TextFormat(), TextFormat())

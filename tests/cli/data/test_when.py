@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.when import Kind, Point, parse_point, parse_time
+from leafcuttr.cli.common.options.positions import Kind, Point, parse_point, parse_time
 
 NOW = 1_700_000_000_000
 # More digits than Python reads at once, and more than a float can hold.

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
 from leafcuttr.cli.doctor.directory import Mount, mount_of
-from leafcuttr.cli.doctor.finding import Finding, Severity, examine
 from leafcuttr.cli.doctor.local import CHECKS
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import host_name

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 import trustme
 
-from leafcuttr.cli import doctor as package
-from leafcuttr.cli.doctor.finding import Finding, Severity, examine
+from leafcuttr.cli.doctor import command as package
+from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
+from leafcuttr.cli.doctor.identify import usual
 from leafcuttr.cli.doctor.remote import CHECKS
-from leafcuttr.cli.doctor.stranger import usual
 from leafcuttr.cli.doctor.target import Target
 from leafcuttr.cli.reference import walk
 from support import librdkafka
@@ -474,7 +474,7 @@ def test_wrong_usage(words: tuple[str, ...], said: str) -> None:
 
 
 def test_a_check_that_fails_is_a_finding_and_hides_no_other() -> None:
-    from leafcuttr.cli.doctor.finding import Check, fine
+    from leafcuttr.cli.doctor.diagnosis import Check, fine
 
     def breaks(_: object) -> Iterator[Finding]:
         raise ZeroDivisionError("a plugin's")

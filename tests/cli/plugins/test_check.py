@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 
 SAMPLE = Path(__file__).parents[2] / "sample_plugin"
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leafcuttr import __version__
-from leafcuttr.cli import cli
 from leafcuttr.cli.plugins.new import render
+from leafcuttr.cli.root import cli
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from crash.powerloss.promises import Witness
 from crash.powerloss.recording import Entry, Recorder
 from crash.powerloss.told import Told
 from crash.powerloss.traffic import BROKER, Traffic
-from leafcuttr.cli.offline import known_topics, stored_topics
+from leafcuttr.cli.common.offline import known_topics, stored_topics
 from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory

@@ -17,7 +17,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from leafcuttr.cli import cli
+from leafcuttr.cli.root import cli
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr_sdk import Broker, Consumer, Plugin, Record, TopicPartition

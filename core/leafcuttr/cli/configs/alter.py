@@ -5,19 +5,20 @@ from typing import Any
 
 import click
 
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import Outcomes, count, json_option, printable
+from leafcuttr.cli.common.pairs import pairs, read_properties
+from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.configs import entries, quotas
-from leafcuttr.cli.configs.entries import Change, Operation
-from leafcuttr.cli.configs.kinds import (
+from leafcuttr.cli.configs.entity_types import (
     Kind,
     by_librdkafka,
     complete_kinds,
     complete_names,
     kind_type,
 )
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import Outcomes, count, json_option, printable
-from leafcuttr.cli.pairs import pairs, read_properties
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.configs.entries import Change, Operation
 
 
 @click.command(short_help="Set settings and quotas, or take them back.")
@@ -97,7 +98,7 @@ def alter(
 
 
 def _say_what_is_unknown(changes: list[Change]) -> None:
-    from leafcuttr.cli.installed import installed
+    from leafcuttr.cli.common.installed import installed
     from leafcuttr.config.findings import unknown_to_brokers
     from leafcuttr.plugins.catalogue import catalog_of
 

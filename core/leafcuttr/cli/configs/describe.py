@@ -4,9 +4,12 @@ from typing import Any
 
 import click
 
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.configs import entries, quotas
-from leafcuttr.cli.configs.entries import Entry
-from leafcuttr.cli.configs.kinds import (
+from leafcuttr.cli.configs.entity_types import (
     Kind,
     by_librdkafka,
     complete_kinds,
@@ -14,9 +17,7 @@ from leafcuttr.cli.configs.kinds import (
     kind_type,
     own_sources,
 )
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import json_option, print_json, print_table, printable
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.configs.entries import Entry
 
 
 @click.command(short_help="Print what has been set.")

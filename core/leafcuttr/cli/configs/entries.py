@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.configs.kinds import KINDS, SOURCES, Kind, by_librdkafka
-from leafcuttr.cli.failures import Failure, reason
-from leafcuttr.cli.target import Target
-from leafcuttr.cli.wire_client.cluster import Cluster
-from leafcuttr.cli.wire_client.connection import NotOffered
+from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.target import Target
+from leafcuttr.cli.common.wire_client.cluster import Cluster
+from leafcuttr.cli.common.wire_client.connection import NotOffered
+from leafcuttr.cli.configs.entity_types import KINDS, SOURCES, Kind, by_librdkafka
 
 
 class Entry(NamedTuple):

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.target import Target
+from leafcuttr.cli.common.wire_client.cluster import Cluster
+from leafcuttr.cli.configs.entity_types import KINDS, Kind
 from leafcuttr.cli.configs.entries import Change, Operation
-from leafcuttr.cli.configs.kinds import KINDS, Kind
-from leafcuttr.cli.failures import Failure, reason
-from leafcuttr.cli.target import Target
-from leafcuttr.cli.wire_client.cluster import Cluster
 
 DEFAULT: Final = "<default>"
 _EXACT, _DEFAULT, _ANY = 0, 1, 2

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem
+from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError, at
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem
 from leafcuttr.cli.doctor.target import Node, Target, words_of
-from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError, at
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, skipped, warning
+from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
 from leafcuttr.cli.doctor.target import Node, Target
-from leafcuttr.cli.wire_client.channel import NotKafkaError, NotOfferedError
 from leafcuttr.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from leafcuttr.wire.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, skipped, warning
+from leafcuttr.cli.common.offline import stored_topics
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
 from leafcuttr.cli.doctor.listeners import listening_processes
 from leafcuttr.cli.doctor.site import Site
-from leafcuttr.cli.offline import stored_topics
 from leafcuttr.errors import StartError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, LOCK_FILE, META_FILE, locked

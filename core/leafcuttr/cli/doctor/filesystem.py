@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.directory import IN_MEMORY, mount_of
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 _LONGEST_NAME: Final = 255

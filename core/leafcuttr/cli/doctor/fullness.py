@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 
 _WARNING: Final = 0.75
 _PROBLEM: Final = 0.90

@@ -4,8 +4,8 @@ import resource
 from collections.abc import Iterator
 from typing import Final
 
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.directory import partitions_in
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 _BROKER: Final = 256  # for itself: the loop, the metadata, listeners

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem, warning
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import Listener, advertised_by_host_name
 from leafcuttr.errors import StartError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.cli.doctor import directory, filesystem, host, listeners, plugins
-from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
+from leafcuttr.cli.doctor.diagnosis import Check, Finding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 

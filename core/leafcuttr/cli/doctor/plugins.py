@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.cli.doctor.finding import Finding, fine, problem
+from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError

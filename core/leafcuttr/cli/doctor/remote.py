@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from leafcuttr.cli.common.output import count
+from leafcuttr.cli.common.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor import advertised, cluster
-from leafcuttr.cli.doctor.finding import Check, Finding, fine, problem, warning
-from leafcuttr.cli.doctor.stranger import Stranger, identify, usual
+from leafcuttr.cli.doctor.diagnosis import Check, Finding, fine, problem, warning
+from leafcuttr.cli.doctor.identify import Stranger, identify, usual
 from leafcuttr.cli.doctor.target import Cluster, Node, Target, words_of
-from leafcuttr.cli.output import count
-from leafcuttr.cli.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 

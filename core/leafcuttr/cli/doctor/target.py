@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.wire_client.channel import Channel, Versions, at
+from leafcuttr.cli.common.wire_client.channel import Channel, Versions, at
 
 SOFTWARE: Final = "leafcuttr-doctor"
 """What the doctor calls itself to a broker."""

@@ -2,13 +2,15 @@
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure, reason
+from leafcuttr.cli.common.completion import complete_groups
+from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.partitions import Selection, by_topic, partitions_argument, select
+from leafcuttr.cli.common.options.target import plain_target_options, target_options
+from leafcuttr.cli.common.output import Outcomes, json_option
+from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.groups import find
-from leafcuttr.cli.names import complete_groups
-from leafcuttr.cli.output import Outcomes, json_option
-from leafcuttr.cli.partitions import Place, Selection, by_topic, partitions_argument, places
-from leafcuttr.cli.target import Target, plain_target_options, target_options
+from leafcuttr_sdk.types import TopicPartition
 
 
 @click.command(short_help="Delete groups without members.")
@@ -56,7 +58,7 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
       leafcuttr groups delete-offsets billing orders
       leafcuttr groups delete-offsets billing orders:0,1 logs
     """
-    from leafcuttr.cli.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import Cluster, CoordinatorKind
     from leafcuttr.wire.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -65,7 +67,7 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
 
     outcomes = Outcomes("partition", as_json)
     with Cluster(target) as cluster:
-        wanted = by_topic(places(topics, cluster.topics()))
+        wanted = by_topic(select(topics, cluster.topics()))
         request = OffsetDeleteRequest(
             group_id=group,
             topics=[
@@ -83,9 +85,9 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
         raise Failure(f"{group}: {reason(answer.error_code)}")
     for topic in answer.topics:
         for part in topic.partitions:
-            place = str(Place(topic.name, part.partition_index))
+            tp = str(TopicPartition(topic.name, part.partition_index))
             if part.error_code:
-                outcomes.failed(place, reason(part.error_code))
+                outcomes.failed(tp, reason(part.error_code))
             else:
-                outcomes.done(place, f"{group} has no offset for {place} now")
+                outcomes.done(tp, f"{group} has no offset for {tp} now")
     outcomes.finish()

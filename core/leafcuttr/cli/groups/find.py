@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import progress
-from leafcuttr.cli.partitions import Place
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.output import progress
+from leafcuttr_sdk.types import TopicPartition
 
 DEAD = "dead"
 INACTIVE = ("empty", DEAD)
@@ -26,7 +26,7 @@ def all_groups(admin: Admin) -> dict[str, Any]:
     return {group.group_id: group for group in sorted(answer.valid, key=lambda group: str(group.group_id))}
 
 
-def committed(admin: Admin, groups: Sequence[str]) -> dict[str, dict[Place, int]]:
+def committed(admin: Admin, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
     """The committed offsets of each group. Raises Failure."""
     found = {}
     with progress("offsets of groups", len(groups)) as advance:
@@ -36,12 +36,12 @@ def committed(admin: Admin, groups: Sequence[str]) -> dict[str, dict[Place, int]
     return found
 
 
-def ends(admin: Admin, places: Iterable[Place]) -> dict[Place, int]:
+def ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The end of each partition that still exists and whose leader answers."""
     from confluent_kafka.admin import OffsetSpec
 
-    found = admin.try_offsets(dict.fromkeys(places, OffsetSpec.latest()))
-    return {place: result.offset for place, result in found.items() if not isinstance(result, Failure)}
+    found = admin.try_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+    return {tp: result.offset for tp, result in found.items() if not isinstance(result, Failure)}
 
 
 def describe(admin: Admin, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -49,9 +49,11 @@ def describe(admin: Admin, names: Sequence[str]) -> list[dict[str, Any]]:
     about = admin.groups(names)
     offsets = committed(admin, [name for name in names if word(about[name].state) != DEAD])
     members = {name: _members(about[name]) for name in names}
-    places = {place for of in offsets.values() for place in of}
-    places.update(Place(*part) for of in members.values() for each in of for part in each["partitions"])
-    end = ends(admin, sorted(places))
+    partitions = {tp for of in offsets.values() for tp in of}
+    partitions.update(
+        TopicPartition(*part) for of in members.values() for each in of for part in each["partitions"]
+    )
+    end = ends(admin, sorted(partitions))
     return [_group(name, about[name], members[name], offsets.get(name, {}), end) for name in names]
 
 
@@ -75,14 +77,11 @@ def _group(
     name: str,
     about: Any,
     members: list[dict[str, Any]],
-    offsets: dict[Place, int],
-    ends: dict[Place, int],
+    offsets: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int],
 ) -> dict[str, Any]:
-    owners = {Place(*part): member for member in members for part in member["partitions"]}
-    rows = [
-        _row(place, offsets.get(place), ends.get(place), owners.get(place))
-        for place in sorted({*offsets, *owners})
-    ]
+    owners = {TopicPartition(*part): member for member in members for part in member["partitions"]}
+    rows = [_row(tp, offsets.get(tp), ends.get(tp), owners.get(tp)) for tp in sorted({*offsets, *owners})]
     node = about.coordinator
     return {
         "group": name,
@@ -96,10 +95,12 @@ def _group(
     }
 
 
-def _row(place: Place, offset: int | None, end: int | None, member: dict[str, Any] | None) -> dict[str, Any]:
+def _row(
+    tp: TopicPartition, offset: int | None, end: int | None, member: dict[str, Any] | None
+) -> dict[str, Any]:
     return {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": tp.topic,
+        "partition": tp.partition,
         "committed": offset,
         "end": end,
         "lag": None if offset is None or end is None else max(end - offset, 0),

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.partitions import Place
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr_sdk.types import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Mode:
 def new_offsets(
     admin: Admin,
     mode: Mode,
-    places: Sequence[Place],
-    committed: dict[Place, int],
+    partitions: Sequence[TopicPartition],
+    committed: dict[TopicPartition, int],
     warn: Callable[[str], None],
-) -> dict[Place, int]:
+) -> dict[TopicPartition, int]:
     """For each partition the new offset, within what the partition holds.
 
     `committed` is what the group has now; `warn` hears of an offset that had to be moved into the partition's range.
@@ -32,8 +32,8 @@ def new_offsets(
     """
     from confluent_kafka.admin import OffsetSpec
 
-    def offsets(spec: Any) -> dict[Place, int]:
-        return {place: found.offset for place, found in admin.offsets(places, spec).items()}
+    def offsets(spec: Any) -> dict[TopicPartition, int]:
+        return {tp: found.offset for tp, found in admin.offsets(partitions, spec).items()}
 
     if mode.name == "to-earliest":
         return offsets(OffsetSpec.earliest())
@@ -41,33 +41,36 @@ def new_offsets(
     if mode.name == "to-latest":
         return last
     if mode.name == "to-current":
-        return {place: committed.get(place, last[place]) for place in places}
+        return {tp: committed.get(tp, last[tp]) for tp in partitions}
     if mode.name in ("to-datetime", "by-duration"):
         moment = mode.value if mode.name == "to-datetime" else int(time.time() * 1000) - mode.value
         found = offsets(OffsetSpec.for_timestamp(max(moment, 0)))
         # Nothing is that young: the group goes on at the end.
-        return {place: found[place] if found[place] >= 0 else last[place] for place in places}
-    wanted: dict[Place, int]
+        return {tp: found[tp] if found[tp] >= 0 else last[tp] for tp in partitions}
+    wanted: dict[TopicPartition, int]
     if mode.name == "shift-by":
-        missing = [str(place) for place in places if place not in committed]
+        missing = [str(tp) for tp in partitions if tp not in committed]
         if missing:
             raise Failure(f"no committed offset to shift for {', '.join(missing[:5])}")
-        wanted = {place: committed[place] + mode.value for place in places}
+        wanted = {tp: committed[tp] + mode.value for tp in partitions}
     elif mode.name == "to-offset":
         offset: int = mode.value
-        wanted = dict.fromkeys(places, offset)
+        wanted = dict.fromkeys(partitions, offset)
     else:
-        wanted = {place: mode.value[place] for place in places}
+        wanted = {tp: mode.value[tp] for tp in partitions}
     return _within(wanted, offsets(OffsetSpec.earliest()), last, warn)
 
 
 def _within(
-    wanted: dict[Place, int], first: dict[Place, int], last: dict[Place, int], warn: Callable[[str], None]
-) -> dict[Place, int]:
+    wanted: dict[TopicPartition, int],
+    first: dict[TopicPartition, int],
+    last: dict[TopicPartition, int],
+    warn: Callable[[str], None],
+) -> dict[TopicPartition, int]:
     found = {}
-    for place, offset in wanted.items():
-        found[place] = min(max(offset, first[place]), last[place])
-        if found[place] != offset:
-            side = "before the first offset" if offset < first[place] else "beyond the end"
-            warn(f"{place}: {offset} lies {side}, {found[place]} is taken")
+    for tp, offset in wanted.items():
+        found[tp] = min(max(offset, first[tp]), last[tp])
+        if found[tp] != offset:
+            side = "before the first offset" if offset < first[tp] else "beyond the end"
+            warn(f"{tp}: {offset} lies {side}, {found[tp]} is taken")
     return found

@@ -7,10 +7,10 @@ import csv
 import io
 from collections.abc import Sequence
 
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.partitions import Place
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr_sdk.types import TopicPartition
 
-Plan = dict[str, dict[Place, int]]
+Plan = dict[str, dict[TopicPartition, int]]
 """For each group the offset that each partition shall get."""
 
 _MOST = (1 << 63) - 1
@@ -21,8 +21,8 @@ def write(plan: Plan, several: bool) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     for group, offsets in plan.items():
-        for place, offset in offsets.items():
-            row = [place.topic, place.partition, offset]
+        for tp, offset in offsets.items():
+            row = [tp.topic, tp.partition, offset]
             lines.writerow([group, *row] if several else row)
     return out.getvalue()
 
@@ -48,8 +48,8 @@ def read(text: str, name: str, groups: Sequence[str]) -> Plan:
             raise Failure(f"{where}: a partition or an offset is out of range")
         if group not in plan:
             continue
-        place = Place(topic, int(partition))
-        if place in plan[group]:
-            raise Failure(f"{where}: {place} of {group} is there twice")
-        plan[group][place] = int(offset)
+        tp = TopicPartition(topic, int(partition))
+        if tp in plan[group]:
+            raise Failure(f"{where}: {tp} of {group} is there twice")
+        plan[group][tp] = int(offset)
     return plan

@@ -5,15 +5,16 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.admin import Admin
+from leafcuttr.cli.common.completion import complete_groups, complete_topics
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.moments import duration, moment
+from leafcuttr.cli.common.options.partitions import Selection, selection
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import json_option
+from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.groups import find
 from leafcuttr.cli.groups.new_offsets import Mode
 from leafcuttr.cli.groups.reset_run import ResetRun
-from leafcuttr.cli.moments import duration, moment
-from leafcuttr.cli.names import complete_groups, complete_topics
-from leafcuttr.cli.output import json_option
-from leafcuttr.cli.partitions import Selection, selection
-from leafcuttr.cli.target import Target, target_options
 
 _MODES: Final = (
     "to-earliest",

@@ -5,12 +5,13 @@ from typing import IO, Any
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.partitions import Selection, select
+from leafcuttr.cli.common.output import print_json, print_table, printable, progress
 from leafcuttr.cli.groups import find, plan_file
 from leafcuttr.cli.groups.new_offsets import Mode, new_offsets
-from leafcuttr.cli.output import print_json, print_table, printable, progress
-from leafcuttr.cli.partitions import Place, Selection, places
+from leafcuttr_sdk.types import TopicPartition
 
 
 class ResetRun:
@@ -18,9 +19,9 @@ class ResetRun:
 
     def __init__(self, admin: Admin, groups: list[str]) -> None:
         self._admin = admin
-        self._committed: dict[str, dict[Place, int]] = {}
+        self._committed: dict[str, dict[TopicPartition, int]] = {}
         self._plan: plan_file.Plan = {}
-        self._errors: dict[tuple[str, Place | None], str] = {}
+        self._errors: dict[tuple[str, TopicPartition | None], str] = {}
         self._groups = groups
 
     def plan(self, mode: Mode, topics: tuple[Selection, ...]) -> None:
@@ -29,7 +30,7 @@ class ResetRun:
         if mode.name == "from-file":
             listed = plan_file.read(_text(mode.value), mode.value.name, self._groups)
         known = self._admin.partitions()
-        chosen = places(topics, known)
+        chosen = select(topics, known)
         for group in self._idle():
             self._committed[group] = committed = self._admin.committed(group)
             wanted = chosen or sorted(committed)
@@ -38,7 +39,7 @@ class ResetRun:
                 wanted = list(listed[group])
             warn = functools.partial(_warn, group)
             try:
-                places([Selection(place.topic, (place.partition,)) for place in wanted], known)
+                select([Selection(tp.topic, (tp.partition,)) for tp in wanted], known)
                 self._plan[group] = new_offsets(self._admin, mode, wanted, committed, warn)
             except Failure as failure:
                 self._errors[group, None] = failure.message
@@ -63,10 +64,11 @@ class ResetRun:
                     self._commit(group, offsets)
                 advance(1)
 
-    def _commit(self, group: str, offsets: dict[Place, int]) -> None:
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+    def _commit(self, group: str, offsets: dict[TopicPartition, int]) -> None:
+        import confluent_kafka
+        from confluent_kafka import ConsumerGroupTopicPartitions
 
-        parts = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        parts = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
         asked = [ConsumerGroupTopicPartitions(group, parts)]
         client, wait = self._admin.client, self._admin.wait
         try:
@@ -76,7 +78,7 @@ class ResetRun:
             return
         for part in answer.topic_partitions:
             if part.error is not None:
-                self._errors[group, Place(part.topic, part.partition)] = part.error.str()
+                self._errors[group, TopicPartition(part.topic, part.partition)] = part.error.str()
 
     def show(self, as_json: bool, export: bool, several: bool, executed: bool) -> None:
         """Print plan or outcome; raises Failure if something was left alone."""
@@ -98,20 +100,20 @@ class ResetRun:
         return [
             {
                 "group": group,
-                "topic": place.topic,
-                "partition": place.partition,
-                "committed": self._committed[group].get(place),
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "committed": self._committed[group].get(tp),
                 "offset": offset,
             }
             for group, offsets in self._plan.items()
-            for place, offset in offsets.items()
-            if (group, None) not in self._errors and (group, place) not in self._errors
+            for tp, offset in offsets.items()
+            if (group, None) not in self._errors and (group, tp) not in self._errors
         ]
 
     def _failures(self) -> list[str]:
         return [
-            f"{group}: {why}" if place is None else f"{group}: {place}: {why}"
-            for (group, place), why in self._errors.items()
+            f"{group}: {why}" if tp is None else f"{group}: {tp}: {why}"
+            for (group, tp), why in self._errors.items()
         ]
 
 

@@ -4,12 +4,13 @@ from typing import Any
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
+from leafcuttr.cli.common.completion import complete_groups
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import count, json_option, print_json, print_table, printable
+from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.groups import find
-from leafcuttr.cli.names import complete_groups
-from leafcuttr.cli.output import count, json_option, print_json, print_table, printable
-from leafcuttr.cli.target import Target, target_options
 
 
 @click.command("list", short_help="Print the groups and their states.")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.client import client, fail, topics
+from leafcuttr.cli.common.librdkafka.client import client, fail, topics
 from leafcuttr.cli.perf.figures import ClientFigures, figure_options
 from leafcuttr.cli.perf.options import ManyWords, connection_options, settings_of
 

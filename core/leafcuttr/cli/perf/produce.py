@@ -15,12 +15,13 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.client import TIMEOUT_S, client, fail, topics
-from leafcuttr.cli.input_lines import unescaped
+from leafcuttr.cli.common.librdkafka.client import client, fail, topics
+from leafcuttr.cli.common.records.input_lines import unescaped
+from leafcuttr.cli.common.records.sending import TOPIC_MADE_MS
+from leafcuttr.cli.common.target import TIMEOUT_S
 from leafcuttr.cli.perf.figures import ClientFigures, figure_options
 from leafcuttr.cli.perf.latency import Latencies
 from leafcuttr.cli.perf.options import ManyWords, connection_options, settings_of
-from leafcuttr.cli.sending import TOPIC_MADE_MS
 
 _MB: Final = 1024 * 1024
 _POOL_RECORDS: Final = 4096

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafcuttr.cli.output import count, json_option, print_json, printable
-from leafcuttr.cli.pairs import pairs
+from leafcuttr.cli.common.output import count, json_option, print_json, printable
+from leafcuttr.cli.common.pairs import pairs
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.origin import Candidate

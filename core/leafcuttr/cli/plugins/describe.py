@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.plugins.list_plugins import plain
 from leafcuttr.cli.plugins.options import plugins_here, settings_options
 

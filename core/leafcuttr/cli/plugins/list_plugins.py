@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafcuttr.cli.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.plugins.options import plugins_here, settings_options
 
 if TYPE_CHECKING:

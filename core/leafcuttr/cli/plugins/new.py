@@ -10,8 +10,8 @@ from typing import Final
 
 import click
 
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.output import count, json_option, print_json
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.output import count, json_option, print_json
 
 _TEMPLATE: Final = Path(__file__).parent / "template"
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leafcuttr.cli import own_commands
-from leafcuttr.cli.installed import commands_of, formats_of
+from leafcuttr.cli.common.commands import COMMANDS
+from leafcuttr.cli.common.installed import commands_of
+from leafcuttr.cli.common.records.formats import formats_of
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
@@ -52,6 +53,6 @@ def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
     except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
     # Both remark on what cannot be offered here because its name is taken.
-    commands_of(plugins, own_commands())
+    commands_of(plugins, COMMANDS)
     formats_of(plugins)
     return plugins

@@ -4,11 +4,12 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.names import complete_topics
-from leafcuttr.cli.output import Outcomes, count, json_option
-from leafcuttr.cli.pairs import pairs
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.common.completion import complete_topics
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import Outcomes, count, json_option
+from leafcuttr.cli.common.pairs import pairs
+from leafcuttr.cli.common.target import Target
 
 _MOST_PARTITIONS: Final = 100_000
 _MOST_COPIES: Final = 10_000

@@ -5,12 +5,14 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.moments import parse_moment
-from leafcuttr.cli.output import Outcomes, json_option
-from leafcuttr.cli.partitions import Place, Selection, partitions_argument, places
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.moments import parse_moment
+from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import Outcomes, json_option
+from leafcuttr.cli.common.target import Target
+from leafcuttr_sdk.types import TopicPartition
 
 _HIGH_WATERMARK: Final = -1
 _MOST: Final = (1 << 63) - 1
@@ -63,51 +65,51 @@ def delete_records(
       echo '{"partitions": [{"topic": "orders", "partition": 0, "offset": 1200}], "version": 1}' > offsets.json
       leafcuttr topics delete-records --offset-json-file offsets.json
     """
-    from confluent_kafka import TopicPartition
+    import confluent_kafka
 
     if (offset_json_file is None) == (before is None) or bool(topics) != (before is not None):
         raise click.UsageError("expected topics and --before, or --offset-json-file alone")
     listed = {} if offset_json_file is None else _from_file(offset_json_file.read(), offset_json_file.name)
     admin = Admin(target)
-    wanted = listed if before is None else _offsets(admin, places(topics, admin.partitions()), *before)
+    wanted = listed if before is None else _offsets(admin, select(topics, admin.partitions()), *before)
     outcomes = Outcomes("partition", as_json)
-    asked = [TopicPartition(place.topic, place.partition, offset) for place, offset in wanted.items()]
+    asked = [confluent_kafka.TopicPartition(tp.topic, tp.partition, offset) for tp, offset in wanted.items()]
     futures = admin.client.delete_records(asked, **admin.wait) if asked else {}
     for part, future in futures.items():
-        place = Place(part.topic, part.partition)
+        tp = TopicPartition(part.topic, part.partition)
         why = admin.outcome(future)
         if why is None:
             first = admin.answer(future).low_watermark
-            outcomes.done(str(place), f"{place} begins at {first}", first_offset=first)
+            outcomes.done(str(tp), f"{tp} begins at {first}", first_offset=first)
         else:
-            outcomes.failed(str(place), why, first_offset=None)
+            outcomes.failed(str(tp), why, first_offset=None)
     outcomes.finish()
 
 
-def _offsets(admin: Admin, wanted: list[Place], kind: str, value: int) -> dict[Place, int]:
+def _offsets(admin: Admin, wanted: list[TopicPartition], kind: str, value: int) -> dict[TopicPartition, int]:
     if kind != "moment":
         return dict.fromkeys(wanted, value)
     from confluent_kafka.admin import OffsetSpec
 
     found = admin.offsets(wanted, OffsetSpec.for_timestamp(value))
     # No record is that young: all of them are older.
-    return {place: found[place].offset if found[place].offset >= 0 else _HIGH_WATERMARK for place in wanted}
+    return {tp: found[tp].offset if found[tp].offset >= 0 else _HIGH_WATERMARK for tp in wanted}
 
 
-def _from_file(text: bytes, name: str) -> dict[Place, int]:
+def _from_file(text: bytes, name: str) -> dict[TopicPartition, int]:
     """The partitions of `{"version": 1, "partitions": [{"topic", "partition", "offset"}]}`. Raises Failure."""
     try:
         content = json.loads(text)
         if content.get("version", 1) != 1:
             raise Failure(f"{name}: version {content['version']} of the file is not known; 1 is")
-        found: dict[Place, int] = {}
+        found: dict[TopicPartition, int] = {}
         for item in content["partitions"]:
-            place, offset = Place(str(item["topic"]), int(item["partition"])), int(item["offset"])
-            if place in found:
-                raise Failure(f"{name}: {place} is there twice")
-            if not _HIGH_WATERMARK <= offset <= _MOST or place.partition < 0:
-                raise Failure(f"{name}: {place}: {offset} is no offset; -1 is everything")
-            found[place] = offset
+            tp, offset = TopicPartition(str(item["topic"]), int(item["partition"])), int(item["offset"])
+            if tp in found:
+                raise Failure(f"{name}: {tp} is there twice")
+            if not _HIGH_WATERMARK <= offset <= _MOST or tp.partition < 0:
+                raise Failure(f"{name}: {tp}: {offset} is no offset; -1 is everything")
+            found[tp] = offset
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(
             f'{name}: expected {{"version": 1, "partitions": [{{"topic": "t", "partition": 0, "offset": 1}}]}}'

@@ -4,12 +4,13 @@ from typing import Any, Final
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.moments import parse_moment, show_moment
-from leafcuttr.cli.output import json_option, print_json, print_table
-from leafcuttr.cli.partitions import Selection, partitions_argument, places
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.moments import parse_moment, show_moment
+from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import json_option, print_json, print_table
+from leafcuttr.cli.common.target import Target
 
 _SPECIAL: Final = {
     "earliest": "earliest",
@@ -70,10 +71,10 @@ def offsets(
     chosen = topics or [
         Selection(name, None) for name in sorted(known) if internal or not name.startswith("__")
     ]
-    wanted = places(chosen, known)
+    wanted = select(chosen, known)
     spec = getattr(OffsetSpec, when)() if isinstance(when, str) else OffsetSpec.for_timestamp(when)
     found = admin.try_offsets(dict.fromkeys(wanted, spec))
-    rows = [_row(place.topic, place.partition, found[place]) for place in wanted]
+    rows = [_row(tp.topic, tp.partition, found[tp]) for tp in wanted]
     if as_json:
         print_json(rows)
     else:
@@ -81,7 +82,7 @@ def offsets(
             ("TOPIC", "PARTITION", "OFFSET", "TIMESTAMP"),
             [(row["topic"], row["partition"], row["offset"], show_moment(row["timestamp"])) for row in rows],
         )
-    failed = [f"{place}: {result.message}" for place, result in found.items() if isinstance(result, Failure)]
+    failed = [f"{tp}: {result.message}" for tp, result in found.items() if isinstance(result, Failure)]
     if failed:
         raise Failure("; ".join(failed[:5]))
 

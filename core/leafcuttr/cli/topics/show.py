@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from leafcuttr.cli.admin import Admin
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.names import complete_topics
-from leafcuttr.cli.output import count, json_option, print_json, print_table, printable
-from leafcuttr.cli.partitions import Place
-from leafcuttr.cli.target import Target, target_options
+from leafcuttr.cli.common.completion import complete_topics
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.librdkafka.admin import Admin
+from leafcuttr.cli.common.options.target import target_options
+from leafcuttr.cli.common.output import count, json_option, print_json, print_table, printable
+from leafcuttr.cli.common.target import Target
+from leafcuttr_sdk.types import TopicPartition
 
 _NO_ID = "A" * 22  # sixteen zero bytes in base64
 _OF_TOPIC = 1  # the source of a setting that the topic itself has
@@ -99,11 +100,13 @@ def _add_offsets(admin: Admin, described: list[dict[str, Any]]) -> None:
     from confluent_kafka.admin import OffsetSpec
 
     rows = {
-        Place(about["topic"], row["partition"]): row for about in described for row in about["partitions"]
+        TopicPartition(about["topic"], row["partition"]): row
+        for about in described
+        for row in about["partitions"]
     }
     for name, spec in (("first_offset", OffsetSpec.earliest()), ("next_offset", OffsetSpec.latest())):
-        for place, found in admin.try_offsets(dict.fromkeys(rows, spec)).items():
-            rows[place][name] = None if isinstance(found, Failure) else found.offset
+        for tp, found in admin.try_offsets(dict.fromkeys(rows, spec)).items():
+            rows[tp][name] = None if isinstance(found, Failure) else found.offset
 
 
 def _add_settings(admin: Admin, described: list[dict[str, Any]]) -> None:

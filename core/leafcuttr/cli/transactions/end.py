@@ -4,12 +4,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from leafcuttr.cli.failures import COORDINATOR_NOT_YET, Failure, reason
-from leafcuttr.cli.names import complete_topics, complete_transactional_ids
-from leafcuttr.cli.output import json_option, print_json, printable
-from leafcuttr.cli.partitions import Place, Selection, places, selection
-from leafcuttr.cli.target import Target, plain_target_options
+from leafcuttr.cli.common.completion import complete_topics, complete_transactional_ids
+from leafcuttr.cli.common.failures import COORDINATOR_NOT_YET, Failure, reason
+from leafcuttr.cli.common.options.partitions import Selection, select, selection
+from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.output import json_option, print_json, printable
+from leafcuttr.cli.common.target import Target
 from leafcuttr.errors import ErrorCode
+from leafcuttr_sdk.types import TopicPartition
 
 
 @click.command(short_help="Abort a transaction that hangs.")
@@ -47,7 +49,7 @@ def abort(
       leafcuttr transactions abort orders:0 --start-offset 1234
       leafcuttr transactions abort orders:0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 12
     """
-    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import Cluster
 
     if partition.partitions is None or len(partition.partitions) != 1:
         raise click.UsageError("expected one partition, as TOPIC:PARTITION")
@@ -59,16 +61,16 @@ def abort(
             "expected --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
         )
     with Cluster(target) as cluster:
-        (place,) = places([partition], cluster.topics())
+        (tp,) = select([partition], cluster.topics())
         if producer_id is not None and producer_epoch is not None:
             who = _Producer(producer_id, producer_epoch, coordinator_epoch)
         else:
-            who = _at(cluster, place, start_offset)
-        _write_marker(cluster, place, who)
+            who = _at(cluster, tp, start_offset)
+        _write_marker(cluster, tp, who)
     if as_json:
-        print_json({"topic": place.topic, "partition": place.partition, **who._asdict(), "aborted": True})
+        print_json({"topic": tp.topic, "partition": tp.partition, **who._asdict(), "aborted": True})
     else:
-        click.echo(printable(f"aborted the transaction of producer {who.producer_id} in {place}"))
+        click.echo(printable(f"aborted the transaction of producer {who.producer_id} in {tp}"))
 
 
 class _Producer(NamedTuple):
@@ -79,16 +81,16 @@ class _Producer(NamedTuple):
     coordinator_epoch: int | None
 
 
-def _at(cluster: Any, place: Place, start_offset: int | None) -> _Producer:
-    from leafcuttr.cli.transactions import ask
+def _at(cluster: Any, tp: TopicPartition, start_offset: int | None) -> _Producer:
+    from leafcuttr.cli.transactions import queries
 
-    for row in ask.producers(cluster, [place])[place]:
+    for row in queries.producers(cluster, [tp])[tp]:
         if row["start_offset"] == start_offset:
             return _Producer(row["producer_id"], row["producer_epoch"], row["coordinator_epoch"])
-    raise Failure(f"{place}: no open transaction begins at offset {start_offset}")
+    raise Failure(f"{tp}: no open transaction begins at offset {start_offset}")
 
 
-def _write_marker(cluster: Any, place: Place, who: _Producer) -> None:
+def _write_marker(cluster: Any, tp: TopicPartition, who: _Producer) -> None:
     from leafcuttr.wire.messages.write_txn_markers import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
@@ -101,13 +103,13 @@ def _write_marker(cluster: Any, place: Place, who: _Producer) -> None:
         # Where no coordinator has written yet, any epoch of one is new.
         coordinator_epoch=max(who.coordinator_epoch or 0, 0),
         transaction_result=False,
-        topics=[WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+        topics=[WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
     )
-    (leader,) = cluster.leaders([place])
+    (leader,) = cluster.leaders([tp])
     answer = cluster.ask(leader, WriteTxnMarkersRequest(markers=[marker]))
     code = answer.markers[0].topics[0].partitions[0].error_code
     if code:
-        raise Failure(f"{place}: {reason(code)}")
+        raise Failure(f"{tp}: {reason(code)}")
 
 
 @click.command("force-terminate", short_help="End the transaction of an id.")
@@ -123,13 +125,13 @@ def force_terminate(target: Target, as_json: bool, transactional_id: str) -> Non
     Examples:
       leafcuttr transactions force-terminate payments-1
     """
-    from leafcuttr.cli.transactions import ask
-    from leafcuttr.cli.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 
     with Cluster(target) as cluster:
         # InitProducerId would make an id that does not exist.
-        if ask.describe(cluster, transactional_id) is None:
+        if queries.describe(cluster, transactional_id) is None:
             raise Failure(printable(f"there is no transactional id {transactional_id}"))
         answer = cluster.ask_coordinator(
             CoordinatorKind.TRANSACTION,

@@ -5,10 +5,12 @@ from typing import Any
 
 import click
 
-from leafcuttr.cli.moments import duration, show_duration, show_moment
-from leafcuttr.cli.output import json_option, print_json, print_table
-from leafcuttr.cli.partitions import Place, Selection, partitions_argument, places
-from leafcuttr.cli.target import Target, plain_target_options
+from leafcuttr.cli.common.options.moments import duration, show_duration, show_moment
+from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
+from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.output import json_option, print_json, print_table
+from leafcuttr.cli.common.target import Target
+from leafcuttr_sdk.types import TopicPartition
 
 
 @click.command("find-hanging", short_help="Print transactions that hang.")
@@ -41,15 +43,15 @@ def find_hanging(
       leafcuttr transactions find-hanging
       leafcuttr transactions find-hanging orders:0 --max-transaction-timeout 1h
     """
-    from leafcuttr.cli.transactions import ask
-    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.transactions import queries
 
     now = int(time.time() * 1000)
     with Cluster(target) as cluster:
         wanted = _places(cluster, topics, broker)
         old = [
             row
-            for rows in ask.producers(cluster, wanted).values()
+            for rows in queries.producers(cluster, wanted).values()
             for row in rows
             if row["start_offset"] is not None
             and now - (row["last_timestamp"] or 0) > max_transaction_timeout
@@ -73,32 +75,32 @@ def find_hanging(
     )
 
 
-def _places(cluster: Any, topics: tuple[Selection, ...], broker: int | None) -> list[Place]:
+def _places(cluster: Any, topics: tuple[Selection, ...], broker: int | None) -> list[TopicPartition]:
     if broker is None:
         known = cluster.topics()
-        return places(topics or [Selection(topic, None) for topic in sorted(known)], known)
+        return select(topics or [Selection(topic, None) for topic in sorted(known)], known)
     copies = {
-        Place(topic.name, part.partition_index)
+        TopicPartition(topic.name, part.partition_index)
         for topic in cluster.metadata().topics
         for part in topic.partitions
         if broker in part.replica_nodes
     }
     if not topics:
         return sorted(copies)
-    return [place for place in places(topics, cluster.topics()) if place in copies]
+    return [tp for tp in select(topics, cluster.topics()) if tp in copies]
 
 
 def _unknown(cluster: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that are no part of a transaction that a coordinator knows."""
-    from leafcuttr.cli.transactions import ask
+    from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
     if not rows:
         return []
     request = ListTransactionsRequest(producer_id_filters=sorted({row["producer_id"] for row in rows}))
     running = set()
-    for each in ask.list_all(cluster, request):
-        about = ask.describe(cluster, each["transactional_id"])
+    for each in queries.list_all(cluster, request):
+        about = queries.describe(cluster, each["transactional_id"])
         if about is not None:
             running |= {(about["producer_id"], *partition) for partition in about["partitions"]}
     return [row for row in rows if (row["producer_id"], row["topic"], row["partition"]) not in running]

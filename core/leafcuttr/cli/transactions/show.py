@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from leafcuttr.cli.failures import Failure
-from leafcuttr.cli.moments import duration, show_duration, show_moment
-from leafcuttr.cli.names import complete_transactional_ids
-from leafcuttr.cli.output import json_option, print_json, print_table, printable
-from leafcuttr.cli.partitions import Selection, partitions_argument, places
-from leafcuttr.cli.target import Target, plain_target_options
+from leafcuttr.cli.common.completion import complete_transactional_ids
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.options.moments import duration, show_duration, show_moment
+from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
+from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
+from leafcuttr.cli.common.target import Target
 
 
 @click.command("list", short_help="Print the transactional ids.")
@@ -47,8 +48,8 @@ def list_transactions(
       leafcuttr transactions list
       leafcuttr transactions list --state Ongoing --running-longer-than 10m
     """
-    from leafcuttr.cli.transactions import ask
-    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
     request = ListTransactionsRequest(
@@ -58,7 +59,7 @@ def list_transactions(
         transactional_id_pattern=pattern,
     )
     with Cluster(target) as cluster:
-        rows = ask.list_all(
+        rows = queries.list_all(
             cluster, request, at_least=2 if pattern is not None else 0 if longer_than is None else 1
         )
     if as_json:
@@ -80,11 +81,11 @@ def describe(target: Target, as_json: bool, ids: tuple[str, ...]) -> None:
     Examples:
       leafcuttr transactions describe payments-1
     """
-    from leafcuttr.cli.transactions import ask
-    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.transactions import queries
 
     with Cluster(target) as cluster:
-        asked = {each: ask.describe(cluster, each) for each in dict.fromkeys(ids)}
+        asked = {each: queries.describe(cluster, each) for each in dict.fromkeys(ids)}
     found = [about for about in asked.values() if about is not None]
     if as_json:
         print_json(found)
@@ -130,11 +131,11 @@ def describe_producers(
     Examples:
       leafcuttr transactions describe-producers orders:0
     """
-    from leafcuttr.cli.transactions import ask
-    from leafcuttr.cli.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.transactions import queries
 
     with Cluster(target) as cluster:
-        found = ask.producers(cluster, places(topics, cluster.topics()), broker=broker)
+        found = queries.producers(cluster, select(topics, cluster.topics()), broker=broker)
     rows = [row for each in found.values() for row in each]
     if as_json:
         print_json(rows)

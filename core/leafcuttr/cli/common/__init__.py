@@ -1,0 +1,1 @@
+"""What the commands share. Nothing in it knows a command."""

@@ -1,0 +1,89 @@
+"""Names of topics and groups for the shell to complete, asked of the broker that the command line names.
+
+A shell must never wait or see an error for it: a broker that does not answer within a second completes nothing. Asked
+through `wire_client`, because librdkafka takes longer to load than a person likes to wait for a key; so nothing is
+completed behind TLS or SASL.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import click
+
+from leafcuttr.cli.common.failures import Failure
+from leafcuttr.cli.common.target import Target
+
+_PATIENCE_S: Final = 1.0
+_PATIENCE: Final = "LEAFCUTTR_COMPLETION_TIMEOUT"
+"""The variable with another number of seconds, for a broker that is far away."""
+_MOST: Final = 500
+
+
+def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Topics that begin so; internal ones only if the word begins with an underscore."""
+
+    def names() -> Iterable[str]:
+        from leafcuttr.cli.common.wire_client.cluster import Cluster
+
+        with Cluster(_target(ctx)) as cluster:
+            return [name for name in cluster.topics() if incomplete or not name.startswith("__")]
+
+    return _offer(names, incomplete)
+
+
+def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Consumer groups that begin so."""
+
+    def names() -> Iterable[str]:
+        from leafcuttr.cli.common.wire_client.cluster import Cluster
+        from leafcuttr.wire.messages.list_groups import ListGroupsRequest
+
+        with Cluster(_target(ctx)) as cluster:
+            brokers = list(cluster.brokers())
+            return [
+                group.group_id
+                for broker in brokers
+                for group in cluster.ask(broker, ListGroupsRequest()).groups
+            ]
+
+    return _offer(names, incomplete)
+
+
+def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Transactional ids that begin so."""
+
+    def names() -> Iterable[str]:
+        from leafcuttr.cli.common.wire_client.cluster import Cluster
+        from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
+
+        with Cluster(_target(ctx)) as cluster:
+            brokers = list(cluster.brokers())
+            return [
+                state.transactional_id
+                for broker in brokers
+                for state in cluster.ask(broker, ListTransactionsRequest()).transaction_states
+            ]
+
+    return _offer(names, incomplete)
+
+
+def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    found: list[str] = []
+    with contextlib.suppress(Failure, click.UsageError):
+        found = sorted({name for name in names() if name.startswith(incomplete)})[:_MOST]
+    return found
+
+
+def _target(ctx: click.Context) -> Target:
+    # While a line is completed click parses it without calling anything: the options are in the context, and what the
+    # person has not typed comes from the variable or the default as ever.
+    return Target(str(ctx.params.get("address") or "localhost:9092"), timeout=_patience())
+
+
+def _patience() -> float:
+    try:
+        return min(max(float(os.environ.get(_PATIENCE, _PATIENCE_S)), 0.1), 60)
+    except ValueError:
+        return _PATIENCE_S

@@ -1,0 +1,77 @@
+"""What the commands that talk to a broker through librdkafka share: address and settings, clients, errors as one line.
+
+They work against any Kafka. confluent-kafka is imported when the first client is made, not before. Exit status of
+all of them: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import click
+
+from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.pairs import pairs
+
+REACH_S: Final = 5.0
+
+
+def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """Settings of a librdkafka client. Raises click.UsageError for a property without `=`."""
+    return {"bootstrap.servers": address, "log_level": 2, **more, **pairs("-X", properties)}
+
+
+def admin(address: str, properties: Sequence[str] = (), reach: float = REACH_S) -> Any:
+    """A client that has reached the broker within `reach` seconds; ends the command with one line if it cannot."""
+    from confluent_kafka.admin import AdminClient
+
+    made = client(AdminClient, client_settings(address, properties))
+    topics(made, address, reach)
+    return made
+
+
+def client(kind: Any, settings: dict[str, Any]) -> Any:
+    """Make a client of a class of confluent-kafka. Raises click.UsageError for a setting that it does not know."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return kind(settings)
+    except KafkaException as error:
+        raise click.UsageError(error.args[0].str()) from None
+
+
+def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
+    """The topics by name, as the first word with a broker; ends the command with one line if none answers."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return made.list_topics(timeout=reach).topics
+    except KafkaException as error:
+        fail(error, address)
+
+
+def fail(error: Any, address: str) -> NoReturn:
+    """End the command with one line that says what the broker (or the way to it) said."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    code = None
+    if isinstance(cause, KafkaError):
+        unreachable = (
+            KafkaError._TRANSPORT,
+            KafkaError._ALL_BROKERS_DOWN,
+            KafkaError._TIMED_OUT,
+            KafkaError._MSG_TIMED_OUT,
+        )
+        if cause.code() in unreachable:
+            text = f"no broker answers at {address}"
+        elif cause.code() > 0:
+            # Kafka's own code: with Kafka's name, which librdkafka shortens for some.
+            code = cause.code()
+            text = reason(code, cause.str().removeprefix("Broker: "))
+        else:
+            text = f"{cause.str()} ({cause.name()})"
+    elif isinstance(cause, TimeoutError):
+        text = f"{address} does not answer"
+    else:
+        text = str(cause)
+    raise Failure(text, code)

@@ -1,0 +1,1 @@
+"""Arguments and options that several commands have, and the types of their values."""

@@ -1,0 +1,208 @@
+"""The record formats that `--format` can name: the ones that are always there, and those of plugins.
+
+The contract is `leafcuttr_sdk.formats`, ours are in `own_formats`. A command opens what it needs with `opened`; plugins
+are looked for only where a name is not one of ours, or where all of them are to be shown. Nothing here knows of files
+or brokers.
+"""
+
+import contextlib
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leafcuttr.cli.common.installed import installed, offered
+from leafcuttr.cli.common.records.own_formats import NAME, OWN_FORMATS, OWN_NAMES
+from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr.plugins.table import Plugins
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Formats:
+    """Record formats by name, in the order in which they were added.
+
+    `more` has others, with names of their own; it is asked once, when a name is not known or all are wanted.
+    """
+
+    def __init__(
+        self, formats: Sequence[RecordFormat] = (), more: Callable[[], Iterable[RecordFormat]] | None = None
+    ) -> None:
+        self._by_name: dict[str, RecordFormat] = {}
+        self._more = more
+        for one in formats:
+            self.add(one)
+
+    def add(self, added: RecordFormat) -> None:
+        """Raises ValueError for a name that is taken or that cannot be typed after `--format`."""
+        if not NAME.match(added.name):
+            raise ValueError(f"{added.name!r} cannot name a format: lower case letters, digits, - and _")
+        if added.name in self._by_name:
+            raise ValueError(f"there is a format {added.name} already")
+        self._by_name[added.name] = added
+
+    def get(self, name: str) -> RecordFormat:
+        """Raises FormatError, which names the nearest, for a name that is not known."""
+        if name not in self._by_name:
+            self._ask_for_more()
+        found = self._by_name.get(name)
+        if found is None:
+            near = difflib.get_close_matches(name, self._by_name, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._by_name)}"
+            raise FormatError(f"no format {name!r}: {hint}")
+        return found
+
+    def __iter__(self) -> Iterator[RecordFormat]:
+        self._ask_for_more()
+        return iter(self._by_name.values())
+
+    def _ask_for_more(self) -> None:
+        more, self._more = self._more, None
+        for one in more() if more else ():
+            self.add(one)
+
+
+def known_formats() -> Formats:
+    """The formats of this installation, those of plugins last."""
+    return Formats([one() for one in OWN_FORMATS], _of_plugins)
+
+
+def formats_of(plugins: "Plugins") -> "dict[str, tuple[Loaded, RecordFormat]]":
+    """By name, in the order of the plugins. One with a name of ours, or of another plugin's format, is left out."""
+    return offered("format", plugins.record_formats(), OWN_NAMES, NAME, "lower-case letters, digits, - and _")
+
+
+def _of_plugins() -> Iterator[RecordFormat]:
+    for plugin, one in formats_of(installed()).values():
+        yield _PluginFormat(plugin, one)
+
+
+class _PluginFormat:
+    """A plugin's format. Whatever it raises is a FormatError here: one line, and `--skip-errors` can pass over it."""
+
+    def __init__(self, plugin: "Loaded", of: RecordFormat) -> None:
+        self._plugin = plugin
+        self._of = of
+        self.name = of.name
+        self.summary = str(getattr(of, "summary", ""))
+        self.options: Mapping[str, str] = getattr(of, "options", {})
+
+    def open(self, options: Mapping[str, str]) -> FormatCodec:
+        try:
+            return _PluginCodec(self._of.open(options))
+        except FormatError:
+            raise
+        except (Exception, SystemExit) as error:
+            why = self._plugin.lacks if self._plugin.missing else _described(error)
+            raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be had: {why}") from None
+
+
+class _PluginCodec:
+    def __init__(self, of: FormatCodec) -> None:
+        self._of = of
+        self.json_text = bool(of.json_text)
+
+    def encode(self, text: str, place: Place) -> bytes:
+        try:
+            return self._of.encode(text, place)
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(_described(error)) from None
+
+    def decode(self, data: bytes, place: Place) -> str:
+        try:
+            return self._of.decode(data, place)
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(_described(error)) from None
+
+    def close(self) -> None:
+        self._of.close()
+
+
+def _described(error: BaseException) -> str:
+    from leafcuttr.plugins.importing import described
+
+    return described(error)
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [one.name for one in known_formats() if one.name.startswith(incomplete)]
+
+
+class _FormatOption(click.Option):
+    """Names the formats in its help; plugins are looked for when somebody reads it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        if record is None:
+            return None
+        formats = "; ".join(f"{one.name}: {one.summary}" for one in known_formats())
+        return record[0], record[1].replace("{formats}", formats)
+
+
+def format_options(function: F) -> F:
+    """`--format`, `--key-format` and `--format-option`."""
+    options = [
+        click.option(
+            "--format",
+            "value_format",
+            default="text",
+            show_default=True,
+            metavar="NAME",
+            shell_complete=_complete,
+            cls=_FormatOption,
+            help="How the bytes of values are written as text: {formats}.",
+        ),
+        click.option(
+            "--key-format",
+            metavar="NAME",
+            shell_complete=_complete,
+            help="The same for keys.  [default: text]",
+        ),
+        click.option(
+            "--format-option",
+            "format_settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the formats, as encoding=latin-1 for text; may be repeated.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@contextlib.contextmanager
+def opened(
+    value_format: str, key_format: str | None, settings: Sequence[str]
+) -> Iterator[tuple[FormatCodec, FormatCodec]]:
+    """The codecs for keys and for values. Raises click.UsageError for what the user named wrongly."""
+    given: dict[str, str] = {}
+    for item in settings:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise click.UsageError(f"--format-option {item}: expected NAME=VALUE")
+        given[name] = value
+    known = known_formats()
+    with contextlib.ExitStack() as stack:
+        try:
+            formats = [known.get(key_format or "text"), known.get(value_format)]
+            for name in given:
+                if not any(name in one.options for one in formats):
+                    names = sorted({option for one in formats for option in one.options})
+                    raise FormatError(f"no option {name!r} here: there are {', '.join(names) or 'none'}")
+            codecs = []
+            for one in formats:
+                codec = one.open({name: value for name, value in given.items() if name in one.options})
+                stack.callback(codec.close)
+                codecs.append(codec)
+        except FormatError as error:
+            raise click.UsageError(f"--format: {error}") from None
+        yield codecs[0], codecs[1]

@@ -1,0 +1,15 @@
+"""Which brokers a command talks to, as one value. No connection is made here."""
+
+from dataclasses import dataclass
+from typing import Final
+
+TIMEOUT_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the brokers are, with which settings of librdkafka, and how many seconds an answer may take."""
+
+    address: str
+    properties: tuple[str, ...] = ()
+    timeout: float = TIMEOUT_S

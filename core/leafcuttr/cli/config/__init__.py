@@ -1,0 +1,1 @@
+"""`leafcuttr config`: the settings of a broker and files of them."""

@@ -1,0 +1,1 @@
+"""`leafcuttr demo`."""

@@ -1,0 +1,95 @@
+"""Who answers at an address where no Kafka does: HTTP, TLS, something that greets, something silent."""
+
+import contextlib
+import socket
+import ssl
+import time
+from typing import Final, NamedTuple
+
+from leafcuttr.cli.common.wire_client.channel import Channel, NotKafkaError
+from leafcuttr.cli.doctor.target import SOFTWARE
+
+_SHOWN: Final = 60
+
+# What usually has these ports; the first ones are LeafCuttr's own.
+_USUAL: Final = {
+    1883: "the port of MQTT",
+    8080: "the port of LeafCuttr's HTTP proxy",
+    8081: "the port of a schema registry",
+    9404: "the port of LeafCuttr's metrics and health",
+    2181: "the port of ZooKeeper",
+    443: "the port of HTTPS",
+    80: "the port of HTTP",
+}
+_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake (RFC 8446, 5.1)
+
+
+class Stranger(NamedTuple):
+    """`kind` is "tls-kafka" for a Kafka behind TLS, "tls", "http", "other" or "silent"."""
+
+    kind: str
+    words: str
+
+
+def identify(host: str, port: int, said: bytes, patience: float) -> Stranger:
+    """Find out by what it `said` so far, then by asking in other languages, each for `patience` seconds."""
+    if said[:2] in _TLS_RECORDS:
+        return _tls(host, port, patience) or Stranger("tls", "a TLS server")
+    if said.startswith(b"HTTP/"):
+        return Stranger("http", _http(said))
+    if said:
+        return Stranger("other", f"something that says {_shown(said)}")
+    answer = _say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", patience)
+    if answer.startswith(b"HTTP/"):
+        return Stranger("http", _http(answer))
+    if answer and answer[:2] not in _TLS_RECORDS:
+        return Stranger("other", f"something that says {_shown(answer)}")
+    return _tls(host, port, patience) or Stranger("silent", "something that does not answer")
+
+
+def usual(port: int) -> str:
+    """` (port 8081 is the port of a schema registry)`, or nothing."""
+    return f" (port {port} is {_USUAL[port]})" if port in _USUAL else ""
+
+
+def _tls(host: str, port: int, patience: float) -> Stranger | None:
+    anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anyone.check_hostname = False
+    anyone.verify_mode = ssl.CERT_NONE
+    try:
+        with Channel((host, port), patience * 2, tls=anyone, software=SOFTWARE) as peer:
+            try:
+                peer.greet()
+            except (OSError, NotKafkaError):
+                return Stranger("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
+            return Stranger("tls-kafka", "a Kafka that speaks TLS")
+    except OSError:
+        return None
+
+
+def _say_first(host: str, port: int, words: bytes, timeout: float) -> bytes:
+    """What a peer answers to `words`, at most 200 bytes; empty if nothing within `timeout`."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout) as sock:
+        sock.sendall(words)
+        until = time.monotonic() + timeout
+        got = b""
+        while len(got) < 200 and (left := until - time.monotonic()) > 0:
+            sock.settimeout(left)
+            chunk = sock.recv(200)
+            if not chunk:
+                break
+            got += chunk
+            if b"\n" in got:
+                break
+        return got
+    return b""
+
+
+def _http(said: bytes) -> str:
+    first = said.partition(b"\n")[0]
+    return f"an HTTP server: {_shown(first)}"
+
+
+def _shown(said: bytes) -> str:
+    text = said[:_SHOWN].decode("latin-1").strip()
+    return f'"{text}"' if text.isprintable() and text else said[:16].hex(" ")

@@ -1,0 +1,134 @@
+"""The `leafcuttr` command itself. Each subcommand is a folder beside this module with a `command`, imported when it is
+called. Plugins add commands; they are looked for only if a name is not one of ours or all names are wanted.
+
+Nothing heavy is imported for `leafcuttr serve`: no rich, no confluent-kafka.
+"""
+
+import errno
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from leafcuttr import __version__
+from leafcuttr.cli.common.commands import COMMANDS
+from leafcuttr_sdk.errors import PluginError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr_sdk.cli import CliCommand
+
+_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
+"""The errors of an output that is full, broken or closed. Those of a file carry its name besides."""
+
+
+_COLOURLESS: Final[dict[str, Any]] = {"color": False}
+"""Passed to click if NO_COLOR is set (no-color.org): rich follows that variable, click does not."""
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *_of_plugins()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            command = importlib.import_module(f"leafcuttr.cli.{cmd_name}.command").command
+            assert isinstance(command, click.Command)
+            return command
+        found = _of_plugins().get(cmd_name)
+        if found is None:
+            return None
+        from leafcuttr.cli.common.installed import loaded_command
+
+        return loaded_command(*found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from leafcuttr.cli.common.installed import installed
+
+            # It may be the command of one that could not be imported.
+            for plugin in installed().failed:
+                click.echo(f"leafcuttr: {plugin.line}", err=True)
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C ends a command that does not handle it with status 130, as a shell reports it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("leafcuttr: interrupted", err=True)
+            ctx.exit(130)
+        except PluginError as error:
+            from leafcuttr.cli.common.failures import Failure
+
+            raise Failure(str(error)) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Names and helps from the table, so that nobody waits for every module to be imported."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete and not incomplete[0].isalnum():
+            return super().shell_complete(ctx, incomplete)
+        names = {**COMMANDS, **{name: command.summary for name, (_, command) in _of_plugins().items()}}
+        return [
+            CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)
+        ]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        added = _of_plugins()
+        if added:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, command.summary) for name, (_, command) in added.items()])
+
+
+def _of_plugins() -> "dict[str, tuple[Loaded, CliCommand]]":
+    from leafcuttr.cli.common.installed import commands_of, installed
+
+    return commands_of(installed(), COMMANDS)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="leafcuttr")
+def cli() -> None:
+    """LeafCuttr: a Kafka-compatible event broker in one process."""
+
+
+def main() -> None:
+    """Entry point of the console script and of `python -m leafcuttr`."""
+    _reopen_closed_streams()
+    try:
+        try:
+            cli(prog_name="leafcuttr", **_COLOURLESS if os.environ.get("NO_COLOR") else {})
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # A broker whose disk fails in a place that does not expect it has to say where.
+        if error.errno not in _CANNOT_WRITE or error.filename is not None or sys.argv[1:2] == ["serve"]:
+            raise
+        # What is still buffered cannot be written either: without this the interpreter says so, with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if error.errno != errno.EPIPE:
+            click.echo(f"leafcuttr: cannot write the output: {error.strerror}", err=True)
+        sys.exit(1)
+
+
+def _reopen_closed_streams() -> None:
+    """Open /dev/null in place of standard streams that are closed at the start, before a socket gets their number."""
+    for number, mode in enumerate("rww"):
+        name = ("stdin", "stdout", "stderr")[number]
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open as long as the process
+            if stream.fileno() != number:
+                os.dup2(stream.fileno(), number)
+            setattr(sys, name, stream)
