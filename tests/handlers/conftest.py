@@ -9,6 +9,7 @@ the version lacks, and a test sees what a client of that version would.
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ import pytest
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
-from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.context import context_of
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.wire.codec import decode, encode
 
@@ -102,9 +103,9 @@ def asker(broker: Broker) -> Ask:
         request: Any, version: int, *, listener: Listener = LISTENER, client_id: str = "test"
     ) -> Any:
         module = type(request).__module__.rpartition(".")[2]
-        context = RequestContext(listener=listener, peer="127.0.0.1", connection_id=1)
+        context = context_of(listener, "127.0.0.1", 50_000, 1)
         context.api_version = version
-        context.client_id = client_id
+        context.client = replace(context.client, client_id=client_id)
         handle = importlib.import_module(f"leafcuttr.handlers.{module}").handle
         answer = handle(broker, context, decode(type(request), version, encode(request, version)))
         if inspect.isawaitable(answer):

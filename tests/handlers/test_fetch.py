@@ -9,7 +9,7 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
-from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.context import RequestContext, context_of
 from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.state.broker import Broker
@@ -54,7 +54,9 @@ def asking(
 
 def context(version: int) -> RequestContext:
     listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092)
-    return RequestContext(listener, "127.0.0.1", 1, api_version=version)
+    found = context_of(listener, "127.0.0.1", 50_000, 1)
+    found.api_version = version
+    return found
 
 
 def fetched(broker: Broker, request: FetchRequest, version: int = 12) -> FetchResponse:

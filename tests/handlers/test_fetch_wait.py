@@ -9,15 +9,14 @@ import trio.testing
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
-from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.context import context_of
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.records import Record, encode_batch
 
-CONTEXT = RequestContext(
-    Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092), "127.0.0.1", 1, api_version=12
-)
+CONTEXT = context_of(Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092), "127.0.0.1", 50_000, 1)
+CONTEXT.api_version = 12
 MAX_WAIT_S = 20
 
 

@@ -8,7 +8,7 @@ import trio.testing
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
-from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.context import RequestContext, context_of
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import parse
@@ -75,7 +75,9 @@ def context(version: int) -> RequestContext:
     from leafcuttr.config.listeners import Listener
 
     listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092)
-    return RequestContext(listener, "127.0.0.1", 1, api_version=version)
+    found = context_of(listener, "127.0.0.1", 50_000, 1)
+    found.api_version = version
+    return found
 
 
 def offsets(answer: Any) -> list[int]:

@@ -8,6 +8,7 @@ INVALID_REQUEST. Only what truly works is listed, with the one exception that Ka
 """
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
@@ -32,6 +33,12 @@ def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.api_version >= 3:
+        context.client = replace(
+            context.client,
+            software_name=request.client_software_name,
+            software_version=request.client_software_version,
+        )
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)

@@ -53,8 +53,8 @@ def _event(context: RequestContext, request: JoinGroupRequest) -> Join:
     return Join(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        client_id=context.client_id or "",
-        client_host=f"/{_host(context.peer)}",
+        client_id=context.client.client_id or "",
+        client_host=context.client.client_host,
         protocol_type=request.protocol_type,
         protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
         session_timeout_ms=request.session_timeout_ms,
@@ -65,12 +65,6 @@ def _event(context: RequestContext, request: JoinGroupRequest) -> Join:
         can_skip_assignment=version >= _SKIP_ASSIGNMENT,
         reason=request.reason,
     )
-
-
-def _host(peer: str) -> str:
-    """The address of a peer that may be named with its port; Kafka shows members without it."""
-    host, _, port = peer.rpartition(":")
-    return host if host and port.isdigit() else peer
 
 
 def _response(version: int, answer: JoinAnswer) -> JoinGroupResponse:

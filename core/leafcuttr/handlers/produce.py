@@ -49,6 +49,7 @@ from leafcuttr.log.append.stage import one_batch
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, MIN_RECORD, TRANSACTIONAL
 from leafcuttr.wire.messages.produce import (
@@ -84,7 +85,7 @@ class Rest:
 
     request: ProduceRequest
     version: int
-    client_id: str | None
+    client: ClientIdentity
     work: Work | None
     prepared: Prepared | BrokerError | None = None
 
@@ -146,10 +147,10 @@ class Turn:
                 TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
             )
             stopped = self._stage_topic(
-                broker, context.api_version, context.client_id, data, now_ms, answers, None
+                broker, context.api_version, context.client, data, now_ms, answers, None
             )
             if stopped is not None:
-                self.rest = Rest(request, context.api_version, context.client_id, stopped.work)
+                self.rest = Rest(request, context.api_version, context.client, stopped.work)
                 return
 
     async def finish(self, broker: Broker) -> None:
@@ -182,7 +183,7 @@ class Turn:
                 )
             answers = cast(list[PartitionProduceResponse], topics[place].partition_responses)
             prepared, rest.prepared = rest.prepared, None
-            stopped = self._stage_topic(broker, rest.version, rest.client_id, data, now_ms, answers, prepared)
+            stopped = self._stage_topic(broker, rest.version, rest.client, data, now_ms, answers, prepared)
             if stopped is not None:
                 rest.work = stopped.work
                 self.rest = rest
@@ -192,7 +193,7 @@ class Turn:
         self,
         broker: Broker,
         version: int,
-        client_id: str | None,
+        client: ClientIdentity,
         data: TopicProduceData,
         now_ms: int,
         answers: list[PartitionProduceResponse],
@@ -207,7 +208,7 @@ class Turn:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partitions: Sequence[Partition] = ()
         if topic is not None:
-            if topic.internal and client_id != _ADMIN_CLIENT:
+            if topic.internal and client.client_id != _ADMIN_CLIENT:
                 missing = ErrorCode.INVALID_TOPIC_EXCEPTION
             else:
                 partitions, missing = topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

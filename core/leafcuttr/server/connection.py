@@ -17,6 +17,7 @@ import logging
 import re
 import socket
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from struct import Struct
 from time import perf_counter
 from typing import Any, Final
@@ -109,7 +110,7 @@ class Connection:
         return self._context.listener.name
 
     def __str__(self) -> str:
-        return f"{self._context.peer} on {self._context.listener.name}"
+        return f"{self._context.client.peer} on {self._context.listener.name}"
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -479,7 +480,8 @@ class Connection:
             raw, at = read_client_id(view, at + 8, end, flexible=found.flexible_request)
             if raw != self._client_id_bytes:
                 self._client_id_bytes = raw
-                context.client_id = None if raw is None else raw.decode(errors="replace")
+                name = None if raw is None else raw.decode(errors="replace")
+                context.client = replace(context.client, client_id=name)
         self._next, self._at, self._end = found, at, end
         return found
 
@@ -511,7 +513,7 @@ class Connection:
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             self._counts.malformed += 1
             # The same of one host is said once a minute: a health check that speaks HTTP comes every second.
-            key = f"{self._context.peer.rpartition(':')[0]} {_DIGITS.sub('', str(error))}"
+            key = f"{self._context.client.host} {_DIGITS.sub('', str(error))}"
             self._broker.logs.pool.complaints(
                 key, "closing the connection from %s: %s", self, error, level=logging.WARNING
             )

@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from leafcuttr.config.listeners import Listener
-from leafcuttr.handlers.context import RequestContext
+from leafcuttr.handlers.context import context_of
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
@@ -148,7 +148,7 @@ class Connections:
                     count,
                 )
             return None
-        context = RequestContext(listener=listener, peer=f"{host}:{port}", connection_id=next(self._numbers))
+        context = context_of(listener, host, port, next(self._numbers))
         connection = Connection(self._broker, sock, context, self._memory, self._queue, self.reactor)
         self.all.add(connection)
         self.accepted[name] = self.accepted.get(name, 0) + 1

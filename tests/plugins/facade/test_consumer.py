@@ -124,6 +124,7 @@ async def test_a_member_reads_commits_leaves_and_goes_on(live: Live, autojump_cl
             assert found is not None and (found.state, found.protocol) == ("Stable", "range")
             assert [set(member.partitions) for member in found.members] == [{T0, T1}]
             assert found.members[0].client_id == "leafcuttr-plugin-sample"
+            assert found.members[0].host == "/127.0.0.1"
         left = view.groups.get("g")
         assert left is not None and (left.state, left.members) == ("Empty", [])
         await produce(view, [5])

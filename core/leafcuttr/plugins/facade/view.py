@@ -11,6 +11,7 @@ from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.plugins.facade.reading import Reading
 from leafcuttr.plugins.facade.topics import TopicsView
 from leafcuttr.state.broker import Broker as Core
+from leafcuttr.state.identity import of_plugin
 from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class BrokerView:
         listen: Listen | None,
     ) -> None:
         self._core = core
+        self._client = of_plugin(name)
         self._settings = settings
         self._metrics = metrics
         self.logger = logging.getLogger(f"leafcuttr.plugin.{name}")
@@ -102,6 +104,7 @@ class BrokerView:
 
         return open_consumer(
             self._core,
+            self._client,
             self.fetch,
             self.logger,
             group,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final, Protocol
 
 import trio
@@ -23,6 +24,7 @@ from leafcuttr.plugins.facade.consumer.member import Member, MemberOptions, Subs
 from leafcuttr.plugins.facade.consumer.positions import RESETS, Positions
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer
+from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.patterns import Pattern
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.errors import RebalanceInProgress
@@ -299,6 +301,7 @@ class GroupConsumer:
 @asynccontextmanager
 async def open_consumer(
     broker: Broker,
+    client: ClientIdentity,
     fetch: Fetch,
     logger: logging.Logger,
     group: str,
@@ -312,14 +315,17 @@ async def open_consumer(
     instance_id: str | None = None,
     committed: bool = False,
 ) -> AsyncIterator[GroupConsumer]:
-    """See `leafcuttr_sdk.Broker.consumer`; `broker` is the real one, `fetch` the facade's. Raises ValueError."""
+    """See `leafcuttr_sdk.Broker.consumer`; `broker` is the real one, `client` the plugin, `fetch` the facade's.
+
+    Raises ValueError.
+    """
     if auto_offset_reset not in RESETS:
         raise ValueError(f"auto_offset_reset is one of {', '.join(RESETS)}, not {auto_offset_reset!r}.")
     if max_poll_interval_ms < 1:
         raise ValueError("max_poll_interval_ms is at least 1.")
     options = MemberOptions(
         group=group,
-        client_id=client_id or logger.name.replace(".", "-"),
+        client=replace(client, client_id=client_id or logger.name.replace(".", "-")),
         instance_id=instance_id,
         session_timeout_ms=session_timeout_ms,
         max_poll_interval_ms=max_poll_interval_ms,

@@ -27,6 +27,7 @@ from leafcuttr.plugins.facade.consumer.membership import Membership, Phase
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.coordinator import Waiter
 from leafcuttr.state.groups.events import NO_MEMBER, Join, JoinAnswer, Leaver, Sync, SyncAnswer
+from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.patterns import Pattern
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr_sdk import TopicPartition
@@ -46,7 +47,7 @@ class MemberOptions:
     """What a member is from its beginning to its end."""
 
     group: str
-    client_id: str
+    client: ClientIdentity
     instance_id: str | None
     session_timeout_ms: int
     max_poll_interval_ms: int
@@ -344,8 +345,8 @@ class Member:
         join = Join(
             member_id=self._membership.member_id,
             instance_id=options.instance_id,
-            client_id=options.client_id,
-            client_host="/127.0.0.1",
+            client_id=options.client.client_id or "",
+            client_host=options.client.client_host,
             protocol_type=protocol.PROTOCOL_TYPE,
             protocols=tuple((name, metadata) for name in ASSIGNORS),
             session_timeout_ms=options.session_timeout_ms,
