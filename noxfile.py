@@ -1,7 +1,8 @@
 """The project's checks. `nox` alone runs the gate; `nox -l` lists everything; `nox -s NAME` runs one.
 
 The gate: lint, types, layers, docs, and `gate`: all unit tests on one interpreter with a short slice of the parity,
-client, fuzz and crash suites. The long suites are sessions of their own.
+client, fuzz and crash suites. The long suites are sessions of their own. How long it may take:
+docs/contributing.md.
 """
 
 import os
@@ -81,11 +82,24 @@ def docs(session: nox.Session) -> None:
     session.run("mkdocs", "build", "--strict", "--quiet", "-d", str(site), env={"NO_MKDOCS_2_WARNING": "1"})
 
 
+def side_by_side(session: nox.Session, *words: str) -> None:
+    """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone.
+
+    Tests mostly wait, so there are two processes for each core.
+    """
+    processes = str(2 * len(os.sched_getaffinity(0)))
+    # 5: nothing was selected. Words of the caller may choose tests of one kind only.
+    ended = [0, 5] if session.posargs else [0]
+    chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
+    session.run("pytest", *chosen, *words, *session.posargs, success_codes=ended)
+    session.run("pytest", "-m", "alone", *words, *session.posargs, success_codes=ended)
+
+
 @nox.session
 def gate(session: nox.Session) -> None:
     """All unit tests and a short slice of every long suite, on this interpreter."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    side_by_side(session)
 
 
 @nox.session(python=PYTHONS)
@@ -93,7 +107,7 @@ def tests(session: nox.Session) -> None:
     """All unit tests on every interpreter that is there."""
     install(session, "test")
     suites = ["parity", "clients", "crash"]
-    session.run("pytest", *(f"--ignore=tests/{name}" for name in suites), *session.posargs)
+    side_by_side(session, *(f"--ignore=tests/{name}" for name in suites))
 
 
 @nox.session
@@ -118,10 +132,10 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
-def breaker(session: nox.Session) -> None:
+def stress(session: nox.Session) -> None:
     """What hostile peers, a failing host and very many partitions do, in full."""
     install(session, "test")
-    session.run("pytest", "tests/breaker", "tests/settings", "--long", *session.posargs)
+    session.run("pytest", "tests/stress", "tests/settings", "--long", *session.posargs)
 
 
 @nox.session

@@ -8,7 +8,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from support.folder_times import FolderTimes
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
+from support.side_by_side import costliest_first
 
 # No test depends on the speed of the machine: hypothesis neither times an example nor its making.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,15 +49,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: not in the gate's slice; runs under --long")
     config.addinivalue_line(
+        "markers", "alone: looks at time, memory or descriptors; runs when no other test does"
+    )
+    config.addinivalue_line(
         "markers",
         "setting(*names, while_running=False): the test sees these settings act (see support.setting_marks)",
     )
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FolderTimes())
     # A run in the background inherits an ignored SIGINT, and what is started here would inherit it in turn.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        costliest_first(items)
     if config.getoption("--long"):
         return
     # By marker: the keywords hold the names of the folders above too.

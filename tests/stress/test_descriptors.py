@@ -1,6 +1,6 @@
 """A broker whose table of open files is full: a real process, whose limit is set while it runs.
 
-What one log does without a descriptor is in tests/breaker/test_storage.py, the listener's pause in
+What one log does without a descriptor is in tests/stress/test_storage.py, the listener's pause in
 tests/server/test_listeners.py.
 """
 
