@@ -12,6 +12,8 @@ from support.folder_times import FolderTimes
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
+pytest_plugins = ["support.live_fixtures"]
+
 # No test depends on the speed of the machine: hypothesis neither times an example nor its making.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A mutant is looked for the same examples each time, and killed by the first that notices it.

@@ -1,10 +1,7 @@
-"""A running broker for all tests of one file, a topic for each, and `change`: one setting, in every place it can be
-changed while running.
-"""
+"""`change`: one setting of the broker of `support.live_fixtures`, in every place it can be changed while running."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -16,27 +13,10 @@ from leafcuttr.runtime.clock import SystemClock
 from support import librdkafka
 from support.changing import alter_broker
 from support.live_broker import LiveBroker, live_broker
+from support.live_fixtures import BROKER_SCOPES
 
-_NUMBERS = itertools.count(1)
-BROKER_SCOPES = {"of this broker": "1", "of all brokers": ""}
 Serve = Callable[..., AbstractContextManager[LiveBroker]]
-SCOPES = {"of the topic": None, "of this broker": "1", "of all brokers": ""}
-
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
-    """A broker in this process. Its retention never starts by itself: `pass_time` does it."""
-    settings = {"log.retention.check.interval.ms": "86400000"}
-    with live_broker(tmp_path_factory.mktemp("live") / "data", settings) as broker:
-        yield broker
-
-
-@pytest.fixture
-def topic(live: LiveBroker) -> str:
-    """A new topic of one partition."""
-    name = f"topic-{next(_NUMBERS)}"
-    librdkafka.create(live.address, name)
-    return name
+SCOPES = {"of the topic": None, **BROKER_SCOPES}
 
 
 def broker_name(setting: str, topic: str) -> str:
@@ -103,9 +83,3 @@ def serve(tmp_path: Path) -> Serve:
             yield broker
 
     return start
-
-
-@pytest.fixture(params=BROKER_SCOPES)
-def scope(request: pytest.FixtureRequest) -> str:
-    """Where a broker setting is changed while running: for this broker, or for all."""
-    return BROKER_SCOPES[request.param]
