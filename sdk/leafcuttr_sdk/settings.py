@@ -1,6 +1,7 @@
 """Settings of plugins: what they are declared with, and how their values are read. Where values come from is the
 broker's business: the file, `KAFKA_*` variables, `-o`, and for dynamic ones the admin API."""
 
+import builtins
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
@@ -74,6 +75,53 @@ class Settings(Protocol):
         that, for a service to call when it ends. Those of a topic never change: what works for a topic is made again.
         """
         ...
+
+
+class Values:
+    """The accessors of `Settings`, over values by name. The broker reads its own settings with them too.
+
+    A subclass sets `_values`; what has no value of the right type there is refused, whatever was declared.
+    """
+
+    # The methods are named after the types that they return, and hide those names in here.
+    _values: Mapping[builtins.str, Value]
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        value = self._values[name]
+        if type(value) is not builtins.bool:
+            raise TypeError(f"{name} is not of type boolean")
+        return value
+
+    def int(self, name: builtins.str) -> builtins.int:
+        value = self._values[name]
+        if type(value) is not builtins.int:
+            raise TypeError(f"{name} is of type neither int nor long")
+        return value
+
+    def float(self, name: builtins.str) -> builtins.float:
+        value = self._values[name]
+        if type(value) is not builtins.float:
+            raise TypeError(f"{name} is not of type double")
+        return value
+
+    def text(self, name: builtins.str) -> builtins.str:
+        """Raises ValueError where it is not set and has no default."""
+        value = self.optional_text(name)
+        if value is None:
+            raise ValueError(f"{name} is not set and has no default")
+        return value
+
+    def optional_text(self, name: builtins.str) -> builtins.str | None:
+        value = self._values[name]
+        if value is not None and type(value) is not builtins.str:
+            raise TypeError(f"{name} is of type neither string nor password")
+        return value
+
+    def list(self, name: builtins.str) -> tuple[builtins.str, ...]:
+        value = self._values[name]
+        if type(value) is not tuple:
+            raise TypeError(f"{name} is not of type list")
+        return value
 
 
 def listener_settings(prefix: str, port: int) -> Iterable[Setting]:

@@ -55,16 +55,16 @@ ACCESSORS: Final = {
     "int": {Type.INT, Type.SHORT, Type.LONG},
     "float": {Type.DOUBLE},
     "bool": {Type.BOOLEAN},
-    "str": {Type.STRING, Type.CLASS, Type.PASSWORD},
-    "optional_str": {Type.STRING, Type.CLASS, Type.PASSWORD},
+    "text": {Type.STRING, Type.CLASS, Type.PASSWORD},
+    "optional_text": {Type.STRING, Type.CLASS, Type.PASSWORD},
     "list": {Type.LIST},
 }
 
 
 def test_every_accessor_fits_its_setting(source: str) -> None:
-    uses = re.findall(r'settings\.(optional_str|int|float|bool|str|list)\(\s*"([^"]+)"', source)
+    uses = re.findall(r'settings\.(optional_text|int|float|bool|text|list)\(\s*"([^"]+)"', source)
     assert uses
     for accessor, name in uses:
         assert BROKER[name].type in ACCESSORS[accessor], f'settings.{accessor}("{name}")'
-        if accessor in {"int", "str"}:
+        if accessor in {"int", "text"}:
             assert BROKER[name].default is not None, f'settings.{accessor}("{name}") may have no value'

@@ -130,7 +130,7 @@ def test_the_values_come_from_all_sources_and_are_checked_alike(tmp_path: Path) 
     assert warnings == []
     assert settings.int("lc.plugin.acme.weight") == 6
     assert settings.bool("lc.plugin.acme.enable")
-    assert settings.str("lc.plugin.acme.colour") == "blue"
+    assert settings.text("lc.plugin.acme.colour") == "blue"
     assert settings.where("lc.plugin.acme.colour") == "server.properties:2"
     assert load_settings(file, environ, ["lc.plugin.acme.weight=7"], find)[0].int(WEIGHT.name) == 7
     with pytest.raises(ConfigError) as caught:
@@ -156,9 +156,9 @@ def test_bundled_listeners_are_found_in_the_environment() -> None:
     settings, warnings = load_settings(None, environ, (), lambda _: CORE.with_plugin(rows))
     assert warnings == []
     assert settings.int("lc.http.proxy.port") == 8081
-    assert settings.str("lc.http.proxy.ssl.client.auth") == "required"
-    assert settings.str("lc.http.proxy.ssl.key.password") == "hunter2"
-    assert settings.optional_str("lc.http.proxy.host") is None
+    assert settings.text("lc.http.proxy.ssl.client.auth") == "required"
+    assert settings.text("lc.http.proxy.ssl.key.password") == "hunter2"
+    assert settings.optional_text("lc.http.proxy.host") is None
     with pytest.raises(ConfigError, match=r"JKS \(-o\): allowed is one of PEM"):
         load_settings(None, {}, ["lc.http.proxy.ssl.keystore.type=JKS"], lambda _: CORE.with_plugin(rows))
 

@@ -12,14 +12,13 @@ def test_accessors_by_type() -> None:
     assert settings.int("log.retention.ms") == 5
     assert settings.float("log.cleaner.min.cleanable.ratio") == 0.5
     assert settings.bool("auto.create.topics.enable") is True
-    assert settings.str("compression.type") == "producer"
-    assert settings.optional_str("broker.rack") is None
-    assert settings.optional_str("ssl.keystore.location") == "/x"
+    assert settings.text("compression.type") == "producer"
+    assert settings.optional_text("broker.rack") is None
+    assert settings.optional_text("ssl.keystore.location") == "/x"
     assert settings.list("log.cleanup.policy") == ("delete",)
-    assert settings.list("advertised.listeners") == ()
 
 
-@pytest.mark.parametrize("accessor", ["int", "float", "bool", "str", "list"])
+@pytest.mark.parametrize("accessor", ["int", "float", "bool", "text", "list"])
 def test_the_wrong_accessor_is_a_mistake_of_ours(accessor: str) -> None:
     name = "auto.create.topics.enable" if accessor != "bool" else "num.partitions"
     with pytest.raises(TypeError, match=name):

@@ -434,7 +434,7 @@ class TestSettings:
 
     def test_an_accessor_of_another_type(self) -> None:
         settings = fixed_settings(self.declared())
-        with pytest.raises(TypeError, match=r"lc\.plugin\.p\.count is of type int, not string or password"):
+        with pytest.raises(TypeError, match=r"lc\.plugin\.p\.count is of type neither string nor password"):
             settings.text("lc.plugin.p.count")
         with pytest.raises(KeyError):
             settings.text("lc.plugin.p.map.<filter>")

@@ -106,7 +106,7 @@ def host_name() -> str:
 
 def _endpoints(settings: Settings, key: str) -> list[_Endpoint]:
     found: list[_Endpoint] = []
-    for text in settings.list(key):
+    for text in _list(settings, key):
         match = _ENDPOINT.match(text)
         if match is None:
             raise _refused(settings, key, f"{text!r} is not NAME://host:port")
@@ -142,7 +142,7 @@ def _is_ipv6(host: str) -> bool | None:
 def _protocols(settings: Settings) -> dict[str, str]:
     key = "listener.security.protocol.map"
     protocols: dict[str, str] = {}
-    for pair in settings.str(key).split(","):
+    for pair in settings.text(key).split(","):
         if not pair.strip():
             continue
         name, _, protocol = pair.strip().rpartition(":")
@@ -173,11 +173,15 @@ def _check_advertised(
 
 def _check_inter_broker(settings: Settings, names: set[str]) -> None:
     key = "inter.broker.listener.name"
-    name = settings.optional_str(key)
+    name = settings.optional_text(key)
     if name is not None and name.upper() not in names:
         raise _refused(
             settings, key, f"allowed is one of the listeners, {', '.join(sorted(names)) or 'none given'}"
         )
+
+
+def _list(settings: Settings, key: str) -> tuple[str, ...]:
+    return () if settings.value(key) is None else settings.list(key)
 
 
 def _refused(settings: Settings, key: str, why: str) -> ConfigError:
@@ -185,7 +189,7 @@ def _refused(settings: Settings, key: str, why: str) -> ConfigError:
     value = (
         given.text
         if given
-        else ",".join(settings.list(key))
+        else ",".join(_list(settings, key))
         if key != "listener.security.protocol.map"
         else ""
     )

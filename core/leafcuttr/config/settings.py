@@ -21,8 +21,8 @@ from leafcuttr.config.catalog import (
     Catalog,
 )
 from leafcuttr.config.setting import BadValueError, Setting, Value, render, scaled
-from leafcuttr.config.values import Values
 from leafcuttr.errors import ConfigError, InvalidRequest
+from leafcuttr_sdk.settings import Values
 
 
 class Source(IntEnum):
@@ -71,7 +71,7 @@ class Settings(Values):
         self._cluster: dict[str, Value] = {}
         self._broker: dict[str, Value] = {}
         self._callbacks: list[Changed] = []
-        self._values: dict[str, Value] = {}
+        self._values: Mapping[str, Value] = {}
         self._topic_defaults: dict[str, Value] = {}
         self._of_topics: dict[str, dict[str, Value]] = {}
         for name, value in (given or {}).items():
@@ -79,7 +79,16 @@ class Settings(Values):
         self._name_broker()
         self._publish()
 
-    # Values
+    # Values. The accessors by type are the SDK's.
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """All of them. The same object until a change."""
+        return self._values
+
+    def value(self, name: str) -> Value:
+        """The typed value of any setting."""
+        return self._values[name]
 
     def resolve(self, name: str) -> Value:
         """As `value`, but falls back on the setting's synonyms, converted: log.retention.ms from ...hours."""

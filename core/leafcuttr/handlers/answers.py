@@ -47,7 +47,7 @@ def words(error: BrokerError) -> str | None:
 
 
 def rack(broker: Broker) -> str | None:
-    return broker.settings.optional_str("broker.rack")
+    return broker.settings.optional_text("broker.rack")
 
 
 def address(context: RequestContext) -> tuple[str, int]:

@@ -37,7 +37,7 @@ class Choice(NamedTuple):
         return cls(
             frozenset(settings.list(DISABLED)),
             settings.where(DISABLED),
-            settings.optional_str(PATH) or None,
+            settings.optional_text(PATH) or None,
             settings.where(PATH),
             settings.bool(STRICT),
         )

@@ -4,15 +4,15 @@ A name that the plugin has not declared is a KeyError here, whoever else may hav
 they are checked with, is `leafcuttr.config`'s business.
 """
 
-import builtins
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.config.catalog import Section
 from leafcuttr.config.setting import Setting, Value
 from leafcuttr.config.settings import Settings as Core
 from leafcuttr.config.topic import TopicConfig
+from leafcuttr_sdk.settings import Values
 
 if TYPE_CHECKING:
     import leafcuttr_sdk
@@ -40,87 +40,64 @@ def _section(core: Core, plugin: str) -> Section:
     return next((one for one in core.catalog.sections if one.plugin == plugin), _NOT_HERE)
 
 
-class _Values:
-    """The accessors, named after the types they return, over what a subclass knows of values."""
+class _Own(Mapping[str, Value]):
+    """The values, as they are at any time, of what one plugin has declared. KeyError for everything else."""
 
-    def __init__(self, plugin: builtins.str, declared: Mapping[builtins.str, Setting]) -> None:
+    def __init__(
+        self, plugin: str, declared: Iterable[Setting], values: Callable[[], Mapping[str, Value]]
+    ) -> None:
         self._plugin = plugin
-        self._declared = declared
+        self._names = frozenset(setting.name for setting in declared if not setting.is_family)
+        self._current = values
 
-    def _given(self) -> Mapping[builtins.str, Value]:
-        raise NotImplementedError
-
-    def _value(self, name: builtins.str) -> Value:
-        setting = self._declared.get(name)
-        if setting is None or setting.is_family:
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._names:
             raise KeyError(f"{name} is no setting that the plugin {self._plugin} has declared here")
-        return self._given()[name]
+        return self._current()[name]
 
-    def bool(self, name: builtins.str) -> builtins.bool:
-        value = self._value(name)
-        if type(value) is not builtins.bool:
-            raise TypeError(f"{name} is not of type boolean")
-        return value
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
 
-    def int(self, name: builtins.str) -> builtins.int:
-        value = self._value(name)
-        if type(value) is not builtins.int:
-            raise TypeError(f"{name} is of type neither int nor long")
-        return value
+    def __len__(self) -> int:
+        return len(self._names)
 
-    def float(self, name: builtins.str) -> builtins.float:
-        value = self._value(name)
-        if type(value) is not builtins.float:
-            raise TypeError(f"{name} is not of type double")
-        return value
 
-    def text(self, name: builtins.str) -> str:
-        value = self.optional_text(name)
-        if value is None:
-            raise ValueError(f"{name} is not set and has no default")
-        return value
+class _View(Values):
+    """What both views share: nothing but what the plugin has declared is there."""
 
-    def optional_text(self, name: builtins.str) -> str | None:
-        value = self._value(name)
-        if value is not None and type(value) is not builtins.str:
-            raise TypeError(f"{name} is of type neither string nor password")
-        return value
+    def __init__(
+        self, plugin: str, declared: Iterable[Setting], values: Callable[[], Mapping[str, Value]]
+    ) -> None:
+        self._plugin = plugin
+        self._declared = {setting.name: setting for setting in declared}
+        self._values = _Own(plugin, self._declared.values(), values)
 
-    def list(self, name: builtins.str) -> tuple[builtins.str, ...]:
-        value = self._value(name)
-        if type(value) is not tuple:
-            raise TypeError(f"{name} is not of type list")
-        return value
-
-    def family(self, name: builtins.str) -> Mapping[builtins.str, Value]:
+    def family(self, name: str) -> Mapping[str, Value]:
         setting = self._declared.get(name)
         if setting is None or not setting.is_family:
             raise KeyError(f"{name} is no family that the plugin {self._plugin} has declared here")
         return self._members(setting)
 
-    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+    def _members(self, family: Setting) -> Mapping[str, Value]:
         raise NotImplementedError
 
 
-class PluginSettings(_Values):
+class PluginSettings(_View):
     """A plugin's settings of the broker."""
 
     def __init__(self, core: Core, section: Section, ends: list[Callable[[], None]] | None = None) -> None:
-        super().__init__(section.plugin, {setting.name: setting for setting in section.broker})
+        super().__init__(section.plugin, section.broker, lambda: core.values)
         self._core = core
         self._ends = ends
 
-    def _given(self) -> Mapping[builtins.str, Value]:
-        return self._core.values
-
-    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+    def _members(self, family: Setting) -> Mapping[str, Value]:
         return self._core.family(family.name)
 
     def on_change(self, call: Changed) -> Callable[[], None]:
         """See `leafcuttr_sdk.Settings`. One that raises is logged; neither the change nor others are harmed."""
         catalog, own = self._core.catalog, self._declared
 
-        def told(names: frozenset[builtins.str]) -> None:
+        def told(names: frozenset[str]) -> None:
             concerned = frozenset(n for n in names if n in own or catalog.owner_of(n) == self._plugin)
             if not concerned:
                 return
@@ -146,17 +123,14 @@ class PluginSettings(_Values):
         return f": {words}" if words and not any(one and str(one) in words for one in secrets) else ""
 
 
-class TopicSettings(_Values):
+class TopicSettings(_View):
     """A plugin's settings of one topic at one time."""
 
     def __init__(self, config: TopicConfig, section: Section) -> None:
-        super().__init__(section.plugin, {setting.name: setting for setting in section.topic})
+        super().__init__(section.plugin, section.topic, lambda: config.extra)
         self._config = config
 
-    def _given(self) -> Mapping[builtins.str, Value]:
-        return self._config.extra
-
-    def _members(self, family: Setting) -> Mapping[builtins.str, Value]:
+    def _members(self, family: Setting) -> Mapping[str, Value]:
         prefix, others = family.prefix, [s.prefix for s in self._declared.values() if s.is_family]
         return {
             name.removeprefix(prefix): value

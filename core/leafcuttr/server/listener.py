@@ -92,7 +92,7 @@ class Connections:
 
     async def room(self, listener: Listener) -> None:
         """Wait until another connection may be accepted."""
-        text = self._broker.settings.str("max.connections.per.ip.overrides")
+        text = self._broker.settings.text("max.connections.per.ip.overrides")
         if text != self._overrides_text:
             # A name has to be looked up, which may take long.
             try:

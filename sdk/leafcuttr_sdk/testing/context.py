@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import cast
 
 from leafcuttr_sdk.filters import TopicContext
-from leafcuttr_sdk.settings import Setting, Settings, Type, Value
+from leafcuttr_sdk.settings import Setting, Settings, Type, Value, Values
 from leafcuttr_sdk.testing.samples import NOW_MS
 
 _PYTHON: Mapping[Type, tuple[type, ...]] = {
@@ -46,21 +46,34 @@ class UndeclaredSettingError(KeyError):
         return f"the setting {self.name} is not declared (declared: {known})"
 
 
-class FixedSettings:
+class _ByName(dict[str, Value]):
+    """Values by name. A name without one is not declared, or that of a family."""
+
+    def __init__(self, declared: Iterable[str]) -> None:
+        super().__init__()
+        self._declared = declared
+
+    def __missing__(self, name: str) -> Value:
+        raise UndeclaredSettingError(name, self._declared)
+
+
+class FixedSettings(Values):
     """A `Settings` of the given declarations and values, typed as the broker's own."""
 
     def __init__(self, declared: Iterable[Setting], values: Mapping[str, Value]) -> None:
         self._declared = {setting.name: setting for setting in declared}
-        self._values: dict[str, Value] = {name: one.default for name, one in self._declared.items()}
+        self._values = self._by_name = _ByName(self._declared)
         self._families: dict[str, dict[str, Value]] = {
             name: {} for name in self._declared if name.endswith(">")
         }
         self._calls: list[Callable[[frozenset[str]], None]] = []
+        for name in self._declared.keys() - self._families.keys():
+            self._by_name[name] = _typed(self._declared[name], self._declared[name].default)
         for name, value in values.items():
             self._take(name, value)
 
     def _take(self, name: str, value: Value) -> None:
-        setting = self._declared.get(name)
+        setting = None if name in self._families else self._declared.get(name)
         if setting is None:
             family = next((one for one in self._families if name.startswith(one.partition("<")[0])), None)
             if family is None:
@@ -69,7 +82,7 @@ class FixedSettings:
             self._families[family][name.removeprefix(family.partition("<")[0])] = value
         else:
             _check(setting, value)
-            self._values[name] = value
+            self._by_name[name] = _typed(setting, value)
 
     def change(self, values: Mapping[str, Value]) -> None:
         """Give other values, and tell whoever asked by `on_change`."""
@@ -77,37 +90,6 @@ class FixedSettings:
             self._take(name, value)
         for call in self._calls:
             call(frozenset(values))
-
-    def _get(self, name: str, *types: Type) -> Value:
-        setting = self._declared.get(name)
-        if setting is None or name in self._families:
-            raise UndeclaredSettingError(name, self._declared)
-        if setting.type not in types:
-            raise TypeError(
-                f"{name} is of type {setting.type.value}, not {' or '.join(one.value for one in types)}"
-            )
-        return self._values[name]
-
-    def bool(self, name: str) -> bool:
-        return cast("bool", self._get(name, Type.BOOLEAN))
-
-    def int(self, name: str) -> int:
-        return cast("int", self._get(name, Type.INT, Type.LONG))
-
-    def float(self, name: str) -> float:
-        return float(cast("float", self._get(name, Type.DOUBLE)))
-
-    def text(self, name: str) -> str:
-        value = self.optional_text(name)
-        if value is None:
-            raise ValueError(f"{name} is not set and has no default")
-        return value
-
-    def optional_text(self, name: str) -> str | None:
-        return cast("str | None", self._get(name, Type.STRING, Type.PASSWORD))
-
-    def list(self, name: str) -> tuple[str, ...]:
-        return cast("tuple[str, ...]", self._get(name, Type.LIST))
 
     def family(self, name: str) -> Mapping[str, Value]:
         if name not in self._families:
@@ -121,6 +103,10 @@ class FixedSettings:
             self._calls = [one for one in self._calls if one is not call]
 
         return end
+
+
+def _typed(setting: Setting, value: Value) -> Value:
+    return float(value) if setting.type is Type.DOUBLE and type(value) is int else value
 
 
 def _check(setting: Setting, value: Value) -> None:

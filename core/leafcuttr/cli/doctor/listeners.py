@@ -40,7 +40,7 @@ def can_be_opened(site: Site) -> Iterator[Finding]:
 
 def _metrics(site: Site) -> Iterator[Finding]:
     """A port of metrics that is taken does not stop the broker, but nobody sees how it is."""
-    host, port = site.settings.str("lc.metrics.host"), site.settings.int("lc.metrics.port")
+    host, port = site.settings.text("lc.metrics.host"), site.settings.int("lc.metrics.port")
     if not site.settings.bool("lc.metrics.enable") or not port:
         return
     listener = Listener("metrics", host, port, host, port)

@@ -68,7 +68,7 @@ def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[Finding]:
 def _address(site: Site, prefix: str, opened: ExitStack) -> Iterator[Finding]:
     if site.running is not None:
         return
-    host, port = site.settings.optional_str(f"{prefix}.host"), site.settings.int(f"{prefix}.port")
+    host, port = site.settings.optional_text(f"{prefix}.host"), site.settings.int(f"{prefix}.port")
     if host is None:
         host = site.listeners[0].host
     try:

@@ -45,7 +45,7 @@ def bind(settings: Settings) -> Bound | None:
     """Open `lc.metrics.host` and `lc.metrics.port`; None if that is switched off or cannot be done."""
     if not settings.bool("lc.metrics.enable"):
         return None
-    host, port = settings.str("lc.metrics.host"), settings.int("lc.metrics.port")
+    host, port = settings.text("lc.metrics.host"), settings.int("lc.metrics.port")
     try:
         return binding.bind(Listener("metrics", host, port, host, port), _BACKLOG)
     except StartError as error:
