@@ -6,10 +6,11 @@ is imported when they are asked for.
 
 from typing import TYPE_CHECKING, Any
 
+from leafcuttr.version import __version__
+
 if TYPE_CHECKING:
     from leafcuttr.embedded import BrokerThread, EmbeddedBroker, open_broker, run_broker
 
-__version__ = "0.6.0"
 __all__ = ["BrokerThread", "EmbeddedBroker", "__version__", "open_broker", "run_broker"]
 
 

@@ -17,8 +17,12 @@ SERVING = tuple(
     f"{SERVER}/{name}.py" for name in ("reactor", "connection", "outbox", "receive", "routes", "limits")
 )
 APPENDING = (
-    *(f"{LOG}/append/{name}.py" for name in ("chain", "commit", "pending_write", "roll", "rules", "stage")),
+    *(
+        f"{LOG}/append/{name}.py"
+        for name in ("background_write", "chain", "commit", "pending_write", "roll", "rules", "stage")
+    ),
     f"{LOG}/log.py",
+    f"{LOG}/state.py",
     f"{LOG}/producers/state.py",
     f"{LOG}/segment/index.py",
     f"{LOG}/segment/segment.py",

@@ -12,7 +12,8 @@ import trio
 import trio.testing
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.append.commit import IOV_MAX, WriteError, write_all
+from leafcuttr.log.append.commit import IOV_MAX, write_all
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
 from support.logs import NOW, append_and_wait, batch, make_log, read_all

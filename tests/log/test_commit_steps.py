@@ -12,7 +12,8 @@ import pytest
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import commit
-from leafcuttr.log.append.commit import IOV_MAX, WriteError, commit_now, write_all
+from leafcuttr.log.append.commit import IOV_MAX, commit_now, write_all
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.log import Log
 from support.logs import NOW, batch, make_log, read_all

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.append.commit import WriteError
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import (
     MARK,
     SyncFailedError,

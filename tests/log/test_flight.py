@@ -12,9 +12,10 @@ import pytest
 import trio
 import trio.testing
 
-from leafcuttr.log.append import pending_write as flights
-from leafcuttr.log.append.commit import WriteError
-from leafcuttr.log.append.pending_write import Flight, Ticket
+from leafcuttr.log.append import background_write as flights
+from leafcuttr.log.append.background_write import Flight
+from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
 from support.logs import NOW, append_and_wait, batch, make_log, read_all
 
@@ -206,7 +207,7 @@ async def test_a_mistake_of_ours_fails_the_write_and_is_logged_with_its_tracebac
         patch.setattr(flights, "publish", publish)
         with pytest.raises(WriteError, match="a mistake"):
             await log.commit_off_loop()
-    said = [record for record in caplog.records if record.name == "leafcuttr.log.append.pending_write"]
+    said = [record for record in caplog.records if record.name == "leafcuttr.log.append.background_write"]
     assert [(record.getMessage(), bool(record.exc_info)) for record in said] == [
         ("writing to t-0 failed", True)
     ]
@@ -223,7 +224,7 @@ def test_a_step_that_fails_ends_the_flight_and_passes_on_what_is_no_failure(
     log = make_log(tmp_path)
     stage(log)
     flight = Flight(log, Ticket())
-    log.flight = flight
+    log.flight = flight.ticket
 
     def step() -> None:
         raise error
@@ -231,7 +232,7 @@ def test_a_step_that_fails_ends_the_flight_and_passes_on_what_is_no_failure(
     if isinstance(error, Exception):
         flight._step(step)
         assert not [
-            record for record in caplog.records if record.name == "leafcuttr.log.append.pending_write"
+            record for record in caplog.records if record.name == "leafcuttr.log.append.background_write"
         ]
     else:
         with pytest.raises(type(error)):

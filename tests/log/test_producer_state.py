@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidProducerEpoch, OutOfOrderSequence
-from leafcuttr.log.log import Log, Staged
+from leafcuttr.log.append.staged import Staged
+from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import DamagedSnapshotError, decode_snapshot, encode_snapshot
 from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE, parse

@@ -302,7 +302,7 @@ async def test_segments_that_retention_has_dropped_are_not_missed(tmp_path: Path
     log = again(tmp_path, **SMALL)
     assert (log.offline, log.log_end_offset) == (None, 60)
     assert log.log_start_offset >= start
-    assert log.doomed, "their files are removed after the start"
+    assert log.pending_deletes, "their files are removed after the start"
 
 
 async def test_the_log_start_offset_is_kept(tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ def test_a_folder_without_segments(tmp_path: Path, point: int) -> None:
         assert found.offline == f"{tmp_path} holds no segment, 3 records were synced"
         return
     assert (found.offline, found.append(batch(), NOW)) == (None, 0)
-    assert [(doomed.paths, doomed.at_ms) for doomed in found.doomed] == [
+    assert [(pending_deletes.paths, pending_deletes.at_ms) for pending_deletes in found.pending_deletes] == [
         ([str(tmp_path / f"{segment_name(0)}.log.deleted")], 0)
     ]
     assert kept.exists()
@@ -327,8 +327,8 @@ def test_what_was_dropped_before_goes_after_the_start(tmp_path: Path, read: bool
     for path in left:
         Path(path).write_bytes(b"")
     known = unknown() if read else known_of(log)
-    doomed = restored(tmp_path, known).doomed
-    assert [(set(each.paths), each.at_ms) for each in doomed] == [(left, 0)]
+    pending_deletes = restored(tmp_path, known).pending_deletes
+    assert [(set(each.paths), each.at_ms) for each in pending_deletes] == [(left, 0)]
 
 
 def test_snapshots_of_what_is_lost_go_and_others_stay(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_on_a_full_disk_all_goes_but_what_is_written_to(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("leafcuttr.log.log.new_segment", full)
+        patch.setattr("leafcuttr.log.append.roll.new_segment", full)
         with pytest.raises(StorageError, match="Deleting segments of t-0 failed: No space left on device"):
             log.apply_retention(NOW + 10 * DAY)
     last = 2 * (count - 1)
@@ -250,9 +250,9 @@ def test_files_go_a_few_at_a_time(tmp_path: Path, at_most: int, gone: int) -> No
     log.delete_records_before(6)
     assert log.delete_scheduled_files(NOW, at_most=at_most) == gone
     assert len(list(tmp_path.glob("*.deleted"))) == 11 - gone
-    assert len(log.doomed) == (3 - gone // 3 if gone < 11 else 0)
+    assert len(log.pending_deletes) == (3 - gone // 3 if gone < 11 else 0)
     assert log.delete_scheduled_files(NOW, at_most=99) == 11 - gone
-    assert log.doomed == []
+    assert log.pending_deletes == []
 
 
 def test_files_go_in_the_order_in_which_they_were_dropped(tmp_path: Path) -> None:
@@ -267,9 +267,9 @@ def test_files_go_in_the_order_in_which_they_were_dropped(tmp_path: Path) -> Non
 def test_a_file_that_has_gone_already_is_no_trouble(tmp_path: Path) -> None:
     log = log_of_segments(tmp_path, 2, file_delete_delay_ms=0)
     log.delete_records_before(2)
-    Path(log.doomed[0].paths[0]).unlink()
+    Path(log.pending_deletes[0].paths[0]).unlink()
     assert log.delete_scheduled_files(NOW) == 2
-    assert (log.doomed, list(tmp_path.glob("*.deleted"))) == ([], [])
+    assert (log.pending_deletes, list(tmp_path.glob("*.deleted"))) == ([], [])
 
 
 def test_the_names_of_removed_files_are_synced_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,4 +294,4 @@ def test_the_files_of_a_topic_that_is_deleted_meanwhile(tmp_path: Path) -> None:
     log.delete_records_before(2)
     (tmp_path / "t-0").rename(tmp_path / "elsewhere")
     assert log.delete_scheduled_files(NOW) == 0
-    assert log.doomed == []
+    assert log.pending_deletes == []

@@ -54,7 +54,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_doubt.py",
         "log/test_gate.py",
     ),
-    "log/append/pending_write": (
+    "log/append/background_write": (
         "log/test_flight.py",
         "log/test_commit.py",
         "log/test_sync_mode.py",

@@ -13,7 +13,8 @@ import trio
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
 from leafcuttr.log.append.preparation import Prepared
-from leafcuttr.log.log import Log, Staged
+from leafcuttr.log.append.staged import Staged
+from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
 from leafcuttr.wire.messages.produce import ProduceResponse

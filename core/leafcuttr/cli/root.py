@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from leafcuttr import __version__
 from leafcuttr.cli.common.commands import COMMANDS
+from leafcuttr.version import __version__
 from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:

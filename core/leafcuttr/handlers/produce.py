@@ -42,10 +42,11 @@ from leafcuttr.handlers.produce_answers import (
     succeeded,
 )
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
-from leafcuttr.log.append.commit import WriteError, commit_now
+from leafcuttr.log.append.commit import commit_now
 from leafcuttr.log.append.pending_write import Ticket
 from leafcuttr.log.append.preparation import LongWork, Prepared, Work
 from leafcuttr.log.append.stage import one_batch
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.broker import Broker

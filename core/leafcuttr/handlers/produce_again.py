@@ -29,7 +29,8 @@ from leafcuttr.handlers.produce import Outcome, Turn
 from leafcuttr.handlers.produce_answers import succeeded
 from leafcuttr.log.append.commit import commit_now
 from leafcuttr.log.append.pending_write import Ticket
-from leafcuttr.log.log import Log, Staged
+from leafcuttr.log.append.staged import Staged
+from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Partition
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CONTROL, HEADER_SIZE, TRANSACTIONAL

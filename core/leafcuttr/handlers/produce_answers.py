@@ -6,7 +6,7 @@ from typing import Final
 
 from leafcuttr.errors import BrokerError, ErrorCode, GateError, InvalidRecordSet
 from leafcuttr.handlers.produce_checks import ADDS_PARTITIONS
-from leafcuttr.log.log import Staged
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,

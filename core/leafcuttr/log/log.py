@@ -1,46 +1,32 @@
 """One partition on disk: a list of segments, of which the last is appended to.
 
-Offsets, and who may see what when (each holds between any two checkpoints of the event loop):
-
-    log_start_offset <= log_end_offset <= next_offset, and recovery_point <= log_end_offset
-
-- `next_offset` is what the next batch gets. What lies between `log_end_offset` and it is *staged*: it has offsets,
-  perhaps it is being written, and nobody but the appender knows of it.
-- `log_end_offset` is *published*: every byte before it is in the file (the page cache: it survives the death of the
-  process, not that of the machine). There are no followers, so it is the high watermark: readers see all of it, and
-  acks=all means published. `last_stable_offset` is where the first open transaction began, or else the same.
-- Staged becomes published in order, all of one write at once, on the event loop, after the write has returned; the
-  indexes, the producer state and `size` move in the same step. If the write fails, all that is staged is undone, also
-  what was staged behind it: offsets are never given out with a gap, and never twice to what has been published.
-- `recovery_point`: what is before it has been forced to disk. `log_start_offset` only grows.
-
-All methods are synchronous, for the event loop's thread, unless they say otherwise. The methods' work is done in
-the modules beside this one: append, commit, roll, read, lookup, retention. State they share is declared here. The room
-is long because it is the one face of a partition: half of it are the contracts of its methods.
+This is the face of a partition: the contracts of its methods. Their work is done in `append/`, `read/` and
+`retention.py`, on the fields that `state.py` declares. All methods are synchronous, for the event loop's thread, unless
+they say otherwise.
 """
 
-import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
-from leafcuttr.log.append.commit import WriteError, commit
-from leafcuttr.log.append.pending_write import Flight, Ticket
+from leafcuttr.log.append.background_write import Flight
+from leafcuttr.log.append.commit import commit
+from leafcuttr.log.append.pending_write import Ticket
 from leafcuttr.log.append.preparation import LongWork, Prepared
-from leafcuttr.log.append.roll import discard, jitter_ms, new_segment, take_over
-from leafcuttr.log.append.rules import LARGE, LONG_MAX, append_rules
-from leafcuttr.log.append.stage import Group, Staged, Tail, stage, stage_marker
-from leafcuttr.log.files.failed_sync import SyncFailedError
-from leafcuttr.log.files.pool import FilePool, FileRegion, NotCached
+from leafcuttr.log.append.roll import roll
+from leafcuttr.log.append.rules import LARGE, LONG_MAX
+from leafcuttr.log.append.stage import stage, stage_marker
+from leafcuttr.log.append.staged import Staged, WriteError
+from leafcuttr.log.files.off_loop import off_loop
+from leafcuttr.log.files.pool import FilePool, FileRegion
 from leafcuttr.log.files.write_pressure import PRESSURE
 from leafcuttr.log.producers.snapshot import write_snapshot
-from leafcuttr.log.producers.state import ProducerStateTable
-from leafcuttr.log.read.aborted import Aborts, aborted_transactions
+from leafcuttr.log.read.aborted import aborted_transactions
 from leafcuttr.log.read.lookup import (
     Found,
     max_timestamp_offset,
@@ -49,118 +35,26 @@ from leafcuttr.log.read.lookup import (
 )
 from leafcuttr.log.read.read import LogRead, read
 from leafcuttr.log.retention import (
-    Doomed,
     apply_retention,
     delete_records_before,
     delete_scheduled_files,
 )
+from leafcuttr.log.segment.aborts import Aborts
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment, segment_name
 from leafcuttr.log.segment.txn_index import AbortedTransaction
+from leafcuttr.log.state import LogState
 from leafcuttr_sdk import Clock, TopicPartition
-
-if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Gate
 
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
 
-
-class Waiter(Protocol):
-    """Who wants to know that a log has changed."""
-
-    def notify(self) -> None:
-        """The log has more, or less, than before. Called synchronously; may not block."""
-
-
-class Log:
+class Log(LogState):
     """See the module's docstring. Nothing on disk is touched before it is needed."""
 
-    __slots__ = (
-        "_aborts",
-        "_config",
-        "_producers",
-        "_waiters",
-        "bytes_in",
-        "bytes_out",
-        "clock",
-        "cursors",
-        "directory_name",
-        "doomed",
-        "flight",
-        "gate",
-        "groups",
-        "leader_epoch",
-        "log_end_offset",
-        "log_start_offset",
-        "next_offset",
-        "offline",
-        "opened_at",
-        "pool",
-        "records_out",
-        "recovery_point",
-        "rewrites",
-        "roll_jitter_ms",
-        "rules",
-        "sealing",
-        "segments",
-        "suspect",
-        "tail",
-        "ticket",
-        "topic_partition",
-        "unflushed",
-    )
-
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        directory: Path | str,
-        config: TopicConfig,
-        *,
-        segments: list[Segment],
-        log_end_offset: int,
-        log_start_offset: int = 0,
-        recovery_point: int = 0,
-        leader_epoch: int = 0,
-        producers: ProducerStateTable | None = None,
-        pool: FilePool,
-        clock: Clock,
-        offline: str | None = None,
-    ) -> None:
-        """A log in a known state. `segments` is not empty unless `offline` says why nothing can be served."""
-        self.topic_partition = topic_partition
-        self.directory_name = str(directory)
-        self.segments = segments
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = self.next_offset = log_end_offset
-        self.opened_at = log_end_offset
-        self.bytes_in = self.bytes_out = self.records_out = 0  # since then; `records_out` by offsets
-        self.recovery_point = recovery_point
-        self.leader_epoch = leader_epoch
-        self.offline = offline
-        self.suspect = False  # a sync has failed: see `distrust`
-        self.pool = pool
-        self.clock = clock
-        self._producers = producers
-        self._waiters: set[Waiter] | None = None
-        self._aborts: Aborts | None = None
-        self._config = config
-        self.gate: Gate | None = None
-        self.rules = append_rules(config)
-        self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
-        self.groups: list[Group] = []
-        self.tail: Tail | None = None
-        self.ticket: Ticket | None = None  # of what waits for the flight to land
-        self.flight: Flight | None = None
-        self.sealing = False  # a worker makes the next segment, and writes the index entries of the last one
-        self.cursors: dict[int, tuple[Segment, int]] | None = None
-        self.doomed: list[Doomed] = []
-        self.rewrites = 0  # how often compaction has exchanged segments
-        # Records that may not be on the disk yet, counted from the end. What this process did not sync may be none.
-        self.unflushed = max(log_end_offset - recovery_point, 0)
+    __slots__ = ()
 
     @classmethod
     def create(
@@ -182,118 +76,6 @@ class Log:
         )
         log._aborts = Aborts(empty=True)
         return log
-
-    def __repr__(self) -> str:
-        return f"<Log {self.topic_partition} [{self.log_start_offset}, {self.log_end_offset})>"
-
-    @property
-    def directory(self) -> Path:
-        return Path(self.directory_name)
-
-    @directory.setter
-    def directory(self, directory: Path) -> None:
-        """The folder has been renamed (deletion)."""
-        self.directory_name = str(directory)
-        for segment in self.segments:
-            segment.close()
-            segment.move_to(self.directory_name)
-
-    @property
-    def elapsed_ms(self) -> int:
-        """Monotonic time."""
-        return int(self.clock.monotonic() * 1000)
-
-    @property
-    def config(self) -> TopicConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: TopicConfig) -> None:
-        """New settings hold from the next append, roll or retention on."""
-        if (config.segment_jitter_ms, config.segment_ms) != (
-            self._config.segment_jitter_ms,
-            self._config.segment_ms,
-        ):
-            self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
-        self._config = config
-        self.use_gate(self.gate)
-
-    def use_gate(self, gate: "Gate | None") -> None:
-        """From the next append on this gate looks at every batch that is not the broker's own; None: nobody does."""
-        self.gate = gate
-        rules = append_rules(self._config)
-        # A topic without one has no step more to go: it is one of those that convert what they get.
-        self.rules = rules if gate is None else rules._replace(always_convert=True, sets_header_only=False)
-
-    @property
-    def high_watermark(self) -> int:
-        return self.log_end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """What is before it is decided: no open transaction has a record there (KIP-98)."""
-        producers = self._producers
-        if producers is None or producers.first_unstable < 0:
-            return self.log_end_offset
-        return max(producers.first_unstable, self.log_start_offset)
-
-    @property
-    def size(self) -> int:
-        """Bytes of published batches in all segments."""
-        return sum(segment.size for segment in self.segments)
-
-    @property
-    def records_in(self) -> int:
-        """Records published since the log was opened."""
-        return self.log_end_offset - self.opened_at
-
-    @property
-    def producers(self) -> ProducerStateTable:
-        if self._producers is None:
-            self._producers = ProducerStateTable()
-        return self._producers
-
-    @property
-    def aborts(self) -> Aborts:
-        """Which segments have aborted transactions."""
-        if self._aborts is None:
-            self._aborts = Aborts()
-        return self._aborts
-
-    @property
-    def has_producers(self) -> bool:
-        """Whether any idempotent producer is remembered; asking makes no table."""
-        return bool(self._producers)
-
-    @property
-    def waiters(self) -> set[Waiter]:
-        """Notified after every publish, move of the log start offset, and deletion."""
-        if self._waiters is None:
-            self._waiters = set()
-        return self._waiters
-
-    def take_offline(self, reason: str) -> None:
-        """Serve nothing of this log until the next start, and say so in one line."""
-        if self.offline is None:
-            self.offline = reason
-            _log.error("%s is offline: %s", self.topic_partition, reason)
-            self.notify()
-
-    def distrust(self, error: SyncFailedError) -> None:
-        """A sync has failed: what was written since the last good one may not be on the disk, whatever the page cache
-        says. Nothing is served or synced until the next start has read it again; see `files.failed_sync`."""
-        self.suspect = True
-        cause = error.strerror or str(error)
-        self.take_offline(
-            f"syncing {error.filename} failed: {cause}; the next start reads it again from offset "
-            f"{self.recovery_point} on"
-        )
-
-    def notify(self) -> None:
-        """Tell all waiters."""
-        if self._waiters:
-            for waiter in tuple(self._waiters):
-                waiter.notify()
 
     def stage(
         self, batch: memoryview, *, now_ms: int, by_coordinator: bool = False, encoded_here: bool = False
@@ -410,11 +192,6 @@ class Log:
         commit(self)
 
     @property
-    def busy(self) -> bool:
-        """Whether anything is staged or being written."""
-        return self.flight is not None or bool(self.groups)
-
-    @property
     def must_wait(self) -> bool:
         """Whether what is staged has to go through `commit_off_loop`: a write is in flight, or one on the loop would
         likely wait for the disk, or who waits for it also waits for dead letters."""
@@ -433,7 +210,7 @@ class Log:
         """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile
         makes the next one. The ticket says what becomes of it, and whatever is in flight; None if there is nothing."""
         if not self.groups:
-            return None if self.flight is None else self.flight.ticket
+            return self.flight
         ticket = self.ticket
         if ticket is None:
             ticket = Ticket()
@@ -467,14 +244,6 @@ class Log:
         self.commit()
         return staged.base_offset
 
-    def forget_staged(self) -> None:
-        """Undo what is staged, after a failed write."""
-        self.groups = []
-        self.tail = None
-        self.next_offset = self.log_end_offset
-        if self._producers is not None:
-            self._producers.forget_staged()
-
     def read(
         self,
         offset: int,
@@ -503,11 +272,7 @@ class Log:
     async def off_loop(self, ask: Callable[[bool], T]) -> T:
         """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
         worker threads. For example `await log.off_loop(lambda b: log.read(0, 99, at_least_one=True, may_block=b))`."""
-        while True:
-            try:
-                return ask(False)
-            except NotCached as cold:
-                await trio.to_thread.run_sync(cold.warm)
+        return await off_loop(ask)
 
     async def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one.
@@ -547,24 +312,13 @@ class Log:
         return apply_retention(self, now_ms)
 
     def delete_scheduled_files(self, elapsed_ms: int, *, at_most: int = 8) -> int:
-        """Remove dropped files whose delay is over (`Doomed`), a few at a time (a large file takes long: call it in a
-        worker); returns how many. Raises OSError."""
+        """Remove dropped files whose delay is over, a few at a time; returns how many. A large file takes long: call it
+        in a worker. Raises OSError."""
         return delete_scheduled_files(self, elapsed_ms, at_most=at_most)
 
     def roll(self) -> None:
         """Begin a new segment at the log end, if the active one has anything. Raises OSError."""
-        if self.busy:
-            raise RuntimeError(f"{self.topic_partition}: cannot roll while batches are staged")
-        active = self.segments[-1]
-        if active.size:
-            try:
-                fresh = new_segment(self, active, self.log_end_offset)
-            except OSError:
-                # The active segment goes on growing: a file that begins inside it would end the next recovery.
-                discard(self, self.log_end_offset)
-                raise
-            take_over(self, fresh)
-            self.tail = None
+        roll(self)
 
     def roll_with_next(self) -> None:
         """Let the next batch begin a new segment, as if the active one were full. A failed append forgets it."""

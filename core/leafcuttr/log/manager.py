@@ -159,8 +159,8 @@ class LogManager:
                 (log.offline and not log.suspect) or state_of(log, spec.topic_id) == entry
             )
             self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
-            if log.doomed:
-                self._upkeep.doomed.add(log)
+            if log.pending_deletes:
+                self._upkeep.pending_deletes.add(log)
         self._inspection.add(self.logs)
         self._warn_of_strays(folders - self.logs.keys())
         crashpoints.reach("start.loaded")
@@ -359,8 +359,8 @@ class LogManager:
                 freed += log.apply_retention(self._clock.now_ms())
             except BrokerError as error:
                 self.pool.complaints("retention", "%s", error)
-            if log.doomed:
-                self._upkeep.doomed.add(log)
+            if log.pending_deletes:
+                self._upkeep.pending_deletes.add(log)
             await pace.turn()
         return freed
 
@@ -427,7 +427,7 @@ class LogManager:
             for name, log in open_logs
             if log.log_end_offset > log.recovery_point
             or name in touched
-            or log.doomed
+            or log.pending_deletes
             or (log.segments and log.segments[-1].unsealed)  # synced and recorded, but as one that goes on
         ]
         with ThreadPoolExecutor(_SYNCERS) as pool:
@@ -446,7 +446,7 @@ class LogManager:
 def _finish(log: Log) -> bool:
     """Sync a log for a clean stop; whether that worked."""
     try:
-        if log.doomed:
+        if log.pending_deletes:
             log.delete_scheduled_files(1 << 62, at_most=1 << 30)
         if not log.log_end_offset and not log.config.preallocate:
             return True  # an empty log whose files the power takes is made again

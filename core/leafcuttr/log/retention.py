@@ -11,27 +11,19 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import OffsetOutOfRange, StorageError
+from leafcuttr.log.append.roll import roll
 from leafcuttr.log.files.failed_sync import sync_directory
+from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.segment.segment import Segment
-
-if TYPE_CHECKING:
-    from leafcuttr.log.log import Log
+from leafcuttr.log.state import LogState
 
 _log = logging.getLogger(__name__)
 
 
-class Doomed(NamedTuple):
-    """Renamed files, and when they may be removed, in ms of the monotonic clock: the time of day may be set."""
-
-    paths: list[str]
-    at_ms: int
-
-
-def apply_retention(log: "Log", now_ms: int) -> int:
+def apply_retention(log: LogState, now_ms: int) -> int:
     """See `Log.apply_retention`."""
     if log.offline is not None:
         return 0
@@ -64,7 +56,7 @@ def _age_mark(segment: Segment) -> int:
     return int(os.stat(segment.path(".log")).st_mtime * 1000)  # noqa: PTH116
 
 
-def delete_records_before(log: "Log", offset: int) -> int:
+def delete_records_before(log: LogState, offset: int) -> int:
     """See `Log.delete_records_before`."""
     if log.offline is not None:
         raise StorageError(log.offline)
@@ -81,7 +73,7 @@ def delete_records_before(log: "Log", offset: int) -> int:
     return log.log_start_offset
 
 
-def _drop_deleted(log: "Log") -> int:
+def _drop_deleted(log: LogState) -> int:
     """Drop the segments below the log start offset, but not the one that is written to: as in Kafka, that one stays
     until it rolls, or is too old."""
     last = log.segments[-1]
@@ -92,7 +84,7 @@ def _drop_deleted(log: "Log") -> int:
     )
 
 
-def _drop_while(log: "Log", reason: str, goes: Callable[[Segment, int], bool]) -> int:
+def _drop_while(log: LogState, reason: str, goes: Callable[[Segment, int], bool]) -> int:
     """Drop segments from the oldest on while `goes(segment, offset after it)`."""
     segments = log.segments
     count = 0
@@ -108,7 +100,7 @@ def _drop_while(log: "Log", reason: str, goes: Callable[[Segment, int], bool]) -
     try:
         if count == len(segments):
             try:
-                log.roll()
+                roll(log)
             except OSError:
                 # On a full disk there is no room for a new segment; what frees some has to go all the same.
                 if count > 1:
@@ -119,24 +111,25 @@ def _drop_while(log: "Log", reason: str, goes: Callable[[Segment, int], bool]) -
         raise StorageError(f"Deleting segments of {log.topic_partition} failed: {error.strerror}") from error
 
 
-def _drop(log: "Log", doomed: list[Segment], reason: str) -> int:
-    del log.segments[: len(doomed)]
+def _drop(log: LogState, dropped: list[Segment], reason: str) -> int:
+    del log.segments[: len(dropped)]
     log.cursors = None
     log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
     freed = 0
-    for segment in doomed:
+    for segment in dropped:
         freed += segment.size
         _log.info("%s: segment %d goes: %s", log.topic_partition, segment.base_offset, reason)
-        log.doomed.append(Doomed(segment.mark_deleted(), log.elapsed_ms + log.config.file_delete_delay_ms))
+        due_ms = log.elapsed_ms + log.config.file_delete_delay_ms
+        log.pending_deletes.append(PendingDelete(segment.mark_deleted(), due_ms))
         reach("retention.renamed")
     log.notify()
     return freed
 
 
-def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
+def delete_scheduled_files(log: LogState, elapsed_ms: int, *, at_most: int) -> int:
     """See `Log.delete_scheduled_files`."""
     gone, done = 0, []
-    for first in tuple(log.doomed):
+    for first in tuple(log.pending_deletes):
         if gone >= at_most or first.at_ms > elapsed_ms:
             break
         for path in first.paths:
@@ -153,5 +146,5 @@ def delete_scheduled_files(log: "Log", elapsed_ms: int, *, at_most: int) -> int:
             sync_directory(log.directory_name)
     for first in done:
         with suppress(ValueError):  # another worker was faster
-            log.doomed.remove(first)
+            log.pending_deletes.remove(first)
     return gone

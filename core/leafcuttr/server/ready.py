@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from leafcuttr import __version__
 from leafcuttr.state.broker import Broker
+from leafcuttr.version import __version__
 
 
 def ready_line(broker: Broker, directory: str) -> str:

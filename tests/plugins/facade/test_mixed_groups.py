@@ -201,18 +201,18 @@ while True:
 def test_the_share_of_a_killed_member_comes_to_us(live: LiveBroker) -> None:
     view = view_of(live)
     ours: list[int] = []
-    doomed: list[subprocess.Popen[bytes]] = []
+    pending_deletes: list[subprocess.Popen[bytes]] = []
 
     async def play() -> None:
         await view.topics.create("t", partitions=PARTITIONS)
         async with view.consumer("g", ["t"], auto_offset_reset="earliest") as consumer:
             await shared(view, consumer, 1)
-            doomed.append(
+            pending_deletes.append(
                 await trio.to_thread.run_sync(subprocess.Popen, [sys.executable, "-c", _DOOMED, live.address])
             )
             await shared(view, consumer, 2)
             await produce(view)
-            doomed[0].send_signal(signal.SIGKILL)
+            pending_deletes[0].send_signal(signal.SIGKILL)
             with trio.fail_after(60):
                 while len(set(ours)) < COUNT:
                     ours.extend(int(record.value or b"") for record in await consumer.poll())
@@ -221,7 +221,7 @@ def test_the_share_of_a_killed_member_comes_to_us(live: LiveBroker) -> None:
     try:
         live.run(play)
     finally:
-        for process in doomed:
+        for process in pending_deletes:
             process.kill()
             process.wait()
     assert set(ours) == set(range(COUNT))

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 import leafcuttr.log.append.commit as commit_module
-from leafcuttr.log.append.pending_write import Flight
+from leafcuttr.log.append.background_write import Flight
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core

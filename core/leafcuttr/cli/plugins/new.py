@@ -60,7 +60,7 @@ def new(name: str, into: Path | None, as_json: bool) -> None:
 
 def render(name: str) -> Iterator[tuple[str, str]]:
     """The files of the project, by their paths in it."""
-    from leafcuttr import __version__
+    from leafcuttr.version import __version__
     from leafcuttr_sdk.plugin import API_VERSION
 
     module = name.replace("-", "_")

@@ -7,7 +7,7 @@ behind it. Groups before the one that failed are published and stay: `WriteError
 waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), the file is
 in doubt and the log goes offline.
 
-What may wait for the disk does it off the loop: see `leafcuttr.log.append.pending_write`, which uses the parts of this.
+What may wait for the disk does it off the loop: see `background_write`, which uses the parts of this.
 """
 
 import errno
@@ -18,17 +18,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.crashpoints import reach
-from leafcuttr.errors import StorageError
 from leafcuttr.log.append.roll import discard, new_segment, take_over
-from leafcuttr.log.append.stage import Group
+from leafcuttr.log.append.staged import Group, WriteError
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark
 from leafcuttr.log.files.pool import OpenFile
 from leafcuttr.log.files.write_pressure import PRESSURE
 from leafcuttr.log.segment.scan import DamagedSegmentError
 
 if TYPE_CHECKING:
-    from leafcuttr.log.log import Log
     from leafcuttr.log.segment.segment import Segment
+    from leafcuttr.log.state import LogState
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +36,6 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
 _TRACE: Final = 16
 """Bytes of a batch of which one at least is not 0: offset, length, leader epoch."""
-
-
-class WriteError(StorageError):
-    """A commit has failed. What was staged below the offset `written_to` is published all the same; the rest is not
-    there, and its offsets are free again."""
-
-    def __init__(self, message: str, written_to: int) -> None:
-        super().__init__(message)
-        self.written_to = written_to
 
 
 def write_all(fd: int, views: list[memoryview | bytearray], position: int, size: int) -> None:
@@ -76,7 +66,7 @@ def write_all(fd: int, views: list[memoryview | bytearray], position: int, size:
             rest[0] = rest[0][written:]
 
 
-def commit(log: "Log") -> None:
+def commit(log: "LogState") -> None:
     """See `Log.commit`."""
     if not log.groups:
         return
@@ -106,10 +96,10 @@ def commit(log: "Log") -> None:
         raise
 
 
-def commit_now(log: "Log") -> WriteError | None:
+def commit_now(log: "LogState") -> WriteError | None:
     """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
     try:
-        log.commit()
+        commit(log)
     except WriteError as error:
         return error
     except Exception as error:
@@ -148,7 +138,7 @@ def _write(
             # An earlier segment that retention has dropped meanwhile.
 
 
-def to_sync(log: "Log", segment: "Segment", group: Group) -> "list[Segment]":
+def to_sync(log: "LogState", segment: "Segment", group: Group) -> "list[Segment]":
     """What has to be synced before the answer: nothing, or all segments since the last sync, of which `segment`, the
     one that is written to, comes last. In topic sync mode the write itself syncs: only what was there before and the
     names of the files are left to do, once."""
@@ -165,11 +155,11 @@ def to_sync(log: "Log", segment: "Segment", group: Group) -> "list[Segment]":
     return [*before, segment]
 
 
-def _roll_here(log: "Log", segment: "Segment", base_offset: int) -> "Segment":
+def _roll_here(log: "LogState", segment: "Segment", base_offset: int) -> "Segment":
     return take_over(log, new_segment(log, segment, base_offset))
 
 
-def publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> None:
+def publish(log: "LogState", segment: "Segment", group: Group, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
     if group.aborts is not None:
         len(segment.txn_index)  # what needs the disk comes first: if it fails, nothing has changed
@@ -192,7 +182,7 @@ def publish(log: "Log", segment: "Segment", group: Group, *, synced: bool) -> No
     log.notify()
 
 
-def _publish_aborts(log: "Log", segment: "Segment", group: Group, aborts: dict[int, int]) -> None:
+def _publish_aborts(log: "LogState", segment: "Segment", group: Group, aborts: dict[int, int]) -> None:
     """Publish the producers' entries where markers among them abort transactions: each is indexed with the last stable
     offset that it leaves behind, so before its own entry ends the transaction and after all entries before it."""
     for number, entry in enumerate(group.entries):
@@ -204,7 +194,7 @@ def _publish_aborts(log: "Log", segment: "Segment", group: Group, aborts: dict[i
         log.producers.publish(entry)
 
 
-def fail(log: "Log", error: BaseException) -> str:
+def fail(log: "LogState", error: BaseException) -> str:
     """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing.
     Returns why, for those who wait."""
     reason = _reason(log, error)
@@ -242,13 +232,13 @@ def _refused(error: OSError, file: OpenFile, position: int) -> bool:
     return error.errno == errno.EROFS and not any(os.pread(file.fd, _TRACE, position))
 
 
-def refuse_if_suspect(log: "Log") -> None:
+def refuse_if_suspect(log: "LogState") -> None:
     """What was staged before a sync of the log failed elsewhere goes nowhere any more."""
     if log.suspect:
         raise OSError(log.offline)
 
 
-def _reason(log: "Log", error: BaseException) -> str:
+def _reason(log: "LogState", error: BaseException) -> str:
     return f"Writing to {log.topic_partition} in {log.directory_name} failed: {_cause(error)}"
 
 

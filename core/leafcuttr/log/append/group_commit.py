@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError
-from leafcuttr.log.append.commit import WriteError, commit_now
+from leafcuttr.log.append.commit import commit_now
 from leafcuttr.log.append.pending_write import Ticket
 from leafcuttr.log.append.preparation import LongWork, Prepared, Work
-from leafcuttr.log.append.stage import Staged
+from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr_sdk import Clock

@@ -18,7 +18,7 @@ from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, LOG_APPEN
 
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain import Gate, Looked
-    from leafcuttr.log.log import Log
+    from leafcuttr.log.state import LogState
 
 # What a batch to be converted may hold, as it comes and decompressed, for it to be done on the loop: about a
 # millisecond's work (0.7 us a record; gzip makes 15 MB/s).
@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
     """What a worker has made of a batch for this log: its CRC is right, and it is converted if that was due. `gate` has
     looked at it then, as far as the topic had one."""
 
-    log: "Log"
+    log: "LogState"
     converted: memoryview | bytearray | None
     gate: "Gate | None" = None
     looked: "Looked | None" = None
@@ -65,7 +65,7 @@ class LongWork(Exception):
 
 
 def convert_at_once(
-    log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
+    log: "LogState", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
 ) -> memoryview | bytearray:
     """The batch as the topic's settings want it. Raises LongWork if that takes more than a moment."""
     from leafcuttr.log.append.conversion import convert
@@ -85,7 +85,7 @@ def convert_at_once(
     raise LongWork(partial(_converted, log, batch, rules, now_ms))
 
 
-def _converted(log: "Log", batch: memoryview | bytearray, rules: AppendRules, now_ms: int) -> Prepared:
+def _converted(log: "LogState", batch: memoryview | bytearray, rules: AppendRules, now_ms: int) -> Prepared:
     from leafcuttr.log.append.conversion import convert
 
     converted = convert(memoryview(batch), log.config, now_ms, log.topic_partition)
@@ -93,7 +93,7 @@ def _converted(log: "Log", batch: memoryview | bytearray, rules: AppendRules, no
 
 
 def pass_at_once(
-    log: "Log", gate: "Gate", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
+    log: "LogState", gate: "Gate", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
 ) -> "tuple[memoryview | bytearray, Looked]":
     """The batch as the gate lets it through, and then as the topic's settings want it: what they ask about records
     holds for those that are stored. Raises LongWork if that takes more than a moment."""
@@ -122,7 +122,7 @@ def pass_at_once(
 
 
 def _passed(
-    log: "Log",
+    log: "LogState",
     gate: "Gate",
     batch: memoryview | bytearray,
     rules: AppendRules,
@@ -143,7 +143,7 @@ def _passed(
     return Prepared(log, _fitting(log, batch, passed, rules), gate, looked)
 
 
-def _needs_more(log: "Log", passed: memoryview | bytearray, rules: AppendRules, now_ms: int) -> bool:
+def _needs_more(log: "LogState", passed: memoryview | bytearray, rules: AppendRules, now_ms: int) -> bool:
     """Whether what the gate has let through is to be converted still. A batch without records is as it has to be."""
     from leafcuttr.log.append.conversion import needs_conversion
 
@@ -164,7 +164,7 @@ def _of_the_producer(error: BrokerError, looked: "Looked") -> BrokerError:
 
 
 def _fitting(
-    log: "Log", batch: memoryview | bytearray, converted: memoryview | bytearray, rules: AppendRules
+    log: "LogState", batch: memoryview | bytearray, converted: memoryview | bytearray, rules: AppendRules
 ) -> memoryview | bytearray:
     if len(converted) > rules.max_message_bytes and len(converted) > len(batch):
         raise MessageTooLarge(

@@ -6,19 +6,35 @@ empty or missing file for recovery to find, never a gap.
 """
 
 import os
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leafcuttr.crashpoints import reach
+from leafcuttr.log.append.rules import jitter_ms
 from leafcuttr.log.producers.snapshot import write_snapshot
 from leafcuttr.log.segment.segment import SUFFIXES, Segment, segment_name
 
 if TYPE_CHECKING:
-    from leafcuttr.log.log import Log
+    from leafcuttr.log.state import LogState
 
 
-def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
+def roll(log: "LogState") -> None:
+    """See `Log.roll`."""
+    if log.busy:
+        raise RuntimeError(f"{log.topic_partition}: cannot roll while batches are staged")
+    active = log.segments[-1]
+    if active.size:
+        try:
+            fresh = new_segment(log, active, log.log_end_offset)
+        except OSError:
+            # The active segment goes on growing: a file that begins inside it would end the next recovery.
+            discard(log, log.log_end_offset)
+            raise
+        take_over(log, fresh)
+        log.tail = None
+
+
+def new_segment(log: "LogState", active: Segment, base_offset: int) -> Segment:
     """The files of the segment that begins at `base_offset`; the active one is sealed. Changes nothing that the loop
     reads but the index files of `active`, whose entries stay the same. Raises OSError."""
     reach("roll.before")
@@ -36,7 +52,7 @@ def new_segment(log: "Log", active: Segment, base_offset: int) -> Segment:
     return segment
 
 
-def take_over(log: "Log", segment: Segment) -> Segment:
+def take_over(log: "LogState", segment: Segment) -> Segment:
     """Make it the active segment (on the loop)."""
     if segment.directory != log.directory_name:
         # The topic was deleted while a worker made the files; the old name may soon be another topic's.
@@ -50,21 +66,13 @@ def take_over(log: "Log", segment: Segment) -> Segment:
     return segment
 
 
-def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
-    """How much earlier than segment.ms this log rolls, so that not all roll at once."""
-    most = min(
-        segment_jitter_ms, segment_ms
-    )  # log.roll.ms and log.roll.jitter.ms may be below 0, as in Kafka
-    return random.randrange(most) if most > 0 else 0
-
-
-def discard(log: "Log", from_offset: int) -> None:
+def discard(log: "LogState", from_offset: int) -> None:
     """Remove files of a segment that a failed roll has left behind. Raises OSError."""
     if log.segments[-1].base_offset < from_offset:
         _remove_empty(log, from_offset)
 
 
-def _remove_empty(log: "Log", base_offset: int) -> None:
+def _remove_empty(log: "LogState", base_offset: int) -> None:
     for suffix in SUFFIXES:
         if suffix != ".snapshot":
             path = Path(log.directory_name, segment_name(base_offset) + suffix)

@@ -1,5 +1,6 @@
 """What a topic's settings ask of an append, worked out once and shared by all partitions with the same settings."""
 
+import random
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -53,3 +54,9 @@ def append_rules(config: TopicConfig) -> AppendRules:
         config.flush_messages,
         config.lc_log_sync_always,
     )
+
+
+def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
+    """How much earlier than segment.ms this log rolls, so that not all roll at once."""
+    most = min(segment_jitter_ms, segment_ms)  # either may be below 0, as in Kafka
+    return random.randrange(most) if most > 0 else 0

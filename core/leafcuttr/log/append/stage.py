@@ -12,7 +12,7 @@ batch again with what came of it. Nothing of the batch is staged until then, and
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from leafcuttr.errors import (
     CorruptMessage,
@@ -25,7 +25,8 @@ from leafcuttr.errors import (
 from leafcuttr.log.append.check import CHECKED_AT_ONCE, check_lengths
 from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, pass_at_once
 from leafcuttr.log.append.rules import AppendRules
-from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE, Appended, Segment
+from leafcuttr.log.append.staged import Group, Staged, Tail
+from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -51,67 +52,11 @@ from leafcuttr.wire.checksum import crc32c
 
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain import Gate
-    from leafcuttr.log.append.dead_letters import Letters
-    from leafcuttr.log.log import Log
-    from leafcuttr.log.producers.state import ProducerEntry
-
-
-class Staged(NamedTuple):
-    """What a batch got. `log_append_time` is -1 where the timestamps are the producer's; a duplicate has the
-    offsets of the batch it repeats (and, as in Kafka, that batch's largest timestamp)."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time: int = -1
-    duplicate: bool = False
-
-
-class Tail:
-    """The segment that the next batch would go to, as it will be when all that is staged is written."""
-
-    __slots__ = ("base_offset", "created_ms", "first_timestamp", "segment", "size")
-
-    def __init__(self, segment: Segment, now_ms: int) -> None:
-        if not segment.created_ms:
-            segment.created_ms = now_ms  # known since the start of the process only, as in Kafka
-        self.segment: Segment | None = segment
-        self.base_offset = segment.base_offset
-        self.size = segment.size
-        self.created_ms = segment.created_ms
-        self.first_timestamp = segment.first_timestamp()
-
-    def begin(self, base_offset: int, now_ms: int) -> None:
-        """A new segment will begin here."""
-        self.segment = None
-        self.base_offset = base_offset
-        self.size = 0
-        self.created_ms = now_ms
-        self.first_timestamp = -1
-
-
-class Group:
-    """Staged batches that go to one segment in one write.
-
-    `entries` are the states of their producers, in the order of the batches. `aborts` are those of them, by number,
-    that a marker made which aborts, with its offset: None nearly always; so are `letters`, which filters have taken out
-    of the batches.
-    """
-
-    __slots__ = ("aborts", "base_offset", "batches", "entries", "letters", "rolls", "size", "views")
-
-    def __init__(self, base_offset: int, rolls: bool) -> None:
-        self.base_offset = base_offset
-        self.rolls = rolls  # a new segment begins with it
-        self.views: list[memoryview | bytearray] = []
-        self.batches: list[Appended] = []
-        self.entries: list[ProducerEntry] = []
-        self.aborts: dict[int, int] | None = None
-        self.letters: list[Letters] | None = None
-        self.size = 0
+    from leafcuttr.log.state import LogState
 
 
 def stage(
-    log: "Log",
+    log: "LogState",
     batch: memoryview | bytearray,
     *,
     now_ms: int,
@@ -220,7 +165,7 @@ def stage(
 
 
 def stage_marker(
-    log: "Log",
+    log: "LogState",
     producer_id: int,
     producer_epoch: int,
     *,
@@ -256,7 +201,7 @@ def stage_marker(
 
 
 def _group_for(
-    log: "Log", rules: AppendRules, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    log: "LogState", rules: AppendRules, size: int, last_offset: int, max_timestamp: int, now_ms: int
 ) -> Group:
     """The group the batch belongs to: a new one where a new segment has to begin (Kafka's `shouldRoll`)."""
     tail = log.tail
@@ -300,7 +245,7 @@ def one_batch(records: memoryview | bytearray) -> memoryview:
 
 
 def _check_large(
-    log: "Log",
+    log: "LogState",
     batch: memoryview | bytearray,
     rules: AppendRules,
     prepared: Prepared | None,
@@ -318,7 +263,7 @@ def _check_large(
         raise LongWork(partial(_checked, log, batch, checks_ends))
 
 
-def _checked(log: "Log", batch: memoryview | bytearray, checks_ends: bool) -> Prepared:
+def _checked(log: "LogState", batch: memoryview | bytearray, checks_ends: bool) -> Prepared:
     crc = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")
     if crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
@@ -328,14 +273,14 @@ def _checked(log: "Log", batch: memoryview | bytearray, checks_ends: bool) -> Pr
     return Prepared(log, None)
 
 
-def _refuse_crc(log: "Log", batch: memoryview | bytearray, crc: int) -> NoReturn:
+def _refuse_crc(log: "LogState", batch: memoryview | bytearray, crc: int) -> NoReturn:
     computed = crc32c(batch[ATTRIBUTES_AT:])
     raise CorruptMessage(
         f"Record is corrupt (stored crc = {crc}, computed crc = {computed}) in topic partition {log.topic_partition}."
     )
 
 
-def _refuse(log: "Log", header: BatchHeader) -> NoReturn:
+def _refuse(log: "LogState", header: BatchHeader) -> NoReturn:
     if header.base_offset:
         raise InvalidRecord(
             f"The baseOffset of the record batch in the append to {log.topic_partition} should be 0, but it is "

@@ -19,10 +19,10 @@ from typing import Final
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.files.failed_sync import sync_directory
+from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.folders import segments_in
 from leafcuttr.log.log import Log
-from leafcuttr.log.retention import Doomed
 from leafcuttr.log.segment.segment import SUFFIXES, Segment, segment_name
 
 CLEANED: Final = ".cleaned"
@@ -58,7 +58,7 @@ def exchange(log: Log, old: list[Segment], new: Segment) -> None:
     log.cursors = None
     log.aborts.forget()
     log.rewrites += 1
-    log.doomed.append(Doomed(paths, log.elapsed_ms + log.config.file_delete_delay_ms))
+    log.pending_deletes.append(PendingDelete(paths, log.elapsed_ms + log.config.file_delete_delay_ms))
     reach("compaction.exchanged")
 
 

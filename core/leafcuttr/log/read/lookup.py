@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr.errors import StorageError
+from leafcuttr.log.files.off_loop import off_loop
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
 from leafcuttr.log.segment.scan import DamagedSegmentError, headers
 from leafcuttr.log.segment.segment import Segment
@@ -22,7 +23,7 @@ from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import LONG_MAX, LONG_MIN, as_long
 
 if TYPE_CHECKING:
-    from leafcuttr.log.log import Log
+    from leafcuttr.log.state import LogState
 
 _SMALL: Final = 16 * 1024
 # Up to here records are walked over in a copy, which is quicker; beyond it a second copy would cost more than time.
@@ -33,7 +34,7 @@ Found = tuple[int, int, int]
 _Candidate = tuple[BatchHeader, bytes]
 
 
-async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
+async def offset_for_timestamp(log: "LogState", timestamp: int) -> Found | None:
     """The first record (by offset, from the log start offset on) with this timestamp or a later one.
 
     As in Kafka, only the first segment is searched that has such a record: if DeleteRecords has removed all of them
@@ -41,7 +42,7 @@ async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
     """
     from_offset = 0
     while True:
-        candidate = await log.off_loop(partial(_first_batch, log, timestamp, from_offset))
+        candidate = await off_loop(partial(_first_batch, log, timestamp, from_offset))
         if candidate is None:
             return None
         found = await _taken_apart(_first_record, log, candidate, timestamp, log.log_start_offset)
@@ -50,7 +51,7 @@ async def offset_for_timestamp(log: "Log", timestamp: int) -> Found | None:
         from_offset = candidate[0].next_offset
 
 
-async def max_timestamp_offset(log: "Log") -> Found | None:
+async def max_timestamp_offset(log: "LogState") -> Found | None:
     """The largest timestamp of the segments, and the first record that has it (KIP-734).
 
     As in Kafka, what lies before the log start offset counts for as long as its segment is there.
@@ -58,11 +59,11 @@ async def max_timestamp_offset(log: "Log") -> Found | None:
     segment = max(log.segments, key=lambda one: one.largest_timestamp if one.size else -1)
     if segment.largest_timestamp < 0 or not segment.size:
         return None
-    latest = await log.off_loop(partial(_latest_batch, segment))
+    latest = await off_loop(partial(_latest_batch, segment))
     return None if latest is None else await _taken_apart(_largest_record, log, latest, 0, 0)
 
 
-def _first_batch(log: "Log", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
+def _first_batch(log: "LogState", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
     """The first batch that may hold what is looked for."""
     from_offset = max(from_offset, log.log_start_offset)
     for segment in tuple(log.segments):
@@ -90,7 +91,7 @@ def _latest_batch(segment: Segment, may_block: bool) -> _Candidate | None:
 
 
 async def _taken_apart(
-    look: "_Look", log: "Log", candidate: _Candidate, timestamp: int, from_offset: int
+    look: "_Look", log: "LogState", candidate: _Candidate, timestamp: int, from_offset: int
 ) -> Found | None:
     """What `look` finds in the records of a batch. One of two kilobytes may hold millions of records, so what is not
     small is taken apart by a worker."""
@@ -106,7 +107,7 @@ async def _taken_apart(
 
 
 def _first_record(
-    log: "Log", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
+    log: "LogState", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
 ) -> Found | None:
     """The first record from `from_offset` on with this timestamp or a later one."""
     for at, offset in _times(log, header, batch):
@@ -115,14 +116,16 @@ def _first_record(
     return None
 
 
-def _largest_record(log: "Log", header: BatchHeader, batch: bytes, _: int, from_offset: int) -> Found | None:
+def _largest_record(
+    log: "LogState", header: BatchHeader, batch: bytes, _: int, from_offset: int
+) -> Found | None:
     """The first of the records from `from_offset` on that have the largest timestamp."""
     left = (each for each in _times(log, header, batch) if each[1] >= from_offset)
     latest = max(left, key=itemgetter(0), default=None)
     return None if latest is None else (*latest, header.leader_epoch)
 
 
-def _times(log: "Log", header: BatchHeader, batch: bytes) -> Iterator[tuple[int, int]]:
+def _times(log: "LogState", header: BatchHeader, batch: bytes) -> Iterator[tuple[int, int]]:
     """Timestamp and offset of each record of a batch, without what they hold, which may be 100 MB. A batch that cannot
     be read is a StorageError."""
     log.pool.import_late("leafcuttr.wire.records")
@@ -142,10 +145,10 @@ def _times(log: "Log", header: BatchHeader, batch: bytes) -> Iterator[tuple[int,
         raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
 
 
-_Look = Callable[["Log", BatchHeader, bytes, int, int], Found | None]
+_Look = Callable[["LogState", BatchHeader, bytes, int, int], Found | None]
 
 
-def offset_for_leader_epoch(log: "Log", epoch: int) -> tuple[int, int]:
+def offset_for_leader_epoch(log: "LogState", epoch: int) -> tuple[int, int]:
     """The epoch asked for, or the largest known below it, and where the next one begins: the log end for the last
     one. (-1, -1) if it is not known (KIP-101).
 

@@ -15,7 +15,7 @@ from leafcuttr.log.segment.segment import Segment
 from leafcuttr.wire.batch import HEADER_SIZE, unpack
 
 if TYPE_CHECKING:
-    from leafcuttr.log.log import Log
+    from leafcuttr.log.state import LogState
 
 CURSORS: Final = 16  # sequential readers remembered per log
 
@@ -28,7 +28,7 @@ class LogRead(NamedTuple):
     next_offset: int
 
 
-def segment_at(log: "Log", offset: int) -> int:
+def segment_at(log: "LogState", offset: int) -> int:
     """Number of the segment that holds the offset, or would."""
     segments = log.segments
     if offset >= segments[-1].base_offset:
@@ -42,7 +42,7 @@ def base_offset(segment: Segment) -> int:
 
 
 def read(
-    log: "Log", offset: int, max_bytes: int, *, at_least_one: bool, up_to: int | None, may_block: bool
+    log: "LogState", offset: int, max_bytes: int, *, at_least_one: bool, up_to: int | None, may_block: bool
 ) -> LogRead:
     """See `Log.read`."""
     if log.offline is not None:
@@ -67,7 +67,7 @@ def read(
 
 
 def _region(
-    log: "Log", offset: int, max_bytes: int, at_least_one: bool, end_offset: int, may_block: bool
+    log: "LogState", offset: int, max_bytes: int, at_least_one: bool, end_offset: int, may_block: bool
 ) -> LogRead:
     segment, position = _locate(log, offset, may_block)
     if segment is not log.segments[-1]:
@@ -88,7 +88,7 @@ def _region(
     return LogRead(FileRegion(segment.open_file(), position, length), next_offset)
 
 
-def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
+def _locate(log: "LogState", offset: int, may_block: bool) -> tuple[Segment, int]:
     """The segment and the position of the batch that holds the offset, or of the first one after it."""
     cursors = log.cursors
     if cursors is not None:
@@ -110,7 +110,7 @@ def _locate(log: "Log", offset: int, may_block: bool) -> tuple[Segment, int]:
     raise DamagedSegmentError(last.path(".log"), last.size, f"offset {offset} is not there")
 
 
-def _behind_empty(log: "Log", segment: Segment, position: int, may_block: bool) -> tuple[Segment, int]:
+def _behind_empty(log: "LogState", segment: Segment, position: int, may_block: bool) -> tuple[Segment, int]:
     """The first batch from here on that has a record; if none has, where we are.
 
     Compaction leaves empty batches. A range of nothing else looks to librdkafka like a message that is too large; but
@@ -125,7 +125,7 @@ def _behind_empty(log: "Log", segment: Segment, position: int, may_block: bool) 
     return segment, position
 
 
-def _offset_after(log: "Log", segment: Segment) -> int:
+def _offset_after(log: "LogState", segment: Segment) -> int:
     if segment is log.segments[-1]:
         return log.log_end_offset
     return log.segments[segment_at(log, segment.base_offset) + 1].base_offset
@@ -147,7 +147,7 @@ def _cut(
     return length, next_offset
 
 
-def _remember(log: "Log", next_offset: int, segment: Segment, position: int) -> None:
+def _remember(log: "LogState", next_offset: int, segment: Segment, position: int) -> None:
     cursors = log.cursors
     if cursors is None:
         cursors = log.cursors = {}

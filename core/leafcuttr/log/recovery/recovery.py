@@ -21,6 +21,7 @@ from typing import Final
 
 from leafcuttr.log.cleaner.swap import finish_exchanges
 from leafcuttr.log.files.failed_sync import forget_cached, is_marked, unmark
+from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import (
     PARTITION_METADATA,
@@ -38,7 +39,6 @@ from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.recovery.known import DamagedLogError, Known
 from leafcuttr.log.recovery.replay import producers_at
 from leafcuttr.log.recovery.rescan import Rescan, remove
-from leafcuttr.log.retention import Doomed
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import DELETED, LAST_BASE, SUFFIXES, Segment, segment_name
 from leafcuttr_sdk import Clock
@@ -236,21 +236,23 @@ class _Restore:
             if wanted is None or s.base_offset in wanted
         ]
 
-    def _as_known(self, state: PartitionState, segments: list[Segment], doomed: list[Doomed]) -> Log:
+    def _as_known(
+        self, state: PartitionState, segments: list[Segment], pending_deletes: list[PendingDelete]
+    ) -> Log:
         producers = ProducerStateTable.from_dump(state.producers) if state.producers else None
         return self._build(
             segments, state.log_end_offset, state.log_start_offset, state.recovery_point, state.leader_epoch,
-            producers, doomed,
+            producers, pending_deletes,
         )  # fmt: skip
 
     def _from_state(self, state: PartitionState, bases: list[int]) -> Log:
         segments = self._segments_of(state, bases)
         last = segments[-1]
         newer = [base for base in bases if base > last.base_offset]
-        doomed = self._leftovers(state.log_end_offset)
+        pending_deletes = self._leftovers(state.log_end_offset)
         if not newer and self._size_of(state) == last.size:
             self._check_reaches(state.log_end_offset)
-            return self._as_known(state, segments, doomed)
+            return self._as_known(state, segments, pending_deletes)
         producers = ProducerStateTable.from_dump(state.producers)
         rescan = Rescan(self.spec, self.folder, self.known, self.pool)
         number, end = len(segments) - 1, state.log_end_offset
@@ -259,7 +261,13 @@ class _Restore:
         self._forget_snapshots(end)
         point = max(state.recovery_point, self.known.recovery_point)
         return self._build(
-            segments, end, state.log_start_offset, min(point, end), state.leader_epoch, producers, doomed
+            segments,
+            end,
+            state.log_start_offset,
+            min(point, end),
+            state.leader_epoch,
+            producers,
+            pending_deletes,
         )
 
     def _check_reaches(self, end: int) -> None:
@@ -287,12 +295,12 @@ class _Restore:
 
     def _from_recovery_point(self, bases: list[int]) -> Log:
         point = self.known.recovery_point
-        doomed = self._leftovers(point)
+        pending_deletes = self._leftovers(point)
         if not bases:
             if point:
                 raise DamagedLogError(f"{self.folder} holds no segment, {point} records were synced")
             log = self._created()
-            log.doomed.extend(doomed)
+            log.pending_deletes.extend(pending_deletes)
             return log
         first = max((number for number, base in enumerate(bases) if base <= point), default=0)
         segments = [self._synced_segment(base) for base in bases[:first]]
@@ -306,7 +314,7 @@ class _Restore:
         settled = epochs.settle(segments, end)
         return self._build(
             segments, end, self.known.log_start_offset, min(point, end), settled[-1][0] if settled else 0,
-            producers, doomed,
+            producers, pending_deletes,
         )  # fmt: skip
 
     def _synced_segment(self, base: int) -> Segment:
@@ -323,10 +331,10 @@ class _Restore:
             if name.stem.isdecimal() and (int(name.stem) > end or not is_sound(name)):
                 name.unlink()
 
-    def _leftovers(self, end: int) -> list[Doomed]:
+    def _leftovers(self, end: int) -> list[PendingDelete]:
         """Files of segments that were dropped before the crash; halves of files that were being replaced."""
         paths = [str(path) for path in self.folder.iterdir() if path.name.endswith((DELETED, ".tmp"))]
-        return [Doomed(paths, 0)] if paths else []
+        return [PendingDelete(paths, 0)] if paths else []
 
     def _begin_at(self, start: int, segments: list[Segment], end: int) -> list[Segment]:
         """Of what was deleted on demand, the loss of power has taken the end: nothing is left to serve. The log goes on
@@ -352,7 +360,7 @@ class _Restore:
         recovery_point: int,
         leader_epoch: int,
         producers: ProducerStateTable | None,
-        doomed: list[Doomed],
+        pending_deletes: list[PendingDelete],
     ) -> Log:
         start = max(start, self.known.log_start_offset, segments[0].base_offset if segments else 0)
         if start > end:
@@ -370,5 +378,5 @@ class _Restore:
             pool=self.pool,
             clock=self.clock,
         )
-        log.doomed.extend(doomed)
+        log.pending_deletes.extend(pending_deletes)
         return log

@@ -35,7 +35,7 @@ class Upkeep:
     """The logs that something is due for. `points_known`: there is a checkpoint of recovery points."""
 
     def __init__(self, directory: Path, clock: Clock, settings: Settings) -> None:
-        self.doomed: set[Log] = set()
+        self.pending_deletes: set[Log] = set()
         self._directory = directory
         self._clock = clock
         self._settings = settings
@@ -61,8 +61,8 @@ class Upkeep:
         for log in changed:
             if log.log_end_offset > log.recovery_point:
                 self._unsynced.setdefault(log, now_ms)
-            if log.doomed:
-                self.doomed.add(log)
+            if log.pending_deletes:
+                self.pending_deletes.add(log)
 
     async def sync_due(self) -> None:
         """Sync rolled segments, and whole logs that flush.ms asks for. One whose files cannot be
@@ -199,17 +199,17 @@ class Upkeep:
     async def remove_segments(self) -> int:
         """Remove dropped segments whose delay is over; returns how many files went."""
         gone, now_ms = 0, self._elapsed_ms()
-        for log in list(self.doomed):
+        for log in list(self.pending_deletes):
             try:
-                while log.doomed and log.doomed[0].at_ms <= now_ms:
+                while log.pending_deletes and log.pending_deletes[0].at_ms <= now_ms:
                     gone += await trio.to_thread.run_sync(log.delete_scheduled_files, now_ms)
             except OSError as error:
                 reason = error.strerror or str(error)
                 self._complain(
                     f"removal: {reason}", "removing files of %s failed: %s", log.topic_partition, reason
                 )
-            if not log.doomed:
-                self.doomed.discard(log)
+            if not log.pending_deletes:
+                self.pending_deletes.discard(log)
         return gone
 
 

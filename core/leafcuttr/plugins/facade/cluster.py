@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from leafcuttr import __version__
 from leafcuttr.state.broker import Broker
+from leafcuttr.version import __version__
 from leafcuttr_sdk import Endpoint
 
 

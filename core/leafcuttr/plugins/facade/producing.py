@@ -20,7 +20,7 @@ from leafcuttr.errors import (
 )
 from leafcuttr.log.append.group_commit import Asked
 from leafcuttr.log.append.rules import LARGE, LONG_MAX
-from leafcuttr.log.append.stage import Staged
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
 from leafcuttr.plugins.facade.topics import ensured

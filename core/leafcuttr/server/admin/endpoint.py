@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr import __version__
 from leafcuttr.server.admin import plugged
 from leafcuttr.server.admin.health import broker_checks
 from leafcuttr.server.admin.router import Request, Response, Router, as_json
 from leafcuttr.server.listener import Connections
 from leafcuttr.server.ready import address
 from leafcuttr.state.broker import Broker
+from leafcuttr.version import __version__
 from leafcuttr_sdk.admin import Finding
 from leafcuttr_sdk.trouble import import_late
 

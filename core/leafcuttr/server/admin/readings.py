@@ -8,7 +8,6 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
 from leafcuttr.metrics import broker_metrics as broker
@@ -21,6 +20,7 @@ from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
 from leafcuttr.state import gates
 from leafcuttr.state.plugged import ServiceState
+from leafcuttr.version import __version__
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import Metric
 

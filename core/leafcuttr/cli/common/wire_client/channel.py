@@ -102,7 +102,7 @@ class Channel:
 
     def greet(self) -> ApiVersionsResponse:
         """Ask which APIs the broker has; needed before `ask`. The answer may be an error."""
-        from leafcuttr import __version__
+        from leafcuttr.version import __version__
 
         asked = ApiVersionsRequest(client_software_name=self._software, client_software_version=__version__)
         answer = self._exchange(_API_VERSIONS, asked, _API_VERSIONS.max_version)

@@ -1,0 +1,79 @@
+"""Every import of our packages, read from their source: also those of functions and of TYPE_CHECKING."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = {
+    "leafcuttr": ROOT / "core",
+    "leafcuttr_sdk": ROOT / "sdk",
+    "leafcuttr_http": ROOT / "plugins",
+}
+
+Graph = dict[str, set[str]]
+
+
+def modules() -> dict[str, Path]:
+    """The modules of our packages by name; a package by its own name."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in (folder / package).rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def graph(sources: Mapping[str, Path]) -> Graph:
+    """Which of these modules each of them imports."""
+    return {name: set(imported(name, path, sources)) - {name} for name, path in sources.items()}
+
+
+def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The modules among `known` that the statements of one name. `from package import module` is an import of the
+    module; from a package that has the name itself it is one of the package."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                if inner in known:
+                    yield inner
+                elif base in known:
+                    yield base
+
+
+def circles(edges: Graph) -> list[list[str]]:
+    """The sets of modules that import each other, directly or by way of others (Tarjan's algorithm), each sorted."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in sorted(edges[module]):
+            if other not in order:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], order[other])
+        if lowest[module] == order[module]:
+            at = stack.index(module)
+            component = sorted(stack[at:])
+            del stack[at:]
+            if len(component) > 1:
+                found.append(component)
+
+    for module in sorted(edges):
+        if module not in order:
+            visit(module)
+    return sorted(found)
