@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.loose_records import put_together, take_apart
-from leafcuttr.wire.records import MalformedRecord, Record, decode_records, encode_batch, encode_records
+from leafcuttr.wire.records import Record, decode_records, encode_batch, encode_records
 from leafcuttr_sdk.records import Record as Loose
 
 NOW = 1_700_000_000_000

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.wire import record_lengths
+from leafcuttr.wire.errors import EndlessNumber, MalformedRecord
 from leafcuttr.wire.record_lengths import check_record_lengths
-from leafcuttr.wire.records import EndlessNumber, MalformedRecord
 from parity.batches import varint
 
 

@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from leafcuttr.wire.batch import ATTRIBUTES_AT, parse
 from leafcuttr.wire.compression import Codec, DecompressionLimitError
-from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.errors import MalformedRecord, WireError
+from leafcuttr.wire.record_summary import record_shapes
 from leafcuttr.wire.records import (
     ControlRecord,
-    MalformedRecord,
     Record,
     control_record,
     decode_records,
     encode_batch,
     record_bytes,
-    record_shapes,
 )
 
 FIXTURE = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"

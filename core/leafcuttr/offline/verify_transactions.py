@@ -15,8 +15,8 @@ from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.segment.txn_index import VERSION, AbortedTransaction, TransactionIndex
 from leafcuttr.offline.findings import Finding, Report, Severity
 from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.markers import read_marker
-from leafcuttr.wire.records import MalformedRecord
 
 _ENTRY = TransactionIndex.ENTRY
 

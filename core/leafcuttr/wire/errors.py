@@ -14,6 +14,14 @@ class MalformedMessage(WireError):
     UTF-8."""
 
 
+class MalformedRecord(MalformedMessage):
+    """A record, or the sequence of records of a batch, that does not follow the format."""
+
+
+class EndlessNumber(MalformedRecord):
+    """The length of a record goes on for more than five bytes. Kafka has another error code for it."""
+
+
 class ManyElements(WireError):
     """The message has more array elements than the caller wanted to go through at once; nothing is wrong with it."""
 

@@ -2,22 +2,19 @@
 
 Unlike `decode_records` this reads all of a batch at once and remembers where each record lies, so that those that stay
 as they are go on as the bytes they came in: offsets and timestamps within a batch are relative to its header, which
-does not change. It is the inner loop of record filters, written for speed: one pass, short numbers read in place.
+does not change. It is the inner loop of record filters.
 
 Source: the record format of https://kafka.apache.org/documentation/#record
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from leafcuttr.wire.primitives import as_long, more_of_unsigned_varint, read_varlong, write_varlong
-from leafcuttr.wire.records import MalformedRecord, record_length
+from leafcuttr.wire.primitives import as_long, write_varlong
+from leafcuttr.wire.record_layout import compile_frame
 from leafcuttr_sdk.records import Record
 
-_SHORT: Final = 0x80
-_SAFE: Final = 1 << 62
 _SHORT_POSITIVE: Final = 0x40  # below it a number that is not negative takes one byte
-_make = tuple.__new__
 
 
 class LooseRecords(NamedTuple):
@@ -33,79 +30,49 @@ def take_apart(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
     Raises MalformedRecord: one that does not follow the format, another offset delta, more or fewer records;
     EndlessNumber.
     """
-    records: list[Record] = []
-    # A base timestamp that a delta of one byte takes out of the range of a long has all of them looked at.
-    short = _SHORT if abs(base_timestamp) < _SAFE else 0
-    bounds = [0]
-    keep, mark = records.append, bounds.append
-    total = len(data)
-    at = index = 0
-    try:
-        for index in range(count):
-            length = data[at]
-            at += 1
-            if length < _SHORT:
-                length = (length >> 1) ^ -(length & 1)
-            else:
-                length, at = record_length(data, at - 1, index)
-            end = at + length
-            if length < 0 or end > total:
-                raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
-            delta = data[at + 1]
-            if delta < short:
-                delta = (delta >> 1) ^ -(delta & 1)
-                at += 2
-            else:
-                delta, at = read_varlong(data, at + 1)
-                delta = as_long(base_timestamp + delta) - base_timestamp
-            offset = data[at]
-            at += 1
-            if offset < _SHORT:
-                offset = (offset >> 1) ^ -(offset & 1)
-            else:
-                offset, at = _varint(data, at, offset)
-            if offset != index:
-                raise MalformedRecord(f"record {index} has the offset delta {offset}")
-            size = data[at]
-            at += 1
-            key = None
-            if size != 1:
-                if size < _SHORT:
-                    size = (size >> 1) ^ -(size & 1)
-                else:
-                    size, at = _varint(data, at, size)
-                if size >= 0:
-                    key = data[at : at + size]
-                    at += size
-                elif size != -1:
-                    raise MalformedRecord(f"record {index} has a key of {size} bytes")
-            size = data[at]
-            at += 1
-            value = None
-            if size != 1:
-                if size < _SHORT:
-                    size = (size >> 1) ^ -(size & 1)
-                else:
-                    size, at = _varint(data, at, size)
-                if size >= 0:
-                    value = data[at : at + size]
-                    at += size
-                elif size != -1:
-                    raise MalformedRecord(f"record {index} has a value of {size} bytes")
-            if data[at]:
-                headers, at = _headers(data, at, end)
-            else:
-                headers = ()
-                at += 1
-            if at != end:
-                raise MalformedRecord(f"record {index} does not end where its length says")
-            mark(end)
-            keep(_make(Record, (value, key, headers, base_timestamp + delta)))
-    except IndexError:
-        raise MalformedRecord(f"record {index} ends in the middle of a number") from None
-    if at != total:
-        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
-    return LooseRecords(records, bounds)
+    return _read(data, count, base_timestamp)
+
+
+def _compile(data: bytes, count: int, base_timestamp: int) -> LooseRecords:
+    global _read  # noqa: PLW0603 - compiled once, at the first use
+    _read = compile_frame(
+        _compile,
+        _TAKE_APART,
+        misfit="record {index} has a {field} of {size} bytes",
+        length="encoded_record_length(data, {at}, index)",
+        scope={"make": tuple.__new__, "Record": Record, "LooseRecords": LooseRecords},
+    )
+    return _read(data, count, base_timestamp)
+
+
+_read: Callable[[bytes, int, int], LooseRecords] = _compile
+_TAKE_APART: Final = """
+    def read(data, count, base_timestamp):
+        records, bounds = [], [0]
+        far = not -FAR < base_timestamp < FAR
+        total, at, index = len(data), 0, 0
+        try:
+            for index in range(count):
+                @end length total:
+                    raise Bad(f"record {index} claims {length} bytes with {total - at} left")
+                @skip attributes
+                @read timestamp_delta unless far
+                @expect offset_delta index:
+                    if offset_delta != index:
+                        raise Bad(f"record {index} has the offset delta {offset_delta}")
+                @read key
+                @read value
+                @read headers
+                if at != end:
+                    raise Bad(f"record {index} does not end where its length says")
+                bounds.append(end)
+                records.append(make(Record, (value, key, headers, base_timestamp + timestamp_delta)))
+        except IndexError:
+            raise Bad(f"record {index} ends in the middle of a number") from None
+        if at != total:
+            raise Bad(f"{total - at} bytes follow the last of {count} records")
+        return make(LooseRecords, (records, bounds))
+    """
 
 
 def put_together(
@@ -169,42 +136,3 @@ def _write_bytes(out: bytearray, content: bytes | bytearray | None) -> None:
     else:
         write_varlong(out, size)
     out += content
-
-
-def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, at = _varint(data, at + 1, data[at])
-    if not 0 <= 2 * count <= end - at:  # a header takes two bytes at least
-        raise MalformedRecord(f"{count} headers do not fit into {end - at} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        length = data[at]
-        at += 1
-        if length < _SHORT:
-            length = (length >> 1) ^ -(length & 1)
-        else:
-            length, at = _varint(data, at, length)
-        if length < 0 or at + length > end:
-            raise MalformedRecord(f"a header key of {length} bytes does not fit into its record")
-        name = data[at : at + length].decode("utf-8", "surrogateescape")
-        at += length
-        length = data[at]
-        at += 1
-        if length < _SHORT:
-            length = (length >> 1) ^ -(length & 1)
-        else:
-            length, at = _varint(data, at, length)
-        if length < -1 or at + length > end:
-            raise MalformedRecord(f"a header value of {length} bytes does not fit into its record")
-        if length < 0:
-            headers.append((name, None))
-        else:
-            headers.append((name, data[at : at + length]))
-            at += length
-    return tuple(headers), at
-
-
-def _varint(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """A zigzag varint of at most 32 bits whose first byte stands before `at`."""
-    if first >= _SHORT:
-        first, at = more_of_unsigned_varint(data, at, first)
-    return (first >> 1) ^ -(first & 1), at

@@ -11,8 +11,8 @@ import struct
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.batch import COUNT_AT, HEADER_SIZE
-from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.records import MalformedRecord, Record, control_record, decode_records, encode_batch
+from leafcuttr.wire.errors import MalformedRecord, WireError
+from leafcuttr.wire.records import Record, control_record, decode_records, encode_batch
 
 ABORT: Final = 0
 COMMIT: Final = 1

@@ -10,7 +10,7 @@ uncompressed batch of a client goes through (`lc.records.check=ends`), so it has
   record, about half of what reading the number in place would cost.
 - A length of three bytes or more, and whatever is wrong, is read number by number in `_length`.
 
-The insides of records (deltas, keys, values, headers) are those of `wire.records` and `wire.loose_records`.
+The insides of records (deltas, keys, values, headers) are those of the readers of `wire.record_layout`.
 
 Source: the record format of https://kafka.apache.org/documentation/#record
 """
@@ -20,8 +20,9 @@ from itertools import repeat
 from operator import length_hint
 from typing import Final
 
+from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer
-from leafcuttr.wire.records import MalformedRecord, record_length
+from leafcuttr.wire.record_layout import encoded_record_length
 
 _PROBE: Final = 16
 """Records that are compared first: a shorter run is not worth slices."""
@@ -164,10 +165,10 @@ def _size(records: memoryview, at: int, index: int) -> int:
     if at >= len(records):
         raise MalformedRecord(f"the bytes end before record {index}")
     try:
-        length, begins = record_length(records, at, index)
+        encoded, begins = encoded_record_length(records, at, index)
     except IndexError:
         raise MalformedRecord(f"record {index} ends in the middle of its length") from None
-    left = len(records) - begins
+    length, left = (encoded >> 1) ^ -(encoded & 1), len(records) - begins
     if not 0 <= length <= left:
         raise MalformedRecord(f"record {index} claims {length} bytes with {left} left")
     return begins - at + length

@@ -13,11 +13,10 @@ bit 6 (KIP-534) the base timestamp is the delete horizon; the deltas still count
 (bit 3) the timestamp of every record is the batch's max timestamp, whatever its delta says. A timestamp is a
 long in Kafka's code too: base and delta together wrap, and so do deltas.
 
-One module, longer than most, because the same layout is read in three ways: whole records, their shapes, and a summary
-as fast as Python allows. A change of one is a change of all.
+It is written down as data in `wire/record_layout.py`, from which all readers of records are generated.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -36,29 +35,14 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress, decompress
-from leafcuttr.wire.errors import MalformedMessage
-from leafcuttr.wire.primitives import (
-    LONG_MAX,
-    LONG_MIN,
-    Buffer,
-    as_long,
-    more_of_unsigned_varint,
-    read_varlong,
-    write_varlong,
-)
+from leafcuttr.wire.errors import MalformedRecord
+from leafcuttr.wire.primitives import Buffer, as_long, write_varlong
+from leafcuttr.wire.record_layout import compile_frame
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
 
 DELETE_HORIZON: Final = 0x40  # KIP-534
-
-
-class MalformedRecord(MalformedMessage):
-    """A record, or the sequence of records of a batch, that does not follow the format."""
-
-
-class EndlessNumber(MalformedRecord):
-    """The length of a record goes on for more than five bytes. Kafka has another error code for it."""
 
 
 class Record(NamedTuple):
@@ -82,24 +66,6 @@ class ControlRecord(NamedTuple):
     coordinator_epoch: int | None
 
 
-class RecordsSummary(NamedTuple):
-    """What the records of a batch have in common. The deltas are of the timestamps, and 0 without records."""
-
-    lowest_delta: int
-    highest_delta: int
-    keyless: bool  # at least one has no key
-
-
-class RecordShape(NamedTuple):
-    """What a check of a record needs to know, without its contents."""
-
-    timestamp_delta: int
-    offset_delta: int
-    has_key: bool
-
-
-# Records are walked over in copies of so many bytes: indexing bytes is cheaper than a view, a copy of all is not.
-_WINDOW: Final = 256 * 1024
 _CONTROL_KEY: Final = Struct(">hh")
 _MARKER_VALUE: Final = Struct(">hi")
 
@@ -121,170 +87,49 @@ def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterato
     its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
     that is broken, or at the end when there are more or fewer records than the header says.
     """
-    data = record_bytes(batch, limit=limit).tobytes()
-    header = parse(batch)
-    base_offset, base_timestamp, max_timestamp = (
-        header.base_offset,
-        header.base_timestamp,
-        header.max_timestamp,
+    return _decode(batch, limit)
+
+
+def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
+    global _decode  # noqa: PLW0603 - compiled once, at the first use
+    _decode = compile_frame(
+        _compile,
+        _DECODE,
+        misfit="record {index} does not end where its length says",
+        scope={"make": Record._make, "parse": parse, "record_bytes": record_bytes},
     )
-    append_time, count = header.is_log_append_time, header.count
-    total = len(data)
-    at = 0
-    make = Record._make
-    for index in range(count):
-        start = at
-        try:
-            length, at = _varint(data, at)
-            end = at + length
-            if length < 0 or end > total:
-                raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
-            timestamp_delta, at = _varlong(data, at + 1)
-            offset_delta, at = _varint(data, at)
-            key_length, at = _varint(data, at)
-            key = None
-            if key_length >= 0:
-                key = data[at : at + key_length]
-                at += key_length
-            value_length, at = _varint(data, at)
-            value = None
-            if value_length >= 0:
-                value = data[at : at + value_length]
-                at += value_length
-            header_count, at = _varint(data, at)
-            headers: tuple[tuple[str, bytes | None], ...] = ()
-            if header_count:
-                headers, at = _read_headers(data, at, end, header_count)
-            if at != end or key_length < -1 or value_length < -1:
-                raise MalformedRecord(f"record {index} does not end where its length says")
-        except IndexError:
-            raise MalformedRecord(f"record {index} at byte {start} ends in the middle of a number") from None
-        timestamp = max_timestamp if append_time else base_timestamp + timestamp_delta
-        if not LONG_MIN <= timestamp <= LONG_MAX:
-            timestamp = as_long(timestamp)
-        yield make((base_offset + offset_delta, timestamp, key, value, headers))
-    if at != total:
-        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
+    return _decode(batch, limit)
 
 
-def summarize_records(view: memoryview, count: int, last_offset_delta: int) -> RecordsSummary:
-    """Walk over `count` decompressed records as a broker does that takes them from a producer, in little memory.
-
-    Raises MalformedRecord for whatever `decode_records` refuses, and for offset deltas that do not ascend to the last
-    one at most (so that they are the places of the records, unless some have been taken out); EndlessNumber.
+_decode: Callable[[Buffer, int], Iterator[Record]] = _compile
+_DECODE: Final = """
+    def read(batch, limit):
+        data = record_bytes(batch, limit=limit).tobytes()
+        header = parse(batch)
+        base_offset, base_timestamp, count = header.base_offset, header.base_timestamp, header.count
+        append_time = header.max_timestamp if header.is_log_append_time else None
+        far = not -FAR < base_timestamp < FAR
+        at, total = 0, len(data)
+        for index in range(count):
+            start = at
+            try:
+                @end length total:
+                    raise Bad(f"record {index} claims {length} bytes with {total - at} left")
+                @skip attributes
+                @read timestamp_delta unless far
+                @read offset_delta
+                @read key
+                @read value
+                @read headers
+                if at != end:
+                    raise Bad(f"record {index} does not end where its length says")
+            except IndexError:
+                raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
+            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+            yield make((base_offset + offset_delta, timestamp, key, value, headers))
+        if at != total:
+            raise Bad(f"{total - at} bytes follow the last of {count} records")
     """
-    total, at, index, place = len(view), 0, 0, -1
-    lowest, highest, keyless = (1 << 63) - 1, -(1 << 63), False
-    while index < count:
-        data: Buffer = bytes(view[at : at + _WINDOW])
-        size, start = len(data), 0
-        try:
-            while index < count:
-                pos = start + 1
-                length = data[start]
-                if length & 1 or length > 0x7F:
-                    length, pos = record_length(data, start, index)
-                    if length < 0:
-                        raise MalformedRecord(f"record {index} claims {length} bytes")
-                else:
-                    length >>= 1
-                end = pos + length
-                if end > size:
-                    if at + end > total:
-                        raise MalformedRecord(
-                            f"record {index} claims {length} bytes with {total - at - pos} left"
-                        )
-                    if start:
-                        break
-                    data, size = view[at : at + end], end  # a large record is looked at where it lies
-                delta = data[pos + 1]
-                if delta < 0x80:
-                    delta = (delta >> 1) ^ -(delta & 1)
-                    pos += 2
-                else:
-                    delta, pos = read_varlong(data, pos + 1)
-                if delta < lowest:
-                    lowest = delta
-                if delta > highest:
-                    highest = delta
-                place += 1  # as nearly always
-                if place < 0x40 and data[pos] == place << 1:
-                    pos += 1
-                elif place < 0x2000 and data[pos] == place << 1 & 0x7F | 0x80 and data[pos + 1] == place >> 6:
-                    pos += 2
-                else:
-                    due = place
-                    place, pos = _varint(data, pos)
-                    if not due <= place <= last_offset_delta:
-                        raise MalformedRecord(f"record {index} has the offset delta {place}")
-                field = data[pos]  # of the key, the length; 1 is -1
-                if field == 1:
-                    keyless = True
-                    pos += 1
-                elif field < 0x80 and not field & 1:
-                    pos += 1 + (field >> 1)
-                else:
-                    field, pos = _varint(data, pos)
-                    if field < -1:
-                        raise MalformedRecord(f"record {index} has a field that does not fit into it")
-                    keyless |= field < 0
-                    pos += max(field, 0)
-                field = data[pos]  # of the value
-                if field == 1:
-                    pos += 1
-                elif field < 0x80 and not field & 1:
-                    pos += 1 + (field >> 1)
-                else:
-                    field, pos = _varint(data, pos)
-                    if field < -1:
-                        raise MalformedRecord(f"record {index} has a field that does not fit into it")
-                    pos += max(field, 0)
-                if data[pos]:
-                    headers, pos = _varint(data, pos)
-                    pos = _skip_headers(data, pos, end, headers)
-                else:
-                    pos += 1
-                if pos != end:
-                    raise MalformedRecord(f"record {index} does not end where its length says")
-                start = end
-                index += 1
-        except IndexError:
-            if not start:
-                raise MalformedRecord(f"record {index} ends in the middle of a number") from None
-        at += start
-    if at != total:
-        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
-    return RecordsSummary(lowest, highest, keyless) if count > 0 else RecordsSummary(0, 0, False)
-
-
-def record_shapes(data: Buffer, count: int) -> Iterator[RecordShape]:
-    """Walk over `count` decompressed records without taking out keys, values and headers.
-
-    Raises MalformedRecord like `decode_records`; the inside of headers is not looked at.
-    """
-    total = len(data)
-    at = 0
-    make = RecordShape._make
-    for index in range(count):
-        try:
-            length, at = _varint(data, at)
-            end = at + length
-            if length < 0 or end > total:
-                raise MalformedRecord(f"record {index} claims {length} bytes with {total - at} left")
-            timestamp_delta, at = _varlong(data, at + 1)
-            offset_delta, at = _varint(data, at)
-            key_length, at = _varint(data, at)
-            value_length, at = _varint(data, at + max(key_length, 0))
-            header_count, at = _varint(data, at + max(value_length, 0))
-            # A header takes two bytes at least.
-            if key_length < -1 or value_length < -1 or not 0 <= 2 * header_count <= end - at:
-                raise MalformedRecord(f"record {index} has a field that does not fit into it")
-        except IndexError:
-            raise MalformedRecord(f"record {index} ends in the middle of a number") from None
-        at = end
-        yield make((timestamp_delta, offset_delta, key_length >= 0))
-    if at != total:
-        raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
 
 
 def control_record(record: Record) -> ControlRecord:
@@ -369,83 +214,12 @@ def encode_records(records: Iterable[Record], *, base_offset: int, base_timestam
     return out
 
 
-def _varint(data: Buffer, at: int) -> tuple[int, int]:
-    """A zigzag varint of at most 32 bits: one call for the short ones, and IndexError where the data ends."""
-    value = data[at]
-    if value < 0x80:
-        return (value >> 1) ^ -(value & 1), at + 1
-    value, at = more_of_unsigned_varint(data, at + 1, value)
-    return (value >> 1) ^ -(value & 1), at
-
-
-def _varlong(data: Buffer, at: int) -> tuple[int, int]:
-    value = data[at]
-    if value < 0x80:
-        return (value >> 1) ^ -(value & 1), at + 1
-    return read_varlong(data, at)
-
-
-def _read_headers(
-    data: bytes, at: int, end: int, count: int
-) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    # A header takes two bytes at least, so this refuses a count that is only claimed.
-    if not 0 <= 2 * count <= end - at:
-        raise MalformedRecord(f"{count} headers do not fit into {end - at} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        length, at = _varint(data, at)
-        if length < 0 or at + length > end:
-            raise MalformedRecord(f"a header key of {length} bytes does not fit into its record")
-        name = data[at : at + length].decode("utf-8", "surrogateescape")
-        length, at = _varint(data, at + length)
-        if length < -1 or at + length > end:
-            raise MalformedRecord(f"a header value of {length} bytes does not fit into its record")
-        if length < 0:
-            headers.append((name, None))
-        else:
-            headers.append((name, data[at : at + length]))
-            at += length
-    return tuple(headers), at
-
-
 def _write_bytes(out: bytearray, content: bytes | None) -> None:
     if content is None:
         out.append(1)
         return
     write_varlong(out, len(content))
     out += content
-
-
-def record_length(data: Buffer, at: int, index: int) -> tuple[int, int]:
-    """The length of the record of this index, and the position behind it, as Kafka's `ByteUtils.readVarint` reads it:
-    at most five bytes, of which the bits above 32 fall away. Raises EndlessNumber, and IndexError where the data ends.
-    """
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            value &= 0xFFFFFFFF
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 28:
-            raise EndlessNumber(f"the length of record {index} takes more than 5 bytes")
-
-
-def _skip_headers(data: Buffer, at: int, end: int, count: int) -> int:
-    """Step over the headers of a record that ends at `end`; checked as `_read_headers` does."""
-    if not 0 <= 2 * count <= end - at:
-        raise MalformedRecord(f"{count} headers do not fit into {end - at} bytes")
-    for _ in range(count):
-        length, at = _varint(data, at)
-        if length < 0 or at + length > end:
-            raise MalformedRecord(f"a header key of {length} bytes does not fit into its record")
-        length, at = _varint(data, at + length)
-        if length < -1 or at + length > end:
-            raise MalformedRecord(f"a header value of {length} bytes does not fit into its record")
-        at += max(length, 0)
-    return at
 
 
 def _codec(codec: int) -> Codec:

@@ -6,9 +6,8 @@ What is inside of records is `conversion`'s; how bytes are stepped over, `leafcu
 from typing import Final
 
 from leafcuttr.errors import BrokerError, InvalidRecord, UnknownServerError
-from leafcuttr.wire.errors import WireError
+from leafcuttr.wire.errors import EndlessNumber, WireError
 from leafcuttr.wire.record_lengths import check_record_lengths
-from leafcuttr.wire.records import EndlessNumber
 
 CHECKED_AT_ONCE: Final = 20_000
 """Records of different lengths that take one or two milliseconds to step over."""

@@ -47,7 +47,8 @@ from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, DecompressionLimitError, compress, decompress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import as_long
-from leafcuttr.wire.records import DECOMPRESSED_LIMIT, record_shapes, summarize_records
+from leafcuttr.wire.record_summary import record_shapes, summarize_records
+from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk import TopicPartition
 
 LONG_MAX: Final = 2**63 - 1

@@ -129,7 +129,9 @@ def _times(log: "LogState", header: BatchHeader, batch: bytes) -> Iterator[tuple
     """Timestamp and offset of each record of a batch, without what they hold, which may be 100 MB. A batch that cannot
     be read is a StorageError."""
     log.pool.import_late("leafcuttr.wire.records")
-    from leafcuttr.wire.records import record_bytes, record_shapes
+    log.pool.import_late("leafcuttr.wire.record_summary")
+    from leafcuttr.wire.record_summary import record_shapes
+    from leafcuttr.wire.records import record_bytes
 
     try:
         data = record_bytes(batch)

@@ -14,8 +14,8 @@ from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader
+from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.markers import read_marker
-from leafcuttr.wire.records import MalformedRecord
 
 _log = logging.getLogger(__name__)
 
