@@ -14,7 +14,7 @@ import pytest
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.common.wire_client.channel import MAX_FRAME
-from leafcuttr.cli.common.wire_client.cluster import Cluster, addresses
+from leafcuttr.cli.common.wire_client.cluster import ClusterClient, addresses
 from leafcuttr.cli.common.wire_client.connection import Connection, NotOffered
 from leafcuttr.cli.transactions.queries import producers
 from leafcuttr.wire.codec import encode
@@ -106,7 +106,7 @@ def failure(serve: Serve, *, greeting: float = 60, timeout: float = 60, ask: obj
         Connection("127.0.0.1", port, greeting) as connection,
     ):
         connection.channel.timeout = timeout
-        connection.ask(ask or MetadataRequest(topics=[]))
+        connection.send(ask or MetadataRequest(topics=[]))
     return caught.value.message.replace(f"127.0.0.1:{port}", "PEER")
 
 
@@ -211,7 +211,7 @@ def test_versions_that_do_not_meet() -> None:
     with peer(then((66, 0, 1), answer=nothing)) as port, Connection("127.0.0.1", port, 60) as connection:
         assert connection.versions[66] == (0, 1)
         with pytest.raises(NotOffered, match="versions 0 to 1 of ListTransactions; this needs 2 to 2"):
-            connection.ask(ListTransactionsRequest(), at_least=2)
+            connection.send(ListTransactionsRequest(), at_least=2)
 
 
 @pytest.mark.parametrize("offered", [[ApiVersion(api_key=18, min_version=0, max_version=2)], []])
@@ -240,7 +240,7 @@ def test_leaders_and_brokers_of_a_real_one(address: str, topic: str) -> None:
     from support.librdkafka import create
 
     create(address, topic, partitions=2)
-    with Cluster(Target(f"127.0.0.1:{free_port()},{address}")) as cluster:
+    with ClusterClient(Target(f"127.0.0.1:{free_port()},{address}")) as cluster:
         assert list(cluster.brokers()) == [1]
         wanted = [TopicPartition(topic, 1), TopicPartition(topic, 0)]
         assert cluster.leaders(wanted) == {1: wanted}
@@ -276,7 +276,7 @@ def test_a_partition_that_moves_is_asked_again() -> None:
                 answer = DescribeProducersResponse(topics=[TopicResponse(name="t", partitions=[there])])
             reply(connection, correlation, b"\0" + encode(answer, version))
 
-    with peer(moving) as port, Cluster(Target(f"127.0.0.1:{port}", timeout=60)) as cluster:
+    with peer(moving) as port, ClusterClient(Target(f"127.0.0.1:{port}", timeout=60)) as cluster:
         assert producers(cluster, [TopicPartition("t", 0)]) == {TopicPartition("t", 0): []}
     assert asked == [6, 5, 0]
 

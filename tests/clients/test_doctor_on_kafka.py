@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from leafcuttr.cli.doctor.diagnosis import examine
+from leafcuttr.cli.doctor.findings import examine
 from leafcuttr.cli.doctor.remote import CHECKS
-from leafcuttr.cli.doctor.target import Target
+from leafcuttr.cli.doctor.remote_broker import RemoteBroker
 from support import jars
 from support.real_kafka import Address, real_kafka
 from support.waiting import free_port
@@ -42,7 +42,7 @@ def look(port: int, *, writes: bool = False, **properties: str) -> dict[str, tup
     """By check: the severities, and all that was seen."""
     given = {name.replace("_", "."): value for name, value in properties.items()}
     found: dict[str, tuple[set[str], str]] = {}
-    for one in examine(CHECKS, Target("127.0.0.1", port, 30, properties=given, writes=writes)):
+    for one in examine(CHECKS, RemoteBroker("127.0.0.1", port, 30, properties=given, writes=writes)):
         severities, seen = found.get(one.check, (set(), ""))
         found[one.check] = severities | {one.finding.severity.value}, f"{seen}{one.finding.seen}\n"
     return found

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from leafcuttr.cli.common.installed import installed
 from leafcuttr.cli.config.command import command
-from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
+from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
 from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.cli.repair.command import command as repair
@@ -195,7 +195,7 @@ def test_adopted_topics_take_them_too(tmp_path: Path) -> None:
     installed.cache_clear()
 
 
-def listening(tmp_path: Path, *given: str) -> list[Finding]:
+def listening(tmp_path: Path, *given: str) -> list[DoctorFinding]:
     """What the doctor says of the listeners of plugins, with acme on."""
     port = closed_port()
     words = (

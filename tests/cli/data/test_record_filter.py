@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leafcuttr.cli.common.records.json_lines import Codecs
 from leafcuttr.cli.common.records.own_formats import JsonFormat, TextFormat
-from leafcuttr.cli.consume.condition import FilterError, RecordFilter
+from leafcuttr.cli.consume.condition import Condition, ConditionError
 
 NOW = 1_700_000_000_000
 CODECS = Codecs("orders", TextFormat(), TextFormat())
@@ -94,8 +94,8 @@ ORDER = Message(
     ],
 )
 def test_what_holds(condition: str) -> None:
-    assert RecordFilter(condition, NOW)(ORDER, CODECS)
-    assert not RecordFilter(f"not ({condition})", NOW)(ORDER, CODECS)
+    assert Condition(condition, NOW)(ORDER, CODECS)
+    assert not Condition(f"not ({condition})", NOW)(ORDER, CODECS)
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_what_holds(condition: str) -> None:
     ],
 )
 def test_values(value: bytes | None, condition: str, holds: bool) -> None:
-    assert RecordFilter(condition, NOW)(Message(value), CODECS) is holds
+    assert Condition(condition, NOW)(Message(value), CODECS) is holds
 
 
 def test_bytes_of_another_format_are_null() -> None:
     codecs = Codecs("t", TextFormat(), JsonFormat())
-    assert RecordFilter("value == null", NOW)(Message(b"{"), codecs)
-    assert not RecordFilter("value.a == 1", NOW)(Message(b"{"), codecs)
+    assert Condition("value == null", NOW)(Message(b"{"), codecs)
+    assert not Condition("value.a == 1", NOW)(Message(b"{"), codecs)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_bytes_of_another_format_are_null() -> None:
     ],
 )
 def test_what_cannot_be_read(condition: str, says: str) -> None:
-    with pytest.raises(FilterError) as raised:
-        RecordFilter(condition, NOW)
+    with pytest.raises(ConditionError) as raised:
+        Condition(condition, NOW)
     assert says in str(raised.value)
 
 
@@ -196,8 +196,8 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=12), st.binary(max_size=20))
 def test_any_text_is_a_condition_or_a_filter_error(words: list[str], value: bytes) -> None:
     try:
-        found = RecordFilter(" ".join(words), NOW)
-    except FilterError:
+        found = Condition(" ".join(words), NOW)
+    except ConditionError:
         return
     assert found(Message(value, value, [("a", value)]), CODECS) in (True, False)
 
@@ -233,4 +233,4 @@ def test_conditions_are_those_of_logic(tree: Any, value: int) -> None:
         return bool(eval(f"{value} {node[0]} {node[1]}"))
 
     message = Message(json.dumps({"n": value}).encode())
-    assert RecordFilter(text(tree), NOW)(message, CODECS) is truth(tree)
+    assert Condition(text(tree), NOW)(message, CODECS) is truth(tree)

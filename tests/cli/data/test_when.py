@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.cli.common.options.positions import Kind, Point, parse_point, parse_time
+from leafcuttr.cli.common.options.positions import Position, PositionKind, parse_position, parse_time
 
 NOW = 1_700_000_000_000
 # More digits than Python reads at once, and more than a float can hold.
@@ -14,28 +14,28 @@ LONGEST = [sign + "9" * 5000 + unit for sign in ("", "-", "@") for unit in ("", 
 
 
 @pytest.mark.parametrize(
-    ("text", "point"),
+    ("text", "position"),
     [
-        ("earliest", Point(Kind.EARLIEST)),
-        ("latest", Point(Kind.LATEST)),
-        ("end", Point(Kind.LATEST)),
-        ("0", Point(Kind.OFFSET, 0)),
-        ("42", Point(Kind.OFFSET, 42)),
-        ("-10", Point(Kind.BEFORE_END, 10)),
-        ("-1h", Point(Kind.TIME, NOW - 3_600_000)),
-        ("-250ms", Point(Kind.TIME, NOW - 250)),
-        ("now", Point(Kind.TIME, NOW)),
-        ("@1600000000000", Point(Kind.TIME, 1_600_000_000_000)),
-        ("@-2d", Point(Kind.TIME, NOW - 172_800_000)),
-        ("2023-11-14T22:13:20Z", Point(Kind.TIME, NOW)),
-        ("2023-11-14T23:13:20+01:00", Point(Kind.TIME, NOW)),
-        ("2023-11-14", Point(Kind.TIME, 1_699_920_000_000)),
-        ("2023-11-14 22:13", Point(Kind.TIME, 1_699_999_980_000)),
-        ("-999999w", Point(Kind.TIME, 0)),
+        ("earliest", Position(PositionKind.EARLIEST)),
+        ("latest", Position(PositionKind.LATEST)),
+        ("end", Position(PositionKind.LATEST)),
+        ("0", Position(PositionKind.OFFSET, 0)),
+        ("42", Position(PositionKind.OFFSET, 42)),
+        ("-10", Position(PositionKind.BEFORE_END, 10)),
+        ("-1h", Position(PositionKind.TIME, NOW - 3_600_000)),
+        ("-250ms", Position(PositionKind.TIME, NOW - 250)),
+        ("now", Position(PositionKind.TIME, NOW)),
+        ("@1600000000000", Position(PositionKind.TIME, 1_600_000_000_000)),
+        ("@-2d", Position(PositionKind.TIME, NOW - 172_800_000)),
+        ("2023-11-14T22:13:20Z", Position(PositionKind.TIME, NOW)),
+        ("2023-11-14T23:13:20+01:00", Position(PositionKind.TIME, NOW)),
+        ("2023-11-14", Position(PositionKind.TIME, 1_699_920_000_000)),
+        ("2023-11-14 22:13", Position(PositionKind.TIME, 1_699_999_980_000)),
+        ("-999999w", Position(PositionKind.TIME, 0)),
     ],
 )
-def test_a_place(text: str, point: Point) -> None:
-    assert parse_point(text, NOW) == point
+def test_a_place(text: str, position: Position) -> None:
+    assert parse_position(text, NOW) == position
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_place(text: str, point: Point) -> None:
 )
 def test_what_is_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"no place|beyond"):
-        parse_point(text, NOW)
+        parse_position(text, NOW)
 
 
 @given(st.text(max_size=30))
 def test_nothing_but_a_value_error(text: str) -> None:
-    for parse in (parse_point, parse_time):
+    for parse in (parse_position, parse_time):
         try:
             parse(text, NOW)
         except ValueError as error:

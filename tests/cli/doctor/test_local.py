@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
 from leafcuttr.cli.doctor.directory import Mount, mount_of
+from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
 from leafcuttr.cli.doctor.local import CHECKS
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import host_name
@@ -38,15 +38,17 @@ NOBODY = 65534
 SURROUNDINGS = {"disk", "place"}  # of the machine that the tests run on
 
 
-def look(file: Path, *overrides: str, environ: Mapping[str, str] | None = None) -> dict[str, list[Finding]]:
+def look(
+    file: Path, *overrides: str, environ: Mapping[str, str] | None = None
+) -> dict[str, list[DoctorFinding]]:
     """The findings by check."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[DoctorFinding]] = {}
     for one in examine(CHECKS, Site(file, environ or {}, overrides)):
         found.setdefault(one.check, []).append(one.finding)
     return found
 
 
-def only(found: Mapping[str, list[Finding]], severity: Severity, check: str) -> Finding:
+def only(found: Mapping[str, list[DoctorFinding]], severity: Severity, check: str) -> DoctorFinding:
     """The one finding of that severity, which must be of that check."""
     those = [
         (name, one)

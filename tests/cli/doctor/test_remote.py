@@ -23,10 +23,10 @@ import pytest
 import trustme
 
 from leafcuttr.cli.doctor import command as package
-from leafcuttr.cli.doctor.diagnosis import Finding, Severity, examine
+from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
 from leafcuttr.cli.doctor.identify import usual
 from leafcuttr.cli.doctor.remote import CHECKS
-from leafcuttr.cli.doctor.target import Target
+from leafcuttr.cli.doctor.remote_broker import RemoteBroker
 from leafcuttr.cli.reference import walk
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
@@ -47,17 +47,17 @@ def look(
     patience: float = PATIENCE_S,
     writes: bool = False,
     **properties: str,
-) -> dict[str, list[Finding]]:
+) -> dict[str, list[DoctorFinding]]:
     """The findings by check; properties with _ for the dot."""
     host, _, port = address.rpartition(":")
     given = {name.replace("_", "."): value for name, value in properties.items()}
-    found: dict[str, list[Finding]] = {}
-    for one in examine(CHECKS, Target(host, int(port), timeout, patience, given, writes)):
+    found: dict[str, list[DoctorFinding]] = {}
+    for one in examine(CHECKS, RemoteBroker(host, int(port), timeout, patience, given, writes)):
         found.setdefault(one.check, []).append(one.finding)
     return found
 
 
-def only_problem(found: Mapping[str, list[Finding]]) -> tuple[str, Finding]:
+def only_problem(found: Mapping[str, list[DoctorFinding]]) -> tuple[str, DoctorFinding]:
     """The one problem that there is, and its check; the checks that build on that one are skipped."""
     problems = [
         (name, one)
@@ -74,7 +74,7 @@ def only_problem(found: Mapping[str, list[Finding]]) -> tuple[str, Finding]:
     return name, one
 
 
-def severities(found: Mapping[str, list[Finding]]) -> dict[str, set[str]]:
+def severities(found: Mapping[str, list[DoctorFinding]]) -> dict[str, set[str]]:
     return {
         name: {one.severity.value for one in findings} for name, findings in found.items() if name != "disk"
     }
@@ -220,7 +220,7 @@ def test_an_https_server(server_tls: ssl.SSLContext) -> None:
 
 
 def test_a_kafka_behind_tls(tmp_path: Path, server_tls: ssl.SSLContext, ca_file: str) -> None:
-    """Without TLS, with TLS but a stranger's certificate, with everything right."""
+    """Without TLS, with TLS but a server's certificate, with everything right."""
     where: list[str] = []
     with (
         relay(lambda: where[0], server_tls) as port,
@@ -474,9 +474,9 @@ def test_wrong_usage(words: tuple[str, ...], said: str) -> None:
 
 
 def test_a_check_that_fails_is_a_finding_and_hides_no_other() -> None:
-    from leafcuttr.cli.doctor.diagnosis import Check, fine
+    from leafcuttr.cli.doctor.findings import Check, fine
 
-    def breaks(_: object) -> Iterator[Finding]:
+    def breaks(_: object) -> Iterator[DoctorFinding]:
         raise ZeroDivisionError("a plugin's")
         yield
 

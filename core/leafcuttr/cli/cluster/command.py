@@ -109,13 +109,13 @@ def brokers(target: Target, as_json: bool) -> None:
 
 
 def _describe(target: Target) -> dict[str, Any]:
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.common.wire_client.connection import NotOffered
     from leafcuttr.wire.messages.describe_cluster import DescribeClusterRequest
 
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         try:
-            answer = cluster.first.ask(DescribeClusterRequest(include_fenced_brokers=True))
+            answer = cluster.first.send(DescribeClusterRequest(include_fenced_brokers=True))
         except NotOffered:  # before Kafka 2.8 (KIP-700)
             answer = cluster.metadata([])
     if answer.error_code:
@@ -149,9 +149,9 @@ def features(target: Target, as_json: bool) -> None:
     Examples:
       leafcuttr cluster features
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         about = cluster.first.about
     levels = {each.name: each.max_version_level for each in about.finalized_features}
     rows = [
@@ -184,13 +184,13 @@ def api_versions(target: Target, as_json: bool) -> None:
       leafcuttr cluster api-versions
       leafcuttr cluster api-versions --json
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.wire.api import APIS
     from leafcuttr.wire.asked import ASKED_APIS
 
     known = {**APIS, **ASKED_APIS}
     rows = []
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         for broker in cluster.brokers():
             for key, (first, last) in sorted(cluster.connection(broker).versions.items()):
                 api = known.get(key)

@@ -25,9 +25,9 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Topics that begin so; internal ones only if the word begins with an underscore."""
 
     def names() -> Iterable[str]:
-        from leafcuttr.cli.common.wire_client.cluster import Cluster
+        from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
-        with Cluster(_target(ctx)) as cluster:
+        with ClusterClient(_target(ctx)) as cluster:
             return [name for name in cluster.topics() if incomplete or not name.startswith("__")]
 
     return _offer(names, incomplete)
@@ -37,15 +37,15 @@ def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Consumer groups that begin so."""
 
     def names() -> Iterable[str]:
-        from leafcuttr.cli.common.wire_client.cluster import Cluster
+        from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 
-        with Cluster(_target(ctx)) as cluster:
+        with ClusterClient(_target(ctx)) as cluster:
             brokers = list(cluster.brokers())
             return [
                 group.group_id
                 for broker in brokers
-                for group in cluster.ask(broker, ListGroupsRequest()).groups
+                for group in cluster.send(broker, ListGroupsRequest()).groups
             ]
 
     return _offer(names, incomplete)
@@ -55,15 +55,15 @@ def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incom
     """Transactional ids that begin so."""
 
     def names() -> Iterable[str]:
-        from leafcuttr.cli.common.wire_client.cluster import Cluster
+        from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
-        with Cluster(_target(ctx)) as cluster:
+        with ClusterClient(_target(ctx)) as cluster:
             brokers = list(cluster.brokers())
             return [
                 state.transactional_id
                 for broker in brokers
-                for state in cluster.ask(broker, ListTransactionsRequest()).transaction_states
+                for state in cluster.send(broker, ListTransactionsRequest()).transaction_states
             ]
 
     return _offer(names, incomplete)

@@ -80,7 +80,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.advance(task, done)
 
 
-class Outcomes:
+class ItemResults:
     """What came of each item of a command that changes several: a line or a JSON object for each.
 
     Failures are told on standard error as they come. `finish` ends the command with status 1 if there was one.

@@ -15,7 +15,7 @@ from leafcuttr.cli.common.options.target import property_option
 from leafcuttr.cli.common.output import count, json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from leafcuttr.cli.config.rows import Row
+    from leafcuttr.cli.config.rows import SettingRow
     from leafcuttr.config.catalog import Catalog
     from leafcuttr.config.findings import Finding
     from leafcuttr.config.settings import Settings
@@ -212,7 +212,7 @@ def _are_exact(names: tuple[str, ...]) -> bool:
     return bool(names) and not any(set(name) & set("*?[") for name in names)
 
 
-def _print_rows(rows: "list[Row]", plugins: "Plugins", *, as_json: bool, one_by_one: bool) -> None:
+def _print_rows(rows: "list[SettingRow]", plugins: "Plugins", *, as_json: bool, one_by_one: bool) -> None:
     """Settings of ours, then those of each plugin under a line that says how it is."""
     from itertools import groupby
 

@@ -1,7 +1,7 @@
 """The rows that `leafcuttr config` prints: settings with their values, and what differs from the defaults.
 
 A value comes from a file or from a broker (by DescribeConfigs); both are compared with the tables of `config`. What is
-printed where, and the exit status, are `cli.config`'s.
+printed where, and the exit status, is decided in `command`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _WORDS: Final = {
 }
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """A setting with its value; `source` is a place in a file, a variable, -o, or `default`. `plugin` is the one whose
     setting it is, None for ours.
     """
@@ -81,7 +81,7 @@ class Difference(NamedTuple):
     kafka_default: str | None
 
 
-class Found(NamedTuple):
+class SettingValue(NamedTuple):
     """A value as it was found."""
 
     value: str | None
@@ -102,7 +102,9 @@ def _is_kafkas(name: str) -> bool:
     return (name in BROKER or name in TOPIC or name in GROUP) and not name.startswith("lc.")
 
 
-def select(settings: Settings, names: Sequence[str], of: str, *, dynamic: bool, honoured: bool) -> list[Row]:
+def select(
+    settings: Settings, names: Sequence[str], of: str, *, dynamic: bool, honoured: bool
+) -> list[SettingRow]:
     """The settings whose names match, in the order of the reference, the plugins' after ours; all if there are no
     names. After a family come its members that are given.
     """
@@ -130,9 +132,9 @@ def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, Setting]]:
                 yield from ((plugin, replace(setting, name=name)) for name in members)
 
 
-def _row(settings: Settings, setting: Setting, of: str) -> Row:
+def _row(settings: Settings, setting: Setting, of: str) -> SettingRow:
     if setting.is_family:
-        return Row(setting, None, "default")
+        return SettingRow(setting, None, "default")
     if of == "broker":
         return _broker_row(settings, setting)
     if of == "topic":
@@ -142,21 +144,21 @@ def _row(settings: Settings, setting: Setting, of: str) -> Row:
     # A topic without settings of its own: whatever gives the broker's value gives this one.
     given = next((name for name, _ in setting.synonyms if settings.value(name) is not None), None)
     where = settings.where(given) if given else "default"
-    return Row(setting, render(value), "default" if where == "default" else f"{given} ({where})")
+    return SettingRow(setting, render(value), "default" if where == "default" else f"{given} ({where})")
 
 
-def _broker_row(settings: Settings, setting: Setting) -> Row:
+def _broker_row(settings: Settings, setting: Setting) -> SettingRow:
     value, where = settings.value(setting.name), settings.where(setting.name)
     if value is None:
         for name, _ in setting.synonyms:
             if settings.value(name) is not None:
                 where = settings.where(name)
                 source = name if where == "default" else f"{name} ({where})"
-                return Row(setting, render(settings.resolve(setting.name)), source)
-    return Row(setting, render(value), where)
+                return SettingRow(setting, render(settings.resolve(setting.name)), source)
+    return SettingRow(setting, render(value), where)
 
 
-def settings_table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
+def settings_table(rows: Sequence[SettingRow]) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Columns and cells for people."""
     columns = ("SETTING", "TYPE", "DEFAULT", "VALUE", "SOURCE", "CHANGES", "EFFECT")
     return columns, [
@@ -176,7 +178,7 @@ def settings_table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[st
 _EFFECTS: Final = {Effect.HONOURED: "honoured", Effect.NONE: "none", Effect.REFUSED: "refused"}
 
 
-def details(row: Row, plugin: str = "") -> str:
+def details(row: SettingRow, plugin: str = "") -> str:
     """One setting with all that is known of it, over several lines; `plugin` is the one it is of and how that is."""
     setting = row.setting
     effect = setting.effect.value + (f": {setting.reason}" if setting.reason else "")
@@ -220,10 +222,10 @@ def _short(text: str) -> str:
 # Differences
 
 
-def of_settings(settings: Settings) -> Mapping[str, Found]:
+def of_settings(settings: Settings) -> Mapping[str, SettingValue]:
     """Every broker setting of a file, environment and command line."""
     return {
-        name: Found(render(settings.value(name)), settings.where(name), setting.sensitive)
+        name: SettingValue(render(settings.value(name)), settings.where(name), setting.sensitive)
         for name in settings.values
         if (setting := settings.catalog.broker_setting(name))
         # What is not given itself repeats another one: log.dirs is log.dir, broker.id is node.id.
@@ -233,7 +235,7 @@ def of_settings(settings: Settings) -> Mapping[str, Found]:
 
 def of_broker(
     address: str, properties: Sequence[str], broker: int | None, topic: str | None
-) -> Mapping[str, Found]:
+) -> Mapping[str, SettingValue]:
     """The settings of a running broker or of one of its topics; ends the command if they cannot be had."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType
@@ -252,13 +254,15 @@ def of_broker(
     except (KafkaException, TimeoutError) as error:
         fail(error, address)
     return {
-        name: Found(entry.value, _WORDS.get(Source(entry.source), "unknown"), entry.is_sensitive)
+        name: SettingValue(entry.value, _WORDS.get(Source(entry.source), "unknown"), entry.is_sensitive)
         for name, entry in entries.items()
         if entry.source in iter(Source)
     }
 
 
-def differences(catalog: Catalog, values: Mapping[str, Found], *, of_topic: bool) -> Iterator[Difference]:
+def differences(
+    catalog: Catalog, values: Mapping[str, SettingValue], *, of_topic: bool
+) -> Iterator[Difference]:
     """What is not LeafCuttr's default or not Kafka's, in the order of the reference; names that the tables do not
     know come last, if they were given at all."""
     table = catalog.topic if of_topic else catalog.broker

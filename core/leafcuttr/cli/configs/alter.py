@@ -7,24 +7,24 @@ import click
 
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.options.target import target_options
-from leafcuttr.cli.common.output import Outcomes, count, json_option, printable
+from leafcuttr.cli.common.output import ItemResults, count, json_option, printable
 from leafcuttr.cli.common.pairs import pairs, read_properties
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.configs import entries, quotas
 from leafcuttr.cli.configs.entity_types import (
-    Kind,
+    EntityType,
     by_librdkafka,
-    complete_kinds,
+    complete_entity_types,
     complete_names,
-    kind_type,
+    parse_entity_type,
 )
-from leafcuttr.cli.configs.entries import Change, Operation
+from leafcuttr.cli.configs.entries import Change, ConfigOperation
 
 
 @click.command(short_help="Set settings and quotas, or take them back.")
 @target_options
 @json_option
-@click.argument("kind", type=kind_type, metavar="KIND", shell_complete=complete_kinds)
+@click.argument("entity_type", type=parse_entity_type, metavar="KIND", shell_complete=complete_entity_types)
 @click.argument("name", required=False, shell_complete=complete_names)
 @click.option(
     "--default", is_flag=True, help="Of all brokers, clients, users or addresses that have none of their own."
@@ -46,7 +46,7 @@ from leafcuttr.cli.configs.entries import Change, Operation
 def alter(
     target: Target,
     as_json: bool,
-    kind: Kind,
+    entity_type: EntityType,
     name: str | None,
     default: bool,
     client: str | None,
@@ -70,31 +70,33 @@ def alter(
       leafcuttr configs alter user alice --client reports --delete consumer_byte_rate
     """
     if default == (name is not None):
-        raise click.UsageError(f"expected the name of one {kind.name}" + " or --default" * kind.has_default)
-    if default and not kind.has_default:
-        raise click.UsageError(f"a {kind.name} has no default")
-    if client is not None and kind.name != "user":
+        raise click.UsageError(
+            f"expected the name of one {entity_type.name}" + " or --default" * entity_type.has_default
+        )
+    if default and not entity_type.has_default:
+        raise click.UsageError(f"a {entity_type.name} has no default")
+    if client is not None and entity_type.name != "user":
         raise click.UsageError("--client: only with user")
     changes = _changes(**words)
-    if kind.quota and any(change.operation > Operation.DELETE for change in changes):
+    if entity_type.quota and any(change.operation > ConfigOperation.DELETE for change in changes):
         raise click.UsageError("a quota is a number: --append and --subtract are for lists")
-    outcomes = Outcomes("name", as_json)
+    results = ItemResults("name", as_json)
     entity = quotas.Entity(name) if client is None else quotas.Entity(name, "client", client)
-    said = f"{kind.name} {entity}"
+    said = f"{entity_type.name} {entity}"
     try:
-        if kind.quota:
-            by_librdkafka(target, kind, default=False)
-            quotas.alter(target, kind, entity, changes, dry_run)
+        if entity_type.quota:
+            by_librdkafka(target, entity_type, default=False)
+            quotas.alter(target, entity_type, entity, changes, dry_run)
         else:
-            entries.alter(target, kind, name or "", changes, dry_run)
+            entries.alter(target, entity_type, name or "", changes, dry_run)
     except Failure as failure:
-        outcomes.failed(said, failure.message, changed=False)
+        results.failed(said, failure.message, changed=False)
     else:
         done = "would be changed" if dry_run else "changed"
-        outcomes.done(said, f"{said}: {count(len(changes), 'setting')} {done}", changed=not dry_run)
-        if kind.name == "broker":
+        results.done(said, f"{said}: {count(len(changes), 'setting')} {done}", changed=not dry_run)
+        if entity_type.name == "broker":
             _say_what_is_unknown(changes)
-    outcomes.finish()
+    results.finish()
 
 
 def _say_what_is_unknown(changes: list[Change]) -> None:
@@ -103,7 +105,7 @@ def _say_what_is_unknown(changes: list[Change]) -> None:
     from leafcuttr.plugins.catalogue import catalog_of
 
     for change in changes:
-        if change.operation != Operation.SET or unknown_to_brokers(change.name) is None:
+        if change.operation != ConfigOperation.SET or unknown_to_brokers(change.name) is None:
             continue
         warning = unknown_to_brokers(change.name, catalog_of(installed()))
         if warning is not None:
@@ -119,10 +121,10 @@ def _changes(
 ) -> list[Change]:
     listed = {} if file is None else _from_file(file)
     changes = [
-        *(Change(Operation.SET, *item) for item in (listed | pairs("--set", sets)).items()),
-        *(Change(Operation.DELETE, name, None) for name in dict.fromkeys(deletes)),
-        *(Change(Operation.APPEND, *item) for item in pairs("--append", appends).items()),
-        *(Change(Operation.SUBTRACT, *item) for item in pairs("--subtract", subtracts).items()),
+        *(Change(ConfigOperation.SET, *item) for item in (listed | pairs("--set", sets)).items()),
+        *(Change(ConfigOperation.DELETE, name, None) for name in dict.fromkeys(deletes)),
+        *(Change(ConfigOperation.APPEND, *item) for item in pairs("--append", appends).items()),
+        *(Change(ConfigOperation.SUBTRACT, *item) for item in pairs("--subtract", subtracts).items()),
     ]
     if not changes:
         raise click.UsageError(

@@ -8,8 +8,8 @@ from leafcuttr.cli.common.completion import complete_groups, complete_topics
 from leafcuttr.cli.common.target import Target
 
 
-class Kind(NamedTuple):
-    """A kind of entity: `resource` is its config resource type, or `quota` the entity type of its quotas."""
+class EntityType(NamedTuple):
+    """A type of entity: `resource` is its config resource type, or `quota` the entity type of its quotas."""
 
     name: str
     resource: int = 0
@@ -18,17 +18,17 @@ class Kind(NamedTuple):
     librdkafka: bool = False
 
 
-KINDS: Final = {
-    kind.name: kind
-    for kind in (
-        Kind("topic", resource=2, librdkafka=True),
-        Kind("broker", resource=4, has_default=True, librdkafka=True),
-        Kind("group", resource=32, librdkafka=True),
-        Kind("broker-logger", resource=8),
-        Kind("client-metrics", resource=16),
-        Kind("client", quota="client-id", has_default=True),
-        Kind("user", quota="user", has_default=True),
-        Kind("ip", quota="ip", has_default=True),
+ENTITY_TYPES: Final = {
+    entity_type.name: entity_type
+    for entity_type in (
+        EntityType("topic", resource=2, librdkafka=True),
+        EntityType("broker", resource=4, has_default=True, librdkafka=True),
+        EntityType("group", resource=32, librdkafka=True),
+        EntityType("broker-logger", resource=8),
+        EntityType("client-metrics", resource=16),
+        EntityType("client", quota="client-id", has_default=True),
+        EntityType("user", quota="user", has_default=True),
+        EntityType("ip", quota="ip", has_default=True),
     )
 }
 SOURCES: Final = {
@@ -45,36 +45,37 @@ SOURCES: Final = {
 _OWN: Final = {"topic": {1}, "broker": {2, 3}, "group": {8}, "broker-logger": {6}, "client-metrics": {7}}
 
 
-def own_sources(kind: Kind) -> set[str]:
-    """The sources of what somebody has set for an entity of this kind, while the cluster runs."""
-    return {SOURCES[source] for source in _OWN[kind.name]}
+def own_sources(entity_type: EntityType) -> set[str]:
+    """The sources of what somebody has set for an entity of this type, while the cluster runs."""
+    return {SOURCES[source] for source in _OWN[entity_type.name]}
 
 
-def kind_type(text: str) -> Kind:
+def parse_entity_type(text: str) -> EntityType:
     """An argument's type: `topic`, or `topics` as Kafka's tool has it. Raises BadParameter."""
-    found = KINDS.get(text) or KINDS.get(text.removesuffix("s"))
+    found = ENTITY_TYPES.get(text) or ENTITY_TYPES.get(text.removesuffix("s"))
     if found is None:
-        raise click.BadParameter(f"{text!r}: expected one of {', '.join(KINDS)}")
+        raise click.BadParameter(f"{text!r}: expected one of {', '.join(ENTITY_TYPES)}")
     return found
 
 
-def complete_kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in KINDS if name.startswith(incomplete)]
+def complete_entity_types(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in ENTITY_TYPES if name.startswith(incomplete)]
 
 
 def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Topics or groups, by the kind that is typed already."""
-    kind = ctx.params.get("kind")
-    if kind == KINDS["topic"]:
+    """Topics or groups, by the type that is typed already."""
+    entity_type = ctx.params.get("entity_type")
+    if entity_type == ENTITY_TYPES["topic"]:
         return complete_topics(ctx, param, incomplete)
-    return complete_groups(ctx, param, incomplete) if kind == KINDS["group"] else []
+    return complete_groups(ctx, param, incomplete) if entity_type == ENTITY_TYPES["group"] else []
 
 
-def by_librdkafka(target: Target, kind: Kind, default: bool) -> bool:
+def by_librdkafka(target: Target, entity_type: EntityType, default: bool) -> bool:
     """Whether librdkafka can ask this. Raises click.UsageError if it cannot and has settings of its own."""
-    if kind.librdkafka and not default:
+    if entity_type.librdkafka and not default:
         return True
     if target.properties:
-        what = f"the default of a {kind.name}" if default else f"{kind.name}s" if kind.quota else kind.name
+        name = entity_type.name
+        what = f"the default of a {name}" if default else f"{name}s" if entity_type.quota else name
         raise click.UsageError(f"-X: {what} can be asked in plaintext only for now, without librdkafka")
     return False

@@ -18,7 +18,7 @@ import click
 from leafcuttr.cli.common.completion import complete_groups, complete_topics
 from leafcuttr.cli.common.librdkafka.client import client, client_settings, fail
 from leafcuttr.cli.common.meter import Meter, record_meter
-from leafcuttr.cli.common.options.positions import HELP, TIMES, Kind, Point, parse_point
+from leafcuttr.cli.common.options.positions import HELP, TIMES, Position, PositionKind, parse_position
 from leafcuttr.cli.common.options.target import broker_option, property_option
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.records.formats import format_options, opened
@@ -29,7 +29,7 @@ from leafcuttr.cli.consume.reading import Reader, Watch, bounds, partitions
 from leafcuttr_sdk.formats import FormatError
 
 if TYPE_CHECKING:
-    from leafcuttr.cli.consume.condition import RecordFilter
+    from leafcuttr.cli.consume.condition import Condition
 
 _COMMIT_EVERY_MS: Final = 1000
 
@@ -124,9 +124,9 @@ def command(topic: str, **given: Any) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     now_ms = time.time_ns() // 1_000_000
-    start, stop = _point("--from", given["start"], now_ms), None
+    start, stop = _position("--from", given["start"], now_ms), None
     if given["stop"] is not None:
-        stop = _point("--to", given["stop"], now_ms)
+        stop = _position("--to", given["stop"], now_ms)
     _check(given, start)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with opened(given["value_format"], given["key_format"], given["format_settings"]) as (of_keys, of_values):
@@ -150,15 +150,17 @@ def command(topic: str, **given: Any) -> None:
     sys.exit(status)
 
 
-def _point(option: str, text: str, now_ms: int) -> Point:
+def _position(option: str, text: str, now_ms: int) -> Position:
     try:
-        return parse_point(text, now_ms)
+        return parse_position(text, now_ms)
     except ValueError as error:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _check(given: dict[str, Any], start: Point) -> None:
-    if given["group"] and (given["numbers"] or start.kind not in (Kind.EARLIEST, Kind.LATEST)):
+def _check(given: dict[str, Any], start: Position) -> None:
+    if given["group"] and (
+        given["numbers"] or start.kind not in (PositionKind.EARLIEST, PositionKind.LATEST)
+    ):
         raise click.UsageError("--group reads where the group is: not with --partition, an offset or a time")
     if given["follow"] and given["stop"] is not None:
         raise click.UsageError("--follow has no end: not with --to")
@@ -166,7 +168,7 @@ def _check(given: dict[str, Any], start: Point) -> None:
         raise click.UsageError("--json prints all fields: not with --print or --keys")
 
 
-def _settings(given: dict[str, Any], start: Point) -> dict[str, Any]:
+def _settings(given: dict[str, Any], start: Position) -> dict[str, Any]:
     return client_settings(
         given["address"],
         given["properties"],
@@ -176,7 +178,7 @@ def _settings(given: dict[str, Any], start: Point) -> dict[str, Any]:
             "auto.commit.interval.ms": _COMMIT_EVERY_MS,
             # Stored once they are printed.
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "latest" if start.kind is Kind.LATEST else "earliest",
+            "auto.offset.reset": "latest" if start.kind is PositionKind.LATEST else "earliest",
             "enable.partition.eof": True,
             "isolation.level": given["isolation"],
             # As long as the queue is full the client looks at it again only this often: its default of a second halves
@@ -202,19 +204,19 @@ def _printer(given: dict[str, Any], codecs: Codecs) -> Printer:
     )
 
 
-def _filter(condition: str | None, now_ms: int) -> "RecordFilter | None":
+def _filter(condition: str | None, now_ms: int) -> "Condition | None":
     if condition is None:
         return None
-    from leafcuttr.cli.consume.condition import FilterError, RecordFilter
+    from leafcuttr.cli.consume.condition import Condition, ConditionError
 
     try:
-        return RecordFilter(condition, now_ms)
-    except FilterError as error:
+        return Condition(condition, now_ms)
+    except ConditionError as error:
         raise click.UsageError(f"--filter: {error}") from None
 
 
 def _reader(
-    consumer: Any, watch: Watch, topic: str, given: dict[str, Any], start: Point, stop: Point | None
+    consumer: Any, watch: Watch, topic: str, given: dict[str, Any], start: Position, stop: Position | None
 ) -> Reader:
     numbers = partitions(consumer, topic, given["numbers"], given["address"])
     found = bounds(consumer, topic, numbers, start, stop)
@@ -236,7 +238,7 @@ class _Loop:
         consumer: Any,
         codecs: Codecs,
         printer: Printer,
-        wanted: "RecordFilter | None",
+        wanted: "Condition | None",
         given: dict[str, Any],
         meter: Meter,
     ) -> None:

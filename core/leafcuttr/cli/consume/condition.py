@@ -47,10 +47,10 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 _DEEPEST: Final = 50
 Path = tuple[str | int, ...]
-Condition = Callable[["_Record"], bool]
+_Test = Callable[["_Record"], bool]
 
 
-class FilterError(ValueError):
+class ConditionError(ValueError):
     """The condition cannot be read. The message says where and what was expected."""
 
 
@@ -120,8 +120,8 @@ def _member(document: Any, path: Path) -> Any:
     return document
 
 
-class RecordFilter:
-    """A condition that has been read. Raises FilterError for one that cannot be."""
+class Condition:
+    """A condition that has been read. Raises ConditionError for one that cannot be."""
 
     def __init__(self, source: str, now_ms: int) -> None:
         self._holds = _Parser(source, now_ms).parse()
@@ -154,8 +154,8 @@ class _Parser:
                 return tokens
             at = found.end()
 
-    def _error(self, at: int, text: str) -> FilterError:
-        return FilterError(f"{text}, at column {at + 1} of: {self._source}")
+    def _error(self, at: int, text: str) -> ConditionError:
+        return ConditionError(f"{text}, at column {at + 1} of: {self._source}")
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]
@@ -171,26 +171,26 @@ class _Parser:
         self._next += found
         return found
 
-    def parse(self) -> Condition:
+    def parse(self) -> _Test:
         condition = self._either()
         token = self._peek()
         if token.kind != "end":
             raise self._error(token.at, f"expected `and`, `or` or the end, not {token.text}")
         return condition
 
-    def _either(self) -> Condition:
+    def _either(self) -> _Test:
         parts = [self._all()]
         while self._if("or"):
             parts.append(self._all())
         return parts[0] if len(parts) == 1 else lambda record: any(part(record) for part in parts)
 
-    def _all(self) -> Condition:
+    def _all(self) -> _Test:
         parts = [self._one()]
         while self._if("and"):
             parts.append(self._one())
         return parts[0] if len(parts) == 1 else lambda record: all(part(record) for part in parts)
 
-    def _one(self) -> Condition:
+    def _one(self) -> _Test:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._error(self._peek().at, f"more than {_DEEPEST} levels")
@@ -207,7 +207,7 @@ class _Parser:
         finally:
             self._depth -= 1
 
-    def _comparison(self) -> Condition:
+    def _comparison(self) -> _Test:
         field, path = self._field()
         token = self._peek()
         if token.text not in _OPERATORS or token.kind == "text":

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from leafcuttr.cli.common.librdkafka.client import REACH_S, fail, topics
-from leafcuttr.cli.common.options.positions import Kind, Point
+from leafcuttr.cli.common.options.positions import Position, PositionKind
 from leafcuttr.cli.common.target import TIMEOUT_S
 
 BATCH: Final = 500
@@ -38,7 +38,7 @@ def partitions(consumer: Any, topic: str, wanted: tuple[int, ...], address: str)
     return sorted(wanted or found.partitions)
 
 
-def bounds(consumer: Any, topic: str, numbers: list[int], start: Point, stop: Point | None) -> Bounds:
+def bounds(consumer: Any, topic: str, numbers: list[int], start: Position, stop: Position | None) -> Bounds:
     """Where to begin and to end; offsets beyond what there is are brought back to it. Raises KafkaException."""
     from confluent_kafka import TopicPartition
 
@@ -47,9 +47,9 @@ def bounds(consumer: Any, topic: str, numbers: list[int], start: Point, stop: Po
     for number in numbers:
         low[number], high[number] = consumer.get_watermark_offsets(TopicPartition(topic, number), TIMEOUT_S)
 
-    def at(point: Point) -> dict[int, int]:
-        if point.kind is Kind.TIME:
-            asked = [TopicPartition(topic, number, point.number) for number in numbers]
+    def at(position: Position) -> dict[int, int]:
+        if position.kind is PositionKind.TIME:
+            asked = [TopicPartition(topic, number, position.number) for number in numbers]
             told = {one.partition: one for one in consumer.offsets_for_times(asked, TIMEOUT_S)}
             for one in told.values():
                 if one.error is not None:
@@ -58,11 +58,11 @@ def bounds(consumer: Any, topic: str, numbers: list[int], start: Point, stop: Po
         else:
             found = {
                 number: {
-                    Kind.EARLIEST: low[number],
-                    Kind.LATEST: high[number],
-                    Kind.OFFSET: point.number,
-                    Kind.BEFORE_END: high[number] - point.number,
-                }[point.kind]
+                    PositionKind.EARLIEST: low[number],
+                    PositionKind.LATEST: high[number],
+                    PositionKind.OFFSET: position.number,
+                    PositionKind.BEFORE_END: high[number] - position.number,
+                }[position.kind]
                 for number in numbers
             }
         return {number: min(max(offset, low[number]), high[number]) for number, offset in found.items()}

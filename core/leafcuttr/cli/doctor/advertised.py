@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError, at
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem
-from leafcuttr.cli.doctor.target import Node, Target, words_of
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
+from leafcuttr.cli.doctor.remote_broker import Node, RemoteBroker, words_of
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (
@@ -22,7 +22,7 @@ _WHY: Final = (
 _AT_ONCE: Final = 16
 
 
-def can_be_reached(target: Target) -> Iterator[Finding]:
+def can_be_reached(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Every broker answers at the address that it advertises, and is one of this cluster."""
     assert target.cluster is not None
     nodes = target.cluster.nodes
@@ -47,7 +47,7 @@ def can_be_reached(target: Target) -> Iterator[Finding]:
         )
 
 
-def _reach(target: Target, node: Node) -> Finding | None:
+def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
     where = at(node.host, node.port)
     try:
         addresses = [a[0] for *_, a in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)]
@@ -65,7 +65,7 @@ def _reach(target: Target, node: Node) -> Finding | None:
         with target.connect(node.host, node.port) as peer:
             if target.sasl:
                 return None
-            answer = peer.ask(MetadataRequest(topics=()))
+            answer = peer.send(MetadataRequest(topics=()))
     except ssl.SSLCertVerificationError as error:
         return problem(
             f"{node} advertises {where}, and the certificate there is refused: {error.verify_message}",
@@ -92,7 +92,7 @@ def _reach(target: Target, node: Node) -> Finding | None:
     return None
 
 
-def _lines(target: Target, node: Node) -> tuple[str, ...]:
+def _lines(target: RemoteBroker, node: Node) -> tuple[str, ...]:
     """What to write: of a cluster of one we know an address that works, the one that was used."""
     assert target.cluster is not None
     alone = len(target.cluster.nodes) == 1

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, skipped, warning
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
-from leafcuttr.cli.doctor.target import Node, Target
+from leafcuttr.cli.doctor.remote_broker import Node, RemoteBroker
 from leafcuttr.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from leafcuttr.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -24,7 +24,7 @@ _SHOWN: Final = 5
 _NOT_TOLD: Final = (OSError, NotKafkaError, NotOfferedError)
 
 
-def has_leaders(target: Target) -> Iterator[Finding]:
+def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Every partition has a leader."""
     assert target.cluster is not None
     lost = target.cluster.leaderless
@@ -41,7 +41,7 @@ def has_leaders(target: Target) -> Iterator[Finding]:
     )
 
 
-def disks_have_room(target: Target) -> Iterator[Finding]:
+def disks_have_room(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The volumes of the brokers that can be reached are not nearly full, and none has failed."""
     if target.sasl:
         yield skipped("not looked at behind a log-in")
@@ -52,11 +52,11 @@ def disks_have_room(target: Target) -> Iterator[Finding]:
             yield from found
 
 
-def _disks_of(target: Target, node: Node) -> list[Finding]:
+def _disks_of(target: RemoteBroker, node: Node) -> list[DoctorFinding]:
     name = "the broker" if node.id < 0 else str(node)
     try:
         with target.connect(node.host, node.port) as peer:
-            answer = peer.ask(DescribeLogDirsRequest(topics=None))
+            answer = peer.send(DescribeLogDirsRequest(topics=None))
     except _NOT_TOLD as error:
         return [skipped(f"{name} does not tell of its directories: {error}")]
     findings = []
@@ -78,7 +78,7 @@ def _disks_of(target: Target, node: Node) -> list[Finding]:
     return findings or [skipped(f"{name} tells of no directory")]
 
 
-def clocks_agree(target: Target) -> Iterator[Finding]:
+def clocks_agree(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The broker's clock and the one here differ little.
 
     Kafka has no request for the time. The answer of DescribeQuorum (KIP-836) carries the present of the controller's
@@ -87,7 +87,7 @@ def clocks_agree(target: Target) -> Iterator[Finding]:
     try:
         with target.connect() as peer:
             before = time.time()
-            answer = peer.ask(_quorum())
+            answer = peer.send(_quorum())
             after = time.time()
     except _NOT_TOLD as error:
         yield skipped(f"the broker does not tell its time ({error}); --write finds it by a record")
@@ -112,7 +112,7 @@ def _quorum() -> DescribeQuorumRequest:
     )
 
 
-def _clock(ahead: float, unsure: float) -> Finding:
+def _clock(ahead: float, unsure: float) -> DoctorFinding:
     """`ahead` in seconds: the broker's clock against the one here."""
     beyond = abs(ahead) - unsure
     if beyond < _CLOCK_WARNING_S:
@@ -129,7 +129,7 @@ def _clock(ahead: float, unsure: float) -> Finding:
     )
 
 
-def takes_a_record(target: Target) -> Iterator[Finding]:
+def takes_a_record(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """With --write: a topic is made, a record goes in and comes out, the topic is deleted."""
     if not target.writes:
         yield skipped("nothing was written; --write sends a record through a topic of its own")
@@ -163,7 +163,7 @@ def takes_a_record(target: Target) -> Iterator[Finding]:
         _done(admin.delete_topics([topic], request_timeout=target.timeout * 2))
 
 
-def _send_and_read(target: Target, topic: str) -> Iterator[Finding]:
+def _send_and_read(target: RemoteBroker, topic: str) -> Iterator[DoctorFinding]:
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     value = secrets.token_bytes(32)

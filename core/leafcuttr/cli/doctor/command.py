@@ -17,7 +17,7 @@ import click
 from leafcuttr.cli.common.options.target import property_option
 from leafcuttr.cli.common.output import count, json_option, print_json
 from leafcuttr.cli.common.pairs import pairs
-from leafcuttr.cli.doctor.diagnosis import Finding, Found, Severity, examine
+from leafcuttr.cli.doctor.findings import CheckResult, DoctorFinding, Severity, examine
 
 _COLOURS: Final = {
     Severity.FINE: "green",
@@ -88,7 +88,7 @@ def command(
     """
     if address is None and config is None and not overrides:
         raise click.UsageError("say HOST:PORT of a broker, or --config FILE, or both")
-    found: list[tuple[str, list[Found]]] = []
+    found: list[tuple[str, list[CheckResult]]] = []
     if config is not None or overrides:
         found.append((str(config or "the default configuration"), _look_here(config, overrides)))
     if address is not None:
@@ -104,20 +104,20 @@ def command(
     sys.exit(1 if wrong else 0)
 
 
-def _look_here(config: Path | None, overrides: tuple[str, ...]) -> list[Found]:
+def _look_here(config: Path | None, overrides: tuple[str, ...]) -> list[CheckResult]:
     from leafcuttr.cli.doctor.local import CHECKS
     from leafcuttr.cli.doctor.site import Site
 
     return list(examine(CHECKS, Site(config, os.environ, overrides)))
 
 
-def _look_there(address: str, properties: tuple[str, ...], timeout: float, writes: bool) -> list[Found]:
+def _look_there(address: str, properties: tuple[str, ...], timeout: float, writes: bool) -> list[CheckResult]:
     from leafcuttr.cli.doctor.remote import CHECKS
-    from leafcuttr.cli.doctor.target import Target
+    from leafcuttr.cli.doctor.remote_broker import RemoteBroker
 
     host, port = _split(address)
     return list(
-        examine(CHECKS, Target(host, port, timeout, properties=pairs("-X", properties), writes=writes))
+        examine(CHECKS, RemoteBroker(host, port, timeout, properties=pairs("-X", properties), writes=writes))
     )
 
 
@@ -134,14 +134,16 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _count(findings: Iterable[Finding]) -> dict[Severity, int]:
+def _count(findings: Iterable[DoctorFinding]) -> dict[Severity, int]:
     counts = dict.fromkeys(Severity, 0)
     for one in findings:
         counts[one.severity] += 1
     return counts
 
 
-def _as_json(found: list[tuple[str, list[Found]]], counts: dict[Severity, int], wrong: int) -> dict[str, Any]:
+def _as_json(
+    found: list[tuple[str, list[CheckResult]]], counts: dict[Severity, int], wrong: int
+) -> dict[str, Any]:
     return {
         "healthy": not wrong,
         "problems": counts[Severity.PROBLEM],
@@ -152,7 +154,7 @@ def _as_json(found: list[tuple[str, list[Found]]], counts: dict[Severity, int], 
     }
 
 
-def _print(title: str, found: list[Found]) -> None:
+def _print(title: str, found: list[CheckResult]) -> None:
     """One line for what is fine, the whole story for what is not."""
     width = min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
     click.echo(title)

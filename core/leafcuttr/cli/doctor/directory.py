@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from leafcuttr.cli.common.offline import stored_topics
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, skipped, warning
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
 from leafcuttr.cli.doctor.listeners import listening_processes
 from leafcuttr.cli.doctor.site import Site
@@ -24,7 +24,7 @@ _PROPOSED: Final = "/var/lib/leafcuttr"
 _FUTURE_S: Final = 3600
 
 
-def can_be_used(site: Site) -> Iterator[Finding]:
+def can_be_used(site: Site) -> Iterator[DoctorFinding]:
     """The directory can be had: it is one, may be written, is not another broker's."""
     directory, standing = site.directory, site.standing
     if not standing.is_dir():
@@ -102,7 +102,7 @@ def _folders(directory: Path) -> list[Path]:
     return [one for one in directory.iterdir() if partition_of(one.name) and one.is_dir()]
 
 
-def fits_this_version(site: Site) -> Iterator[Finding]:
+def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
     """What is in the directory was written by this version or an older one, and for this node."""
     directory = site.directory
     if not (directory / FORMAT_FILE).exists():
@@ -161,7 +161,7 @@ def _node_in(directory: Path) -> str | None:
     return next((line.partition("=")[2].strip() for line in lines if line.startswith("node.id=")), None)
 
 
-def will_stay(site: Site) -> Iterator[Finding]:
+def will_stay(site: Site) -> Iterator[DoctorFinding]:
     """The data lies where it is still there tomorrow."""
     standing, mount = site.standing, mount_of(site.standing)
     temporary = next((one for one in _TEMPORARY if standing.is_relative_to(Path(one).resolve())), None)
@@ -191,7 +191,7 @@ def will_stay(site: Site) -> Iterator[Finding]:
         yield fine(f"{standing} is on {mount.kind} at {mount.place}")
 
 
-def _below(site: Site, standing: Path, temporary: str, place: Path) -> Iterator[Finding]:
+def _below(site: Site, standing: Path, temporary: str, place: Path) -> Iterator[DoctorFinding]:
     """A volume of its own that is mounted below a temporary folder stays; what lies in the folder itself does not."""
     if place != Path(temporary).resolve() and place.is_relative_to(Path(temporary).resolve()):
         yield fine(f"{standing} is on a volume of its own, mounted at {place}")
@@ -220,7 +220,7 @@ def mount_of(path: Path, table: str | None = None) -> Mount:
     return best
 
 
-def has_room(site: Site) -> Iterator[Finding]:
+def has_room(site: Site) -> Iterator[DoctorFinding]:
     """The disk is not nearly full: neither of bytes nor of files."""
     found = os.statvfs(site.standing)
     free = found.f_bavail * found.f_frsize
@@ -245,7 +245,7 @@ def has_room(site: Site) -> Iterator[Finding]:
         )
 
 
-def clock_is_plausible(site: Site) -> Iterator[Finding]:
+def clock_is_plausible(site: Site) -> Iterator[DoctorFinding]:
     """The time of day is not before what has already been written."""
     now = time.time()
     newest, when = None, 0.0

@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.directory import IN_MEMORY, mount_of
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 _LONGEST_NAME: Final = 255
@@ -23,7 +23,7 @@ class LacksError(Exception):
     """The ability is not there, without an error of the system that would say so."""
 
 
-def can_do_what_is_needed(site: Site) -> Iterator[Finding]:
+def can_do_what_is_needed(site: Site) -> Iterator[DoctorFinding]:
     """Locks, writes that wait for the disk, syncs, renames, sendfile, SQLite, names: each is tried."""
     standing = site.standing
     try:

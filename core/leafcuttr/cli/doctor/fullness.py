@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 
 _WARNING: Final = 0.75
 _PROBLEM: Final = 0.90
 
 
-def fullness(what: str, free: int, total: int) -> Finding:
+def fullness(what: str, free: int, total: int) -> DoctorFinding:
     """How full a disk is, by the thresholds that the alert rules have too."""
     used = 1 - free / total
     seen = f"{what} is {used:.0%} full, {free / 1e9:.1f} GB are free"

@@ -4,8 +4,8 @@ import resource
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
 from leafcuttr.cli.doctor.directory import partitions_in
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 _BROKER: Final = 256  # for itself: the loop, the metadata, listeners
@@ -16,7 +16,7 @@ _NO_LIMIT: Final = 2**31 - 1
 _PROPOSED: Final = 65536
 
 
-def may_open_enough(site: Site) -> Iterator[Finding]:
+def may_open_enough(site: Site) -> Iterator[DoctorFinding]:
     """The limit of open files suffices for the partitions and the connections.
 
     The broker raises its soft limit to the hard one by itself, so that the hard one counts.

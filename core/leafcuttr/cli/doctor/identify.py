@@ -7,7 +7,7 @@ import time
 from typing import Final, NamedTuple
 
 from leafcuttr.cli.common.wire_client.channel import Channel, NotKafkaError
-from leafcuttr.cli.doctor.target import SOFTWARE
+from leafcuttr.cli.doctor.remote_broker import SOFTWARE
 
 _SHOWN: Final = 60
 
@@ -24,27 +24,27 @@ _USUAL: Final = {
 _TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake (RFC 8446, 5.1)
 
 
-class Stranger(NamedTuple):
+class OtherServer(NamedTuple):
     """`kind` is "tls-kafka" for a Kafka behind TLS, "tls", "http", "other" or "silent"."""
 
     kind: str
     words: str
 
 
-def identify(host: str, port: int, said: bytes, patience: float) -> Stranger:
+def identify(host: str, port: int, said: bytes, patience: float) -> OtherServer:
     """Find out by what it `said` so far, then by asking in other languages, each for `patience` seconds."""
     if said[:2] in _TLS_RECORDS:
-        return _tls(host, port, patience) or Stranger("tls", "a TLS server")
+        return _tls(host, port, patience) or OtherServer("tls", "a TLS server")
     if said.startswith(b"HTTP/"):
-        return Stranger("http", _http(said))
+        return OtherServer("http", _http(said))
     if said:
-        return Stranger("other", f"something that says {_shown(said)}")
+        return OtherServer("other", f"something that says {_shown(said)}")
     answer = _say_first(host, port, b"GET / HTTP/1.0\r\n\r\n", patience)
     if answer.startswith(b"HTTP/"):
-        return Stranger("http", _http(answer))
+        return OtherServer("http", _http(answer))
     if answer and answer[:2] not in _TLS_RECORDS:
-        return Stranger("other", f"something that says {_shown(answer)}")
-    return _tls(host, port, patience) or Stranger("silent", "something that does not answer")
+        return OtherServer("other", f"something that says {_shown(answer)}")
+    return _tls(host, port, patience) or OtherServer("silent", "something that does not answer")
 
 
 def usual(port: int) -> str:
@@ -52,7 +52,7 @@ def usual(port: int) -> str:
     return f" (port {port} is {_USUAL[port]})" if port in _USUAL else ""
 
 
-def _tls(host: str, port: int, patience: float) -> Stranger | None:
+def _tls(host: str, port: int, patience: float) -> OtherServer | None:
     anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anyone.check_hostname = False
     anyone.verify_mode = ssl.CERT_NONE
@@ -61,8 +61,8 @@ def _tls(host: str, port: int, patience: float) -> Stranger | None:
             try:
                 peer.greet()
             except (OSError, NotKafkaError):
-                return Stranger("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
-            return Stranger("tls-kafka", "a Kafka that speaks TLS")
+                return OtherServer("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
+            return OtherServer("tls-kafka", "a Kafka that speaks TLS")
     except OSError:
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem, warning
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import Listener, advertised_by_host_name
 from leafcuttr.errors import StartError
@@ -16,7 +16,7 @@ from leafcuttr.errors import StartError
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
-def can_be_opened(site: Site) -> Iterator[Finding]:
+def can_be_opened(site: Site) -> Iterator[DoctorFinding]:
     """Every listener's address is of this machine, allowed and free."""
     if site.running is not None:
         yield fine(f"process {site.running} is this broker and holds its ports")
@@ -38,7 +38,7 @@ def can_be_opened(site: Site) -> Iterator[Finding]:
     yield from _metrics(site)
 
 
-def _metrics(site: Site) -> Iterator[Finding]:
+def _metrics(site: Site) -> Iterator[DoctorFinding]:
     """A port of metrics that is taken does not stop the broker, but nobody sees how it is."""
     host, port = site.settings.text("lc.metrics.host"), site.settings.int("lc.metrics.port")
     if not site.settings.bool("lc.metrics.enable") or not port:
@@ -58,7 +58,7 @@ def _holders(port: int) -> str:
     return ", ".join(f"process {pid} ({_command(pid)})" for pid in found) or "another program"
 
 
-def _why_not(site: Site, listener: Listener, words: str) -> Finding:
+def _why_not(site: Site, listener: Listener, words: str) -> DoctorFinding:
     reason = _reason(listener)
     if reason == errno.EADDRINUSE:
         return problem(
@@ -120,7 +120,7 @@ def _free_port() -> int:
     return 29092
 
 
-def tell_clients(site: Site) -> Iterator[Finding]:
+def tell_clients(site: Site) -> Iterator[DoctorFinding]:
     """What each listener advertises leads clients back to it."""
     guessed = advertised_by_host_name(site.settings)
     for listener in site.listeners:
@@ -162,7 +162,7 @@ def tell_clients(site: Site) -> Iterator[Finding]:
             yield fine(f"{listener} advertises {listener.advertised}")
 
 
-def ask_who_you_are(site: Site) -> Iterator[Finding]:
+def ask_who_you_are(site: Site) -> Iterator[DoctorFinding]:
     """No listener that other machines reach lets in whoever comes."""
     for listener in site.listeners:
         if listener.protocol.startswith("SASL"):

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.cli.doctor import directory, filesystem, host, listeners, plugins
-from leafcuttr.cli.doctor.diagnosis import Check, Finding, fine, problem, warning
+from leafcuttr.cli.doctor.findings import Check, DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 
-def settings_are_good(site: Site) -> Iterator[Finding]:
+def settings_are_good(site: Site) -> Iterator[DoctorFinding]:
     """The file can be read, its values are allowed, and its names are known."""
     from leafcuttr.config.findings import Level
     from leafcuttr.config.listeners import parse_listeners
@@ -38,7 +38,7 @@ def settings_are_good(site: Site) -> Iterator[Finding]:
         yield fine("all settings are known and allowed")
 
 
-def _stops(line: str) -> Finding:
+def _stops(line: str) -> DoctorFinding:
     return problem(
         line,
         "The broker does not start with a setting that it cannot follow.",

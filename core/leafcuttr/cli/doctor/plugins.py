@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.cli.doctor.diagnosis import Finding, fine, problem
+from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _KEYSTORE: Final = ".ssl.keystore.location"
 
 
-def can_listen(site: Site) -> Iterator[Finding]:
+def can_listen(site: Site) -> Iterator[DoctorFinding]:
     """The address of every plugin that is on is free, and its TLS files can be used."""
     listening = [(plugin, prefix) for plugin in site.plugins.enabled for prefix in _prefixes(plugin)]
     if not listening:
@@ -50,7 +50,7 @@ def _prefixes(plugin: "Loaded") -> list[str]:
     return [prefix for prefix in prefixes if f"{prefix}.port" in names]
 
 
-def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[Finding]:
+def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[DoctorFinding]:
     from leafcuttr.net.tls import TlsError, server_context
     from leafcuttr.plugins.listening import tls_files
     from leafcuttr.plugins.settings_views import plugin_settings
@@ -65,7 +65,7 @@ def _tls(site: Site, plugin: "Loaded", prefix: str) -> Iterator[Finding]:
         )
 
 
-def _address(site: Site, prefix: str, opened: ExitStack) -> Iterator[Finding]:
+def _address(site: Site, prefix: str, opened: ExitStack) -> Iterator[DoctorFinding]:
     if site.running is not None:
         return
     host, port = site.settings.optional_text(f"{prefix}.host"), site.settings.int(f"{prefix}.port")

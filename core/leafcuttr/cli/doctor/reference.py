@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leafcuttr.cli.doctor import local, remote
-from leafcuttr.cli.doctor.diagnosis import Check, Severity
+from leafcuttr.cli.doctor.findings import Check, Severity
 
 _HEAD: Final = """\
 # What the doctor looks at

@@ -14,9 +14,9 @@ from typing import Any, Final
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor import advertised, cluster
-from leafcuttr.cli.doctor.diagnosis import Check, Finding, fine, problem, warning
-from leafcuttr.cli.doctor.identify import Stranger, identify, usual
-from leafcuttr.cli.doctor.target import Cluster, Node, Target, words_of
+from leafcuttr.cli.doctor.findings import Check, DoctorFinding, fine, problem, warning
+from leafcuttr.cli.doctor.identify import OtherServer, identify, usual
+from leafcuttr.cli.doctor.remote_broker import ClusterView, Node, RemoteBroker, words_of
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -37,7 +37,7 @@ _NEEDED: Final = (
 _VOTE: Final = 52  # only a KRaft controller answers it, and it answers no Metadata
 
 
-def name_resolves(target: Target) -> Iterator[Finding]:
+def name_resolves(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The name of the broker is known here."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -53,7 +53,7 @@ def name_resolves(target: Target) -> Iterator[Finding]:
     yield fine(f"{target.host} is {', '.join(target.addresses)}")
 
 
-def port_is_open(target: Target) -> Iterator[Finding]:
+def port_is_open(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Something listens, at every address of the name."""
     failed: dict[str, OSError] = {}
     for address in target.addresses:
@@ -76,7 +76,7 @@ def port_is_open(target: Target) -> Iterator[Finding]:
         )
 
 
-def _closed(target: Target, error: OSError) -> Finding:
+def _closed(target: RemoteBroker, error: OSError) -> DoctorFinding:
     seen = f"no connection to {at(target.host, target.port)}: {words_of(error)}"
     if error.errno == errno.ECONNREFUSED:
         return problem(
@@ -96,11 +96,11 @@ def _closed(target: Target, error: OSError) -> Finding:
     )
 
 
-def _or_all(target: Target) -> str:
+def _or_all(target: RemoteBroker) -> str:
     return target.host if _is_loopback(target.addresses) else "0.0.0.0"
 
 
-def speaks_kafka(target: Target) -> Iterator[Finding]:
+def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """What answers is a Kafka broker."""
     try:
         with target.connect() as peer:
@@ -121,9 +121,9 @@ def speaks_kafka(target: Target) -> Iterator[Finding]:
     except NotKafkaError as error:
         yield _not_kafka(target, identify(target.host, target.port, error.said, target.patience))
     except OSError as error:
-        stranger = identify(target.host, target.port, b"", target.patience)
-        if stranger.kind != "silent":
-            yield _not_kafka(target, stranger)
+        server = identify(target.host, target.port, b"", target.patience)
+        if server.kind != "silent":
+            yield _not_kafka(target, server)
         elif isinstance(error, HungUpError):
             yield problem(
                 f"{at(target.host, target.port)} takes the connection and ends it without a word",
@@ -151,25 +151,25 @@ def speaks_kafka(target: Target) -> Iterator[Finding]:
             yield fine(f"a Kafka broker answers, {len(target.versions)} APIs")
 
 
-def _not_kafka(target: Target, stranger: Stranger) -> Finding:
+def _not_kafka(target: RemoteBroker, server: OtherServer) -> DoctorFinding:
     where = at(target.host, target.port)
-    if stranger.kind == "tls-kafka":
+    if server.kind == "tls-kafka":
         return problem(
-            f"{where} is {stranger.words}, and it was spoken to without",
+            f"{where} is {server.words}, and it was spoken to without",
             "Client and listener have to agree on security.protocol; a client without TLS only sees a connection "
             "that ends.",
             "-X security.protocol=SSL -X ssl.ca.location=/path/to/ca.pem (SASL_SSL if it asks for a log-in too)",
             "for Java clients: security.protocol=SSL, ssl.truststore.location=...",
         )
     return problem(
-        f"what answers at {where} is not Kafka but {stranger.words}{usual(target.port)}",
+        f"what answers at {where} is not Kafka but {server.words}{usual(target.port)}",
         "A Kafka client takes the first bytes for the length of an answer and fails, often with words about a size.",
         "give clients the port of the Kafka listener, usually 9092 (the broker's listeners=...)",
         f"see who listens there: ss -ltnp 'sport = :{target.port}'",
     )
 
 
-def versions_fit(target: Target) -> Iterator[Finding]:
+def versions_fit(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Clients of today and the broker have versions in common."""
     too_old, too_new = [], []
     for key in _NEEDED:
@@ -205,14 +205,14 @@ def versions_fit(target: Target) -> Iterator[Finding]:
         )
 
 
-def lets_in(target: Target) -> Iterator[Finding]:
+def lets_in(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The broker tells this client of the cluster, with the log-in that was given."""
     if target.sasl:
         yield _log_in(target)
         return
     try:
         with target.connect() as peer:
-            found = peer.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            found = peer.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     except HungUpError:
         yield problem(
             "the broker ends the connection at the first request that needs a log-in",
@@ -228,7 +228,7 @@ def lets_in(target: Target) -> Iterator[Finding]:
             "upgrade the broker to Kafka 2.1 or later",
         )
         return
-    target.cluster = Cluster(
+    target.cluster = ClusterView(
         found.cluster_id,
         [Node(one.node_id, one.host, one.port) for one in found.brokers],
         len(found.topics),
@@ -243,7 +243,7 @@ def lets_in(target: Target) -> Iterator[Finding]:
     yield _welcome(target.cluster)
 
 
-def _log_in(target: Target) -> Finding:
+def _log_in(target: RemoteBroker) -> DoctorFinding:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -268,7 +268,7 @@ def _log_in(target: Target) -> Finding:
                 "on the broker: sasl.enabled.mechanisms has to name the mechanism",
             )
     topics = found.topics.values()
-    target.cluster = Cluster(
+    target.cluster = ClusterView(
         found.cluster_id,
         [Node(int(one.id), str(one.host), int(one.port)) for one in found.brokers.values()],
         len(topics),
@@ -283,12 +283,12 @@ def _log_in(target: Target) -> Finding:
     return _welcome(target.cluster)
 
 
-def _welcome(told: Cluster) -> Finding:
+def _welcome(told: ClusterView) -> DoctorFinding:
     counts = (len(told.nodes), "broker"), (told.topics, "topic"), (told.partitions, "partition")
     return fine(f"cluster {told.id}: {', '.join(count(number, what) for number, what in counts)}")
 
 
-def asks_who_you_are(target: Target) -> Iterator[Finding]:
+def asks_who_you_are(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Whoever reaches the broker has to say who he is, unless only this machine can reach it."""
     if target.sasl or (target.tls and "ssl.certificate.location" in target.properties):
         yield fine("the listener asks for a log-in")
@@ -307,7 +307,7 @@ def _is_loopback(addresses: list[str]) -> bool:
     return all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in addresses)
 
 
-def a_client_works(target: Target) -> Iterator[Finding]:
+def a_client_works(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """librdkafka, the client of most languages, gets as far as the list of topics."""
     from confluent_kafka import KafkaException, libversion
     from confluent_kafka.admin import AdminClient
@@ -327,7 +327,7 @@ def a_client_works(target: Target) -> Iterator[Finding]:
         yield fine(f"{name} connects and lists the topics")
 
 
-CHECKS: Final[tuple[Check[Target], ...]] = (
+CHECKS: Final[tuple[Check[RemoteBroker], ...]] = (
     Check("name", name_resolves),
     Check("port", port_is_open, needs=("name",)),
     Check("protocol", speaks_kafka, needs=("port",)),

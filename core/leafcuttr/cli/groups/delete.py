@@ -7,7 +7,7 @@ from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.librdkafka.admin import Admin
 from leafcuttr.cli.common.options.partitions import Selection, by_topic, partitions_argument, select
 from leafcuttr.cli.common.options.target import plain_target_options, target_options
-from leafcuttr.cli.common.output import Outcomes, json_option
+from leafcuttr.cli.common.output import ItemResults, json_option
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.groups import find
 from leafcuttr_sdk.types import TopicPartition
@@ -28,7 +28,7 @@ def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: b
     if bool(groups) == all_groups:
         raise click.UsageError("expected the names of groups, or --all-groups")
     admin = Admin(target)
-    outcomes = Outcomes("group", as_json)
+    results = ItemResults("group", as_json)
     names = dict.fromkeys(groups)
     if all_groups:
         found = find.all_groups(admin)
@@ -37,10 +37,10 @@ def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: b
     for group, future in futures.items():
         why = admin.outcome(future)
         if why is None:
-            outcomes.done(group, f"deleted {group}")
+            results.done(group, f"deleted {group}")
         else:
-            outcomes.failed(group, why)
-    outcomes.finish()
+            results.failed(group, why)
+    results.finish()
 
 
 @click.command("delete-offsets", short_help="Delete committed offsets.")
@@ -58,15 +58,15 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
       leafcuttr groups delete-offsets billing orders
       leafcuttr groups delete-offsets billing orders:0,1 logs
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
     from leafcuttr.wire.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
         OffsetDeleteRequestTopic,
     )
 
-    outcomes = Outcomes("partition", as_json)
-    with Cluster(target) as cluster:
+    results = ItemResults("partition", as_json)
+    with ClusterClient(target) as cluster:
         wanted = by_topic(select(topics, cluster.topics()))
         request = OffsetDeleteRequest(
             group_id=group,
@@ -78,7 +78,7 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
                 for topic, numbers in wanted.items()
             ],
         )
-        answer = cluster.ask_coordinator(
+        answer = cluster.send_to_coordinator(
             CoordinatorKind.GROUP, group, request, lambda answer: int(answer.error_code)
         )
     if answer.error_code:
@@ -87,7 +87,7 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
         for part in topic.partitions:
             tp = str(TopicPartition(topic.name, part.partition_index))
             if part.error_code:
-                outcomes.failed(tp, reason(part.error_code))
+                results.failed(tp, reason(part.error_code))
             else:
-                outcomes.done(tp, f"{group} has no offset for {tp} now")
-    outcomes.finish()
+                results.done(tp, f"{group} has no offset for {tp} now")
+    results.finish()

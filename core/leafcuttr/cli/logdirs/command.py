@@ -47,11 +47,11 @@ def command(
 
 
 def _ask(target: Target, topics: tuple[Selection, ...], brokers: list[int]) -> list[dict[str, Any]]:
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
     found = []
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         wanted = None
         if topics:
             wanted = [
@@ -61,7 +61,7 @@ def _ask(target: Target, topics: tuple[Selection, ...], brokers: list[int]) -> l
         asked = brokers or list(cluster.brokers())
         with progress("brokers", len(asked)) as advance:
             for broker in asked:
-                answer = cluster.ask(broker, DescribeLogDirsRequest(topics=wanted))
+                answer = cluster.send(broker, DescribeLogDirsRequest(topics=wanted))
                 if answer.error_code:
                     raise Failure(f"broker {broker}: {reason(answer.error_code)}")
                 found += [_directory(broker, result) for result in answer.results]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-Settings = dict[str, str]
+ClientSettings = dict[str, str]
 
 _NOTHING_HERE: Final = frozenset(
     {
@@ -56,9 +56,9 @@ _RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 _JAAS: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)')
 
 
-def for_librdkafka(settings: Mapping[str, str]) -> Settings:
+def for_librdkafka(settings: Mapping[str, str]) -> ClientSettings:
     """The same settings under librdkafka's names. Raises ValueError for one that it cannot take."""
-    found: Settings = {}
+    found: ClientSettings = {}
     for name, value in settings.items():
         if name in _NOTHING_HERE:
             continue
@@ -77,15 +77,15 @@ def for_librdkafka(settings: Mapping[str, str]) -> Settings:
     return found | _stores(settings)
 
 
-def _credentials(jaas: str) -> Settings:
-    found: Settings = {}
+def _credentials(jaas: str) -> ClientSettings:
+    found: ClientSettings = {}
     for name, value in _JAAS.findall(jaas):
         found[f"sasl.{name}"] = value[1:-1].replace('\\"', '"') if value[0] == '"' else value
     return found
 
 
-def _stores(settings: Mapping[str, str]) -> Settings:
-    found: Settings = {}
+def _stores(settings: Mapping[str, str]) -> ClientSettings:
+    found: ClientSettings = {}
     trusted, own = settings.get("ssl.truststore.location"), settings.get("ssl.keystore.location")
     if trusted is not None:
         _refuse_jks(settings, "ssl.truststore", ("PEM",))

@@ -74,7 +74,7 @@ def _reports(
     candidate: "Candidate", path: list[str], broker: dict[str, str], topic: dict[str, str]
 ) -> "Iterator[Report]":
     """One after the other, as they are made. Raises click.UsageError for a setting that is not right."""
-    from leafcuttr.cli.plugins.checked import Target, report_of_failure
+    from leafcuttr.cli.plugins.checked import CheckedPlugin, report_of_failure
     from leafcuttr.errors import ConfigError, InvalidConfig, PluginError
     from leafcuttr.plugins.importing import imported
 
@@ -86,7 +86,7 @@ def _reports(
     if plugin.enabled_by is not None:
         broker = {plugin.enabled_by: "true", **broker}
     try:
-        target = Target(module, candidate.name, broker, topic, path)
+        target = CheckedPlugin(module, candidate.name, broker, topic, path)
     except (ConfigError, InvalidConfig) as error:
         raise click.UsageError(str(error)) from None
     yield from target.reports()

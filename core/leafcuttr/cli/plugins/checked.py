@@ -42,7 +42,7 @@ def report_of_failure(name: str, why: str) -> Report:
     return Report("plugin", name, (Check("found", _FOUND, (why,)),))
 
 
-class Target:
+class CheckedPlugin:
     """A plugin as it is checked: with these settings of a broker, and these of a topic; `path` is where its modules are
     if they are not installed. Raises ConfigError, InvalidConfig: a setting is not right."""
 

@@ -24,7 +24,7 @@ from leafcuttr.cli.common.options.target import broker_option, property_option
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.records.formats import format_options, opened
 from leafcuttr.cli.common.records.input_lines import TooLongError, lines, unescaped, whole
-from leafcuttr.cli.common.records.json_lines import Codecs, Headers, OutRecord, read_line
+from leafcuttr.cli.common.records.json_lines import Codecs, HeaderList, OutRecord, read_line
 from leafcuttr.cli.common.target import TIMEOUT_S
 from leafcuttr_sdk.formats import FormatError
 
@@ -187,7 +187,7 @@ def _shape(given: dict[str, Any]) -> _Shape:
         raise click.UsageError("--ignore is for --json")
     if given["transaction_size"] is not None and given["transactional_id"] is None:
         raise click.UsageError("--transaction-size needs --transactional-id")
-    headers: Headers = []
+    headers: HeaderList = []
     for header in given["headers"]:
         name, equals, text = header.partition("=")
         if not equals:

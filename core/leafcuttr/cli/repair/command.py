@@ -15,7 +15,7 @@ import click
 
 from leafcuttr.cli.common.offline import fail, known_topics, progress_bar, stored_topics, unused
 from leafcuttr.cli.common.output import json_option, print_json
-from leafcuttr.cli.repair.report import Told
+from leafcuttr.cli.repair.report import RepairReport
 
 if TYPE_CHECKING:
     from leafcuttr.offline.adopt import Adoptable
@@ -89,7 +89,7 @@ def command(
     if metadata and adopt:
         raise click.UsageError("--metadata comes before --adopt, not with it")
     overrides = _overrides(configs)
-    told = Told(execute=execute, as_json=as_json)
+    report = RepairReport(execute=execute, as_json=as_json)
     if adopt:
         single = source or directory
         partition = partition_of(single.resolve().name)
@@ -101,17 +101,17 @@ def command(
     try:
         with unused(directory):
             if metadata:
-                done = rebuild(directory, told)
+                done = rebuild(directory, report)
             elif adopt:
-                done = _adopt(directory, source, only, overrides, told)
+                done = _adopt(directory, source, only, overrides, report)
             else:
-                done = _repair(directory, told)
+                done = _repair(directory, report)
     except OSError as error:
         fail(f"{error.filename or directory}: {error.strerror}")
     except (StartError, BrokerError) as error:
         fail(error)
     if as_json:
-        print_json(told.json(directory, done=done))
+        print_json(report.json(directory, done=done))
     sys.exit(0 if done else 1)
 
 
@@ -137,30 +137,34 @@ def _overrides(configs: tuple[str, ...]) -> dict[str, str]:
     return overrides
 
 
-def _repair(directory: Path, told: Told) -> bool:
+def _repair(directory: Path, report: RepairReport) -> bool:
     from leafcuttr.offline.repair import plan_repair
 
     topics = known_topics(stored_topics(directory))
     with progress_bar("reading") as progress:
         plan = plan_repair(directory, topics=topics, progress=progress)
     for finding in plan.verified.problems:
-        told.problem(finding)
+        report.problem(finding)
     for text in plan.beyond:
-        told.refused(text, f"cannot be repaired: {text}")
+        report.refused(text, f"cannot be repaired: {text}")
     if not plan.actions:
-        told.line("nothing to repair" if not plan.verified.problems else "nothing that repair can do")
+        report.line("nothing to repair" if not plan.verified.problems else "nothing that repair can do")
         return not plan.verified.problems
     for action in plan.actions:
-        if told.execute:
+        if report.execute:
             action.apply()
-        told.step(str(action), f"{'done' if told.execute else 'would do'}: {action}")
-    if not told.execute:
-        told.line(f"{len(plan.actions)} steps; nothing has been changed, say --execute to do them")
-    return told.execute and not plan.beyond
+        report.step(str(action), f"{'done' if report.execute else 'would do'}: {action}")
+    if not report.execute:
+        report.line(f"{len(plan.actions)} steps; nothing has been changed, say --execute to do them")
+    return report.execute and not plan.beyond
 
 
 def _adopt(
-    directory: Path, source: Path | None, only: tuple[str, ...], overrides: Mapping[str, str], told: Told
+    directory: Path,
+    source: Path | None,
+    only: tuple[str, ...],
+    overrides: Mapping[str, str],
+    report: RepairReport,
 ) -> bool:
     from leafcuttr.offline.adopt import plan_adoption, take_in
     from leafcuttr.state.metadata import MetadataStore, TopicRecord
@@ -173,15 +177,15 @@ def _adopt(
     else:
         plan = plan_adoption(origin, known, only)
     for text in plan.refused:
-        told.refused(text, f"cannot adopt {text}", err=True)
+        report.refused(text, f"cannot adopt {text}", err=True)
     for topic in plan.topics:
         text = _describe(topic)
-        told.step(f"adopt {text}", f"{'adopting' if told.execute else 'would adopt'} {text}")
+        report.step(f"adopt {text}", f"{'adopting' if report.execute else 'would adopt'} {text}")
     if not plan.topics:
-        told.line("nothing to adopt")
+        report.line("nothing to adopt")
         return not plan.refused
-    if not told.execute:
-        told.line("nothing has been changed, say --execute to do it")
+    if not report.execute:
+        report.line("nothing has been changed, say --execute to do it")
         return False
     with contextlib.nullcontext() if source is None else unused(origin):
         take_in(plan, origin.resolve(), directory.resolve())
@@ -193,7 +197,7 @@ def _adopt(
         )
     finally:
         store.close()
-    told.line(f"{len(plan.topics)} topics adopted")
+    report.line(f"{len(plan.topics)} topics adopted")
     return not plan.refused
 
 

@@ -1,6 +1,6 @@
 """`leafcuttr repair --metadata`: the new metadata file is made beside the old one, then takes its place.
 
-What goes into it is told by `leafcuttr.offline.rebuild`. The old file is kept; until the new one has its name a
+What goes into it is decided by `leafcuttr.offline.rebuild`. The old file is kept; until the new one has its name a
 start refuses as before, so that the command can be run again after a crash.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leafcuttr.cli.common.offline import fail, progress_bar, stored_topics
-from leafcuttr.cli.repair.report import Told
+from leafcuttr.cli.repair.report import RepairReport
 
 if TYPE_CHECKING:
     from leafcuttr.offline.rebuild import Found, Rebuilt
@@ -20,7 +20,7 @@ _ASIDE = ".damaged"
 _BESIDE = "metadata.rebuilding"
 
 
-def rebuild(directory: Path, told: Told) -> bool:
+def rebuild(directory: Path, report: RepairReport) -> bool:
     """Show the plan or carry it out; whether nothing is left to do. Raises OSError, StartError."""
     from leafcuttr.offline.rebuild import mark_folders, read_topics
     from leafcuttr.state.metadata import FILE_NAME
@@ -31,20 +31,20 @@ def rebuild(directory: Path, told: Told) -> bool:
     with progress_bar("reading") as progress:
         found = read_topics(directory, new_topic_id=new_topic_id, progress=progress)
     for text in found.refused:
-        told.refused(text, f"cannot rebuild {text}", err=True)
+        report.refused(text, f"cannot rebuild {text}", err=True)
     for topic in found.topics:
-        if told.execute:
+        if report.execute:
             mark_folders(topic)
-        told.step(f"rebuild {topic}", f"{'rebuilt' if told.execute else 'would rebuild'} {topic}")
-    if told.execute:
+        report.step(f"rebuild {topic}", f"{'rebuilt' if report.execute else 'would rebuild'} {topic}")
+    if report.execute:
         _put_in_place(directory, found)
-    told.line(
+    report.line(
         "not in the folders, and to be set again: settings of topics and of the broker (until then nothing is "
         "deleted by age or size: retention.ms=-1, retention.bytes=-1); a topic that was being deleted may be back"
     )
-    if not told.execute:
-        told.line("nothing has been changed, say --execute to do it")
-    return told.execute and not found.refused
+    if not report.execute:
+        report.line("nothing has been changed, say --execute to do it")
+    return report.execute and not found.refused
 
 
 def _is_sound(directory: Path) -> bool:

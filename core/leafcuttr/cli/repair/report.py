@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Told:
+class RepairReport:
     """Problems, steps and refusals of one run; `execute` says whether the steps are done or only planned."""
 
     execute: bool

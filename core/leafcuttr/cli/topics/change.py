@@ -7,7 +7,7 @@ import click
 from leafcuttr.cli.common.completion import complete_topics
 from leafcuttr.cli.common.librdkafka.admin import Admin
 from leafcuttr.cli.common.options.target import target_options
-from leafcuttr.cli.common.output import Outcomes, count, json_option
+from leafcuttr.cli.common.output import ItemResults, count, json_option
 from leafcuttr.cli.common.pairs import pairs
 from leafcuttr.cli.common.target import Target
 
@@ -89,21 +89,21 @@ def create(
         how = {"num_partitions": len(assignment), "replica_assignment": assignment}
     admin = Admin(target)
     existing = set(admin.topics()) if if_not_exists else set()
-    outcomes = Outcomes("topic", as_json)
+    results = ItemResults("topic", as_json)
     for topic in dict.fromkeys(topics):
         if topic in existing:
-            outcomes.done(topic, f"{topic} exists already", created=False)
+            results.done(topic, f"{topic} exists already", created=False)
     new = [NewTopic(topic, config=config, **how) for topic in dict.fromkeys(topics) if topic not in existing]
     futures = admin.client.create_topics(new, validate_only=dry_run, **admin.wait) if new else {}
     for topic, future in futures.items():
         why = admin.outcome(future)
         if why is None:
-            outcomes.done(topic, f"{'would create' if dry_run else 'created'} {topic}", created=not dry_run)
+            results.done(topic, f"{'would create' if dry_run else 'created'} {topic}", created=not dry_run)
         elif if_not_exists and "(TOPIC_ALREADY_EXISTS)" in why:
-            outcomes.done(topic, f"{topic} exists already", created=False)
+            results.done(topic, f"{topic} exists already", created=False)
         else:
-            outcomes.failed(topic, why, created=False)
-    outcomes.finish()
+            results.failed(topic, why, created=False)
+    results.finish()
 
 
 @click.command(short_help="Give topics more partitions.")
@@ -146,18 +146,18 @@ def alter(
     assignment = _assignment(replica_assignment)
     more: dict[str, Any] = {} if assignment is None else {"replica_assignment": assignment}
     admin = Admin(target)
-    outcomes = Outcomes("topic", as_json)
-    wanted = _existing(admin, topics, if_exists, outcomes, altered=False)
+    results = ItemResults("topic", as_json)
+    wanted = _existing(admin, topics, if_exists, results, altered=False)
     new = [NewPartitions(topic, partitions, **more) for topic in wanted]
     futures = admin.client.create_partitions(new, validate_only=dry_run, **admin.wait) if new else {}
     for topic, future in futures.items():
         why = admin.outcome(future)
         if why is None:
             said = "would have" if dry_run else "has"
-            outcomes.done(topic, f"{topic} {said} {count(partitions, 'partition')}", altered=not dry_run)
+            results.done(topic, f"{topic} {said} {count(partitions, 'partition')}", altered=not dry_run)
         else:
-            outcomes.failed(topic, why, altered=False)
-    outcomes.finish()
+            results.failed(topic, why, altered=False)
+    results.finish()
 
 
 @click.command(short_help="Delete topics with all their records.")
@@ -174,20 +174,20 @@ def delete(target: Target, as_json: bool, topics: tuple[str, ...], if_exists: bo
       leafcuttr topics delete scratch --if-exists
     """
     admin = Admin(target)
-    outcomes = Outcomes("topic", as_json)
-    wanted = _existing(admin, topics, if_exists, outcomes, deleted=False)
+    results = ItemResults("topic", as_json)
+    wanted = _existing(admin, topics, if_exists, results, deleted=False)
     futures = admin.client.delete_topics(wanted, **admin.wait) if wanted else {}
     for topic, future in futures.items():
         why = admin.outcome(future)
         if why is None:
-            outcomes.done(topic, f"deleted {topic}", deleted=True)
+            results.done(topic, f"deleted {topic}", deleted=True)
         else:
-            outcomes.failed(topic, why, deleted=False)
-    outcomes.finish()
+            results.failed(topic, why, deleted=False)
+    results.finish()
 
 
 def _existing(
-    admin: Admin, topics: tuple[str, ...], if_exists: bool, outcomes: Outcomes, **more: bool
+    admin: Admin, topics: tuple[str, ...], if_exists: bool, results: ItemResults, **more: bool
 ) -> list[str]:
     """The topics to work on, each once; those that are not there are left to the broker unless --if-exists."""
     wanted = list(dict.fromkeys(topics))
@@ -196,5 +196,5 @@ def _existing(
     known = admin.topics()
     for topic in wanted:
         if topic not in known:
-            outcomes.done(topic, f"there is no topic {topic}", **more)
+            results.done(topic, f"there is no topic {topic}", **more)
     return [topic for topic in wanted if topic in known]

@@ -10,7 +10,7 @@ from leafcuttr.cli.common.librdkafka.admin import Admin
 from leafcuttr.cli.common.options.moments import parse_moment
 from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
 from leafcuttr.cli.common.options.target import target_options
-from leafcuttr.cli.common.output import Outcomes, json_option
+from leafcuttr.cli.common.output import ItemResults, json_option
 from leafcuttr.cli.common.target import Target
 from leafcuttr_sdk.types import TopicPartition
 
@@ -72,7 +72,7 @@ def delete_records(
     listed = {} if offset_json_file is None else _from_file(offset_json_file.read(), offset_json_file.name)
     admin = Admin(target)
     wanted = listed if before is None else _offsets(admin, select(topics, admin.partitions()), *before)
-    outcomes = Outcomes("partition", as_json)
+    results = ItemResults("partition", as_json)
     asked = [confluent_kafka.TopicPartition(tp.topic, tp.partition, offset) for tp, offset in wanted.items()]
     futures = admin.client.delete_records(asked, **admin.wait) if asked else {}
     for part, future in futures.items():
@@ -80,10 +80,10 @@ def delete_records(
         why = admin.outcome(future)
         if why is None:
             first = admin.answer(future).low_watermark
-            outcomes.done(str(tp), f"{tp} begins at {first}", first_offset=first)
+            results.done(str(tp), f"{tp} begins at {first}", first_offset=first)
         else:
-            outcomes.failed(str(tp), why, first_offset=None)
-    outcomes.finish()
+            results.failed(str(tp), why, first_offset=None)
+    results.finish()
 
 
 def _offsets(admin: Admin, wanted: list[TopicPartition], kind: str, value: int) -> dict[TopicPartition, int]:

@@ -49,7 +49,7 @@ def abort(
       leafcuttr transactions abort orders:0 --start-offset 1234
       leafcuttr transactions abort orders:0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 12
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
     if partition.partitions is None or len(partition.partitions) != 1:
         raise click.UsageError("expected one partition, as TOPIC:PARTITION")
@@ -60,7 +60,7 @@ def abort(
         raise click.UsageError(
             "expected --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
         )
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         (tp,) = select([partition], cluster.topics())
         if producer_id is not None and producer_epoch is not None:
             who = _Producer(producer_id, producer_epoch, coordinator_epoch)
@@ -106,7 +106,7 @@ def _write_marker(cluster: Any, tp: TopicPartition, who: _Producer) -> None:
         topics=[WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
     )
     (leader,) = cluster.leaders([tp])
-    answer = cluster.ask(leader, WriteTxnMarkersRequest(markers=[marker]))
+    answer = cluster.send(leader, WriteTxnMarkersRequest(markers=[marker]))
     code = answer.markers[0].topics[0].partitions[0].error_code
     if code:
         raise Failure(f"{tp}: {reason(code)}")
@@ -125,15 +125,15 @@ def force_terminate(target: Target, as_json: bool, transactional_id: str) -> Non
     Examples:
       leafcuttr transactions force-terminate payments-1
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
     from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         # InitProducerId would make an id that does not exist.
         if queries.describe(cluster, transactional_id) is None:
             raise Failure(printable(f"there is no transactional id {transactional_id}"))
-        answer = cluster.ask_coordinator(
+        answer = cluster.send_to_coordinator(
             CoordinatorKind.TRANSACTION,
             transactional_id,
             # The new producer is used by nobody, so its timeout matters to nobody.

@@ -43,11 +43,11 @@ def find_hanging(
       leafcuttr transactions find-hanging
       leafcuttr transactions find-hanging orders:0 --max-transaction-timeout 1h
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.transactions import queries
 
     now = int(time.time() * 1000)
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         wanted = _places(cluster, topics, broker)
         old = [
             row

@@ -7,7 +7,7 @@ from typing import Any, Final
 from leafcuttr.cli.common.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure, reason
 from leafcuttr.cli.common.options.partitions import by_topic
 from leafcuttr.cli.common.output import progress
-from leafcuttr.cli.common.wire_client.cluster import Cluster, CoordinatorKind
+from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from leafcuttr.wire.messages.describe_transactions import DescribeTransactionsRequest
@@ -20,7 +20,7 @@ _MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NO
 
 
 def list_all(
-    cluster: Cluster, request: ListTransactionsRequest, *, at_least: int = 0
+    cluster: ClusterClient, request: ListTransactionsRequest, *, at_least: int = 0
 ) -> list[dict[str, Any]]:
     """The transactional ids of every coordinator. Raises Failure."""
     found = []
@@ -43,11 +43,11 @@ def list_all(
     return sorted(found, key=lambda row: str(row["transactional_id"]))
 
 
-def _loaded(cluster: Cluster, broker: int, request: ListTransactionsRequest, at_least: int) -> Any:
+def _loaded(cluster: ClusterClient, broker: int, request: ListTransactionsRequest, at_least: int) -> Any:
     """The answer of a broker, once it has read the part of the internal topic that it coordinates."""
     deadline = time.monotonic() + cluster.timeout
     while True:
-        answer = cluster.ask(broker, request, at_least=at_least)
+        answer = cluster.send(broker, request, at_least=at_least)
         if not answer.error_code:
             return answer
         if answer.error_code not in COORDINATOR_NOT_YET or time.monotonic() > deadline:
@@ -55,9 +55,9 @@ def _loaded(cluster: Cluster, broker: int, request: ListTransactionsRequest, at_
         time.sleep(AGAIN_S)
 
 
-def describe(cluster: Cluster, transactional_id: str) -> dict[str, Any] | None:
+def describe(cluster: ClusterClient, transactional_id: str) -> dict[str, Any] | None:
     """What the coordinator knows of one id; None if it knows none. Raises Failure."""
-    answer = cluster.ask_coordinator(
+    answer = cluster.send_to_coordinator(
         CoordinatorKind.TRANSACTION,
         transactional_id,
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
@@ -84,7 +84,7 @@ def describe(cluster: Cluster, transactional_id: str) -> dict[str, Any] | None:
 
 
 def producers(
-    cluster: Cluster, wanted: Iterable[TopicPartition], *, broker: int | None = None
+    cluster: ClusterClient, wanted: Iterable[TopicPartition], *, broker: int | None = None
 ) -> dict[TopicPartition, list[dict[str, Any]]]:
     """The producers that the leader of each partition keeps, or that `broker` does. Raises Failure.
 
@@ -119,13 +119,16 @@ def _wait(failed: dict[TopicPartition, Failure], deadline: float, *, moved: bool
 
 
 def _producers(
-    cluster: Cluster, broker: int, partitions: Sequence[TopicPartition], failed: dict[TopicPartition, Failure]
+    cluster: ClusterClient,
+    broker: int,
+    partitions: Sequence[TopicPartition],
+    failed: dict[TopicPartition, Failure],
 ) -> dict[TopicPartition, list[dict[str, Any]]]:
     topics = [
         TopicRequest(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(partitions).items()
     ]
     found = {}
-    for topic in cluster.ask(broker, DescribeProducersRequest(topics=topics)).topics:
+    for topic in cluster.send(broker, DescribeProducersRequest(topics=topics)).topics:
         for part in topic.partitions:
             tp = TopicPartition(topic.name, part.partition_index)
             if part.error_code:

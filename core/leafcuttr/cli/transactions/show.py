@@ -48,7 +48,7 @@ def list_transactions(
       leafcuttr transactions list
       leafcuttr transactions list --state Ongoing --running-longer-than 10m
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
@@ -58,7 +58,7 @@ def list_transactions(
         duration_filter=-1 if longer_than is None else longer_than,
         transactional_id_pattern=pattern,
     )
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         rows = queries.list_all(
             cluster, request, at_least=2 if pattern is not None else 0 if longer_than is None else 1
         )
@@ -81,10 +81,10 @@ def describe(target: Target, as_json: bool, ids: tuple[str, ...]) -> None:
     Examples:
       leafcuttr transactions describe payments-1
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.transactions import queries
 
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         asked = {each: queries.describe(cluster, each) for each in dict.fromkeys(ids)}
     found = [about for about in asked.values() if about is not None]
     if as_json:
@@ -131,10 +131,10 @@ def describe_producers(
     Examples:
       leafcuttr transactions describe-producers orders:0
     """
-    from leafcuttr.cli.common.wire_client.cluster import Cluster
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.transactions import queries
 
-    with Cluster(target) as cluster:
+    with ClusterClient(target) as cluster:
         found = queries.producers(cluster, select(topics, cluster.topics()), broker=broker)
     rows = [row for each in found.values() for row in each]
     if as_json:

@@ -49,12 +49,12 @@ class Admin:
             return failure.message
         return None
 
-    def patiently(self, ask: Callable[[], Any]) -> Any:
-        """What the future that `ask` makes holds; asked again while the coordinator is not ready. Raises Failure."""
+    def patiently(self, request: Callable[[], Any]) -> Any:
+        """What the future that `request` makes holds; repeated while the coordinator is not ready. Raises Failure."""
         deadline = time.monotonic() + self.target.timeout
         while True:
             try:
-                return self.answer(ask())
+                return self.answer(request())
             except Failure as failure:
                 if failure.code not in COORDINATOR_NOT_YET or time.monotonic() > deadline:
                     raise
@@ -122,8 +122,8 @@ class Admin:
         # The binding fills the map that it returns: what is taken out of it would never be answered.
         first = dict(self.client.describe_consumer_groups(list(names), **self.wait)) if names else {}
 
-        def ask(name: str) -> Any:
-            # All are asked at once; one that was asked too early is asked again alone.
+        def describe(name: str) -> Any:
+            # One request for all; a group whose coordinator was not ready has another of its own.
             return first.pop(name, None) or self.client.describe_consumer_groups([name], **self.wait)[name]
 
-        return {name: self.patiently(functools.partial(ask, name)) for name in names}
+        return {name: self.patiently(functools.partial(describe, name)) for name in names}

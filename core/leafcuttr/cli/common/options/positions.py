@@ -12,8 +12,8 @@ _MOST_DIGITS: Final = 19
 TIMES: Final = "2026-11-21T08:30:00Z, 2026-11-21 (UTC), -90m (units ms s m h d w), now or @EPOCH_MS"
 
 
-class Kind(Enum):
-    """What the number of a Point means."""
+class PositionKind(Enum):
+    """What the number of a Position means."""
 
     EARLIEST = "the first offset there is"
     LATEST = "the end"
@@ -23,26 +23,31 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Position:
     """Where in each partition."""
 
-    kind: Kind
+    kind: PositionKind
     number: int = 0
 
 
-def parse_point(text: str, now_ms: int) -> Point:
-    """A Point from the command line. A bare number is an offset, one after `@` a time. Raises ValueError."""
-    words = {"earliest": Kind.EARLIEST, "beginning": Kind.EARLIEST, "latest": Kind.LATEST, "end": Kind.LATEST}
+def parse_position(text: str, now_ms: int) -> Position:
+    """A Position from the command line. A bare number is an offset, one after `@` a time. Raises ValueError."""
+    words = {
+        "earliest": PositionKind.EARLIEST,
+        "beginning": PositionKind.EARLIEST,
+        "latest": PositionKind.LATEST,
+        "end": PositionKind.LATEST,
+    }
     if text in words:
-        return Point(words[text])
+        return Position(words[text])
     if text.isascii() and text.isdigit():
-        return Point(Kind.OFFSET, _int64(text))
+        return Position(PositionKind.OFFSET, _int64(text))
     if re.fullmatch(r"-[0-9]+", text):
-        return Point(Kind.BEFORE_END, _int64(text[1:]))
+        return Position(PositionKind.BEFORE_END, _int64(text[1:]))
     try:
         if text[:1] == "@" and text[1:].isascii() and text[1:].isdigit():
-            return Point(Kind.TIME, _int64(text[1:]))
-        return Point(Kind.TIME, parse_time(text.removeprefix("@"), now_ms))
+            return Position(PositionKind.TIME, _int64(text[1:]))
+        return Position(PositionKind.TIME, parse_time(text.removeprefix("@"), now_ms))
     except ValueError:
         places = "earliest, latest, an offset, -COUNT (before the end)"
         raise ValueError(f"{text!r} is no place in a partition: {places} or a time: {TIMES}") from None

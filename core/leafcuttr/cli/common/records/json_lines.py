@@ -27,7 +27,7 @@ MEMBERS: Final = frozenset(
     {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp"}
     | {"topic", "offset", "timestamp_type"}
 )
-Headers = list[tuple[str, bytes | None]]
+HeaderList = list[tuple[str, bytes | None]]
 _DECODER: Final = json.JSONDecoder()
 _TIMESTAMP_TYPES: Final = {1: "CreateTime", 2: "LogAppendTime"}
 
@@ -37,7 +37,7 @@ class OutRecord(NamedTuple):
 
     value: bytes | None
     key: bytes | None = None
-    headers: Headers | None = None
+    headers: HeaderList | None = None
     partition: int | None = None
     timestamp: int | None = None
 
@@ -139,7 +139,7 @@ def _from_base64(name: str, written: Any) -> bytes:
         raise ValueError(f"{name} is not a string of base64") from None
 
 
-def _headers(written: Any) -> Headers:
+def _headers(written: Any) -> HeaderList:
     wanted = ValueError('headers: expected a list of {"name": ..., "value": ...} or an object of texts')
     if written is None:
         return []
@@ -147,7 +147,7 @@ def _headers(written: Any) -> Headers:
         written = [{"name": name, "value": value} for name, value in written.items()]
     if not isinstance(written, list):
         raise wanted
-    found: Headers = []
+    found: HeaderList = []
     for one in written:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise wanted

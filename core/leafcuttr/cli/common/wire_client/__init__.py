@@ -1,7 +1,7 @@
 """A small synchronous Kafka client on `leafcuttr.wire`, for requests that librdkafka's admin client does not have.
 
-    with Cluster(target) as cluster:
-        answer = cluster.ask(broker_id, DescribeLogDirsRequest(topics=None))
+    with ClusterClient(target) as cluster:
+        answer = cluster.send(broker_id, DescribeLogDirsRequest(topics=None))
 
 One request at a time, each connection negotiates versions, plaintext only: no TLS, no SASL. Everything that goes wrong
 is a `Failure`, one line for the person. Below it is `channel`, which the doctor uses by itself: there TLS is spoken,

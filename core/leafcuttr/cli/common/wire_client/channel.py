@@ -101,7 +101,7 @@ class Channel:
         self._socket.close()
 
     def greet(self) -> ApiVersionsResponse:
-        """Ask which APIs the broker has; needed before `ask`. The answer may be an error."""
+        """Learn which APIs the broker has; needed before `send`. The response may be an error."""
         from leafcuttr.version import __version__
 
         asked = ApiVersionsRequest(client_software_name=self._software, client_software_version=__version__)
@@ -115,7 +115,7 @@ class Channel:
         self.versions = {key.api_key: (key.min_version, key.max_version) for key in found.api_keys}
         return found
 
-    def ask(self, request: Any, *, at_least: int = 0) -> Any:
+    def send(self, request: Any, *, at_least: int = 0) -> Any:
         """The answer to a request, in the highest version that both sides speak.
 
         `at_least` is the lowest version that can carry what is asked. Raises NotOfferedError too, and WireError for a

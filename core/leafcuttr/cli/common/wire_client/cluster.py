@@ -26,7 +26,7 @@ class CoordinatorKind(IntEnum):
     TRANSACTION = 1
 
 
-class Broker(NamedTuple):
+class BrokerAddress(NamedTuple):
     """A broker as the cluster advertises it."""
 
     id: int
@@ -35,7 +35,7 @@ class Broker(NamedTuple):
     rack: str | None
 
 
-class Cluster:
+class ClusterClient:
     """Connections to the brokers of a cluster, made when they are needed.
 
     Raises Failure from every method; `target.address` may name several brokers, of which the first that answers is
@@ -45,11 +45,11 @@ class Cluster:
     def __init__(self, target: Target) -> None:
         self.timeout = target.timeout
         self._by_id: dict[int, Connection] = {}
-        self._brokers: dict[int, Broker] | None = None
+        self._brokers: dict[int, BrokerAddress] | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self._first = _first_that_answers(addresses(target.address), target.timeout)
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> "ClusterClient":
         return self
 
     def __exit__(
@@ -67,16 +67,16 @@ class Cluster:
         """Metadata of these topics, or of all; nothing is created by asking."""
         asked = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
         # Below 4 a request cannot say that nothing shall be created.
-        found: MetadataResponse = self._first.ask(
+        found: MetadataResponse = self._first.send(
             MetadataRequest(topics=asked, allow_auto_topic_creation=False), at_least=4
         )
         self._brokers = {
-            broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack)
+            broker.node_id: BrokerAddress(broker.node_id, broker.host, broker.port, broker.rack)
             for broker in found.brokers
         }
         return found
 
-    def brokers(self) -> dict[int, Broker]:
+    def brokers(self) -> dict[int, BrokerAddress]:
         """The brokers by id, in the order of their ids."""
         if self._brokers is None:
             self.metadata([])
@@ -98,9 +98,9 @@ class Cluster:
             self._by_id[broker_id] = found
         return found
 
-    def ask(self, broker_id: int, request: Any, *, at_least: int = 0) -> Any:
+    def send(self, broker_id: int, request: Any, *, at_least: int = 0) -> Any:
         """The answer of one broker."""
-        return self.connection(broker_id).ask(request, at_least=at_least)
+        return self.connection(broker_id).send(request, at_least=at_least)
 
     def topics(self) -> dict[str, list[int]]:
         """Every topic with the numbers of its partitions, internal topics too."""
@@ -130,7 +130,7 @@ class Cluster:
             found.setdefault(led[tp], []).append(tp)
         return found
 
-    def ask_coordinator(
+    def send_to_coordinator(
         self,
         kind: CoordinatorKind,
         key: str,
@@ -145,7 +145,7 @@ class Cluster:
         """
         deadline = time.monotonic() + self.timeout
         while True:
-            answer = self.ask(self._coordinator(kind, key, deadline), request)
+            answer = self.send(self._coordinator(kind, key, deadline), request)
             if error(answer) not in again or time.monotonic() > deadline:
                 return answer
             del self._coordinators[kind, key]
@@ -161,7 +161,7 @@ class Cluster:
             return known
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         while True:
-            answer = self._first.ask(request, at_least=kind)
+            answer = self._first.send(request, at_least=kind)
             found = answer.coordinators[0] if answer.coordinators else answer
             if not found.error_code:
                 node: int = found.node_id

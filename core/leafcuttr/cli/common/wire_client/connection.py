@@ -66,13 +66,13 @@ class Connection:
         """By API key the lowest and the highest version that the broker offers."""
         return self.channel.versions
 
-    def ask(self, request: Any, *, at_least: int = 0) -> Any:
+    def send(self, request: Any, *, at_least: int = 0) -> Any:
         """The answer to a request, in the highest version that both sides speak.
 
         `at_least` is the lowest version that can carry what is asked. Raises NotOffered.
         """
         with self._failures(api_of(request).name):
-            return self.channel.ask(request, at_least=at_least)
+            return self.channel.send(request, at_least=at_least)
 
     @contextmanager
     def _failures(self, asked: str) -> Iterator[None]:

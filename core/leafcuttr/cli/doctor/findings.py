@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """What was seen, why it matters, and the lines to change (or to run), best first."""
 
     severity: Severity
@@ -34,20 +34,20 @@ class Finding:
     """The checks without which this one could not be made."""
 
 
-def fine(seen: str) -> Finding:
-    return Finding(Severity.FINE, seen)
+def fine(seen: str) -> DoctorFinding:
+    return DoctorFinding(Severity.FINE, seen)
 
 
-def skipped(why: str) -> Finding:
-    return Finding(Severity.SKIPPED, why)
+def skipped(why: str) -> DoctorFinding:
+    return DoctorFinding(Severity.SKIPPED, why)
 
 
-def warning(seen: str, why: str, *change: str) -> Finding:
-    return Finding(Severity.WARNING, seen, why, change)
+def warning(seen: str, why: str, *change: str) -> DoctorFinding:
+    return DoctorFinding(Severity.WARNING, seen, why, change)
 
 
-def problem(seen: str, why: str, *change: str) -> Finding:
-    return Finding(Severity.PROBLEM, seen, why, change)
+def problem(seen: str, why: str, *change: str) -> DoctorFinding:
+    return DoctorFinding(Severity.PROBLEM, seen, why, change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class Check(Generic[S]):
     """One row of a table. Without the checks that it `needs`, each free of problems, it is skipped."""
 
     name: str
-    look: Callable[[S], Iterable[Finding]]
+    look: Callable[[S], Iterable[DoctorFinding]]
     needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckResult:
     """A finding and the name of its check."""
 
     check: str
-    finding: Finding
+    finding: DoctorFinding
 
     def as_json(self) -> dict[str, Any]:
         one = self.finding
@@ -77,7 +77,7 @@ class Found:
         }
 
 
-def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[Found]:
+def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[CheckResult]:
     """Go through a table; every check yields at least one finding.
 
     A check that fails is a finding too: one bad check, maybe a plugin's, must not hide what the others see.
@@ -88,16 +88,16 @@ def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[Found]:
         if missing:
             unusable.add(check.name)
             words = f"not looked at, because of {', '.join(missing)}"
-            yield Found(check.name, Finding(Severity.SKIPPED, words, unmet=tuple(missing)))
+            yield CheckResult(check.name, DoctorFinding(Severity.SKIPPED, words, unmet=tuple(missing)))
             continue
         findings = list(_look(check, subject))
         if any(one.severity is Severity.PROBLEM for one in findings):
             unusable.add(check.name)
         for one in findings:
-            yield Found(check.name, one)
+            yield CheckResult(check.name, one)
 
 
-def _look(check: Check[S], subject: S) -> Iterator[Finding]:
+def _look(check: Check[S], subject: S) -> Iterator[DoctorFinding]:
     try:
         yield from check.look(subject)
     except Exception as error:

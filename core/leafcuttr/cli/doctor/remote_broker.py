@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
 
 @dataclass
-class Cluster:
+class ClusterView:
     """What clients are told. `leaderless` are partitions without a leader, as `topic-3`."""
 
     id: str | None
@@ -34,9 +34,9 @@ class Cluster:
 
 
 @dataclass
-class Target:
+class RemoteBroker:
     """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait;
-    `patience` for each language that a stranger is tried in."""
+    `patience` for each language that a server is tried in."""
 
     host: str
     port: int
@@ -46,7 +46,7 @@ class Target:
     writes: bool = False
     addresses: list[str] = field(default_factory=list)
     versions: Versions = field(default_factory=dict)
-    cluster: Cluster | None = None
+    cluster: ClusterView | None = None
     reachable: list[Node] = field(default_factory=list)
 
     @property
