@@ -3,12 +3,15 @@
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.groups.committing import Committer, NewOffset
@@ -451,6 +454,14 @@ async def test_a_session_that_the_broker_does_not_allow(live: Live, autojump_clo
         with pytest.raises(ValueError, match="earliest, latest, none"):
             async with view.consumer("g", ["t"], auto_offset_reset="never"):
                 pass
+        with pytest.raises(ValueError, match="max_poll_interval_ms is at least 1"):
+            async with view.consumer("g", ["t"], max_poll_interval_ms=0):
+                pass
+
+
+def test_every_option_travels_in_the_one_object() -> None:
+    parameters = set(signature(Broker.consumer).parameters) - {"self", "topics", "pattern"}
+    assert {field.name for field in fields(ConsumerOptions)} == parameters - {"client_id"} | {"client"}
 
 
 async def test_a_group_that_is_full_takes_the_next_one_once_somebody_has_left(

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from leafcuttr.plugins.facade.cluster import ClusterView
@@ -101,22 +102,18 @@ class BrokerView:
     ) -> "AbstractAsyncContextManager[Consumer]":
         self._core.logs.pool.import_late("leafcuttr.plugins.facade.consumer.consumer")
         from leafcuttr.plugins.facade.consumer.consumer import open_consumer
+        from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 
-        return open_consumer(
-            self._core,
-            self._client,
-            self.fetch,
-            self.logger,
-            group,
-            topics,
-            pattern=pattern,
+        options = ConsumerOptions(
+            group=group,
+            client=replace(self._client, client_id=client_id or self.logger.name.replace(".", "-")),
             auto_offset_reset=auto_offset_reset,
             session_timeout_ms=session_timeout_ms,
             max_poll_interval_ms=max_poll_interval_ms,
-            client_id=client_id,
             instance_id=instance_id,
             committed=committed,
         )
+        return open_consumer(self._core, self.fetch, options, self.logger, topics, pattern)
 
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
         return _given(self._listen, "listeners")(prefix, authenticates=authenticates)

@@ -1,6 +1,7 @@
 """`leafcuttr_sdk.Consumer`: a member of a classic consumer group in this process, or a reader of named partitions.
 
-    protocol, assignors   what members tell each other, and how partitions are shared out. Pure
+    options               what the consumer was asked to be, for all below
+    protocol, assignors   what members tell each other, and how partitions are assigned. Pure
     membership            one member's side of the group protocol as a state machine. Pure
     member                the task that carries it out against the coordinator: rounds, heartbeats, leaving
     positions, buffer     where each partition is read on, and what has been read but not handed out

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import Final, Protocol
 
 import trio
@@ -20,11 +19,11 @@ from leafcuttr.errors import (
 )
 from leafcuttr.plugins.facade.committing import commit_offsets, committed_offsets
 from leafcuttr.plugins.facade.consumer.buffer import Buffer
-from leafcuttr.plugins.facade.consumer.member import Member, MemberOptions, Subscription
-from leafcuttr.plugins.facade.consumer.positions import RESETS, Positions
+from leafcuttr.plugins.facade.consumer.member import Member, Subscription
+from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
+from leafcuttr.plugins.facade.consumer.positions import Positions
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer
-from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.patterns import Pattern
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.errors import RebalanceInProgress
@@ -55,21 +54,14 @@ class GroupConsumer:
     """See `leafcuttr_sdk.Consumer`."""
 
     def __init__(
-        self,
-        broker: Broker,
-        fetch: Fetch,
-        options: MemberOptions,
-        reset: str,
-        logger: logging.Logger,
-        *,
-        committed: bool,
+        self, broker: Broker, fetch: Fetch, options: ConsumerOptions, logger: logging.Logger
     ) -> None:
         self._broker = broker
         self._fetch = fetch
         self._group = options.group
-        self._committed = committed
+        self._committed = options.committed
         self.member = Member(broker, options, logger, self._wake)
-        self._positions = Positions(broker, options.group, reset, committed=committed)
+        self._positions = Positions(broker, options)
         self._buffer = Buffer(self._positions.moved)
         self._subscribed = False
         self._assigned = False
@@ -301,36 +293,15 @@ class GroupConsumer:
 @asynccontextmanager
 async def open_consumer(
     broker: Broker,
-    client: ClientIdentity,
     fetch: Fetch,
+    options: ConsumerOptions,
     logger: logging.Logger,
-    group: str,
-    topics: Iterable[str] = (),
-    *,
-    pattern: str | None = None,
-    auto_offset_reset: str = "latest",
-    session_timeout_ms: int = 45_000,
-    max_poll_interval_ms: int = 300_000,
-    client_id: str | None = None,
-    instance_id: str | None = None,
-    committed: bool = False,
+    topics: Iterable[str],
+    pattern: str | None,
 ) -> AsyncIterator[GroupConsumer]:
-    """See `leafcuttr_sdk.Broker.consumer`; `broker` is the real one, `client` the plugin, `fetch` the facade's.
-
-    Raises ValueError.
-    """
-    if auto_offset_reset not in RESETS:
-        raise ValueError(f"auto_offset_reset is one of {', '.join(RESETS)}, not {auto_offset_reset!r}.")
-    if max_poll_interval_ms < 1:
-        raise ValueError("max_poll_interval_ms is at least 1.")
-    options = MemberOptions(
-        group=group,
-        client=replace(client, client_id=client_id or logger.name.replace(".", "-")),
-        instance_id=instance_id,
-        session_timeout_ms=session_timeout_ms,
-        max_poll_interval_ms=max_poll_interval_ms,
-    )
-    consumer = GroupConsumer(broker, fetch, options, auto_offset_reset, logger, committed=committed)
+    """See `leafcuttr_sdk.Broker.consumer`; `broker` is the real one, `fetch` the facade's. Raises ValueError."""
+    options.check()
+    consumer = GroupConsumer(broker, fetch, options, logger)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(consumer.member.run)

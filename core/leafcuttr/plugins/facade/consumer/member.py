@@ -10,7 +10,6 @@ topics, the end) has to be seen beside them; the protocol itself is in `membersh
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -24,10 +23,10 @@ from leafcuttr.errors import (
 from leafcuttr.plugins.facade.consumer import protocol
 from leafcuttr.plugins.facade.consumer.assignors import ASSIGNORS, Assignor, Wants
 from leafcuttr.plugins.facade.consumer.membership import Membership, Phase
+from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.coordinator import Waiter
 from leafcuttr.state.groups.events import NO_MEMBER, Join, JoinAnswer, Leaver, Sync, SyncAnswer
-from leafcuttr.state.identity import ClientIdentity
 from leafcuttr.state.patterns import Pattern
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr_sdk import TopicPartition
@@ -40,17 +39,6 @@ _BEAT_S: Final = 3.0
 _GATHER_S: Final = 0.1
 # An assignment of more members times partitions than this is made by a worker thread.
 _LARGE: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberOptions:
-    """What a member is from its beginning to its end."""
-
-    group: str
-    client: ClientIdentity
-    instance_id: str | None
-    session_timeout_ms: int
-    max_poll_interval_ms: int
 
 
 class Subscription:
@@ -78,7 +66,7 @@ class Member:
     """One member. `run` is its task; everything else is called by the consumer and does not wait."""
 
     def __init__(
-        self, broker: Broker, options: MemberOptions, logger: logging.Logger, changed: Callable[[], None]
+        self, broker: Broker, options: ConsumerOptions, logger: logging.Logger, changed: Callable[[], None]
     ) -> None:
         self._broker = broker
         self._options = options

@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
 from leafcuttr.log.log import Log
+from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import TopicPartition
-
-RESETS: Final = ("earliest", "latest", "none")
 
 _UNKNOWN: Final = -1
 
@@ -27,11 +26,9 @@ _NOWHERE: Final = _Place(b"", _UNKNOWN)
 class Positions:
     """The assigned partitions, in the order in which they are to be read, and where."""
 
-    def __init__(self, broker: Broker, group: str, reset: str, *, committed: bool) -> None:
+    def __init__(self, broker: Broker, options: ConsumerOptions) -> None:
         self._broker = broker
-        self._group = group
-        self._reset = reset
-        self._committed = committed
+        self._options = options
         self._places: dict[TopicPartition, _Place] = {}
 
     def __contains__(self, partition: TopicPartition) -> bool:
@@ -110,30 +107,32 @@ class Positions:
 
     def _undecided(self) -> frozenset[TopicPartition]:
         """KIP-447: what an open transaction is about to commit is neither believed nor passed over."""
-        return self._broker.groups.offsets.unstable(self._group) if self._group else frozenset()
+        return (
+            self._broker.groups.offsets.unstable(self._options.group) if self._options.group else frozenset()
+        )
 
     def _first(self, partition: TopicPartition, log: Log) -> int:
         committed = None
-        if self._group:
-            offsets = self._broker.groups.offsets.fetch(self._group).get(partition.topic, {})
+        if self._options.group:
+            offsets = self._broker.groups.offsets.fetch(self._options.group).get(partition.topic, {})
             committed = offsets.get(partition.partition)
         if committed is not None and log.log_start_offset <= committed.offset <= log.log_end_offset:
             return committed.offset
         what = "there is none" if committed is None else "is out of the log's range"
         return self._after_the_policy(
             log,
-            f"Group {self._group!r} should go on at its committed offset of {partition}: {what}",
+            f"Group {self._options.group!r} should go on at its committed offset of {partition}: {what}",
         )
 
     def _after_the_policy(self, log: Log, why: str) -> int:
-        if self._reset == "none":
+        if self._options.auto_offset_reset == "none":
             raise OffsetOutOfRange(f"{why}, and auto_offset_reset is none.")
-        return self._end(log, beginning=self._reset == "earliest")
+        return self._end(log, beginning=self._options.auto_offset_reset == "earliest")
 
     def _end(self, log: Log, *, beginning: bool) -> int:
         if beginning:
             return log.log_start_offset
-        return log.last_stable_offset if self._committed else log.high_watermark
+        return log.last_stable_offset if self._options.committed else log.high_watermark
 
     def _log(self, partition: TopicPartition) -> Log:
         log = self._broker.topics.partition(partition).log
