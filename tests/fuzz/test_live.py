@@ -23,6 +23,8 @@ from fuzz.mutate import mutate, on_the_wire
 from support.broker_process import BrokerProcess, running_broker, start_broker
 
 HERE = Path(__file__).parent
+# What a process has in memory is looked at.
+pytestmark = pytest.mark.alone
 MEMORY_MB = 100
 P99_MS = 50.0
 

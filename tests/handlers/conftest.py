@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import pytest
 
 from leafcuttr.config.listeners import Listener
-from leafcuttr.config.settings import Settings
 from leafcuttr.handlers.context import context_of
-from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode, encode
+from support.live_broker import opening
 
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092)
 EXTERNAL = Listener("EXTERNAL", "127.0.0.1", 9093, "public.test", 29092)
@@ -59,25 +59,14 @@ def open_test_broker(tmp_path: Path, clock: HandClock) -> Iterator[Callable[...,
 
     Calling it again closes the one before, cleanly: a restart.
     """
-    opened: list[Broker] = []
+    with opening(tmp_path / "data", clock) as start:
 
-    def close() -> None:
-        while opened:
-            broker = opened.pop()
-            broker.logs.close()
-            broker.metadata.close()
+        def open_with(settings: dict[str, str] | None = None) -> Broker:
+            broker = start(settings)
+            broker.listeners = (LISTENER, EXTERNAL)
+            return broker
 
-    def open_with(settings: dict[str, str] | None = None) -> Broker:
-        close()
-        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
-        given = {**own, **(settings or {})}
-        broker = open_broker(Settings(given), clock)
-        broker.listeners = (LISTENER, EXTERNAL)
-        opened.append(broker)
-        return broker
-
-    yield open_with
-    close()
+        yield open_with
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ def test_there_are_bundled_plugins_and_all_are_off() -> None:
         assert one.plugin is not None and one.plugin.enabled_by and one.plugin.extra and one.plugin.modules
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("candidate", BUNDLED, ids=lambda one: one.name)
 def test_the_module_that_an_entry_point_names_is_imported_in_three_milliseconds(
     candidate: entry_points.Candidate,

@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from leafcuttr.config.listeners import parse_listeners
-from leafcuttr.config.settings import Settings
-from leafcuttr.server.run import run_broker
 from leafcuttr.state.broker import Broker
+from support.live_broker import serve_here
 
 Serve = Callable[..., Awaitable[Broker]]
-"""Start a broker with these settings (Kafka's names, dots as in Kafka) and return it once it is ready.
-
-`stop` ends it, and `ended` is set when it has."""
 
 
 @pytest.fixture
 def serve(tmp_path: Path, nursery: trio.Nursery) -> Serve:
-    async def start(
-        settings: dict[str, str] | None = None,
-        *,
-        stop: trio.Event | None = None,
-        ended: trio.Event | None = None,
-    ) -> Broker:
-        given = {
-            "log.dirs": str(tmp_path / "data"),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "node.id": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            "lc.metrics.enable": "false",
-            **(settings or {}),
-        }
-        found = Settings(given)
-
-        async def run(task_status: trio.TaskStatus[Broker]) -> None:
-            await run_broker(found, parse_listeners(found), stop=stop, task_status=task_status)
-            if ended is not None:
-                ended.set()
-
-        broker: Broker = await nursery.start(run)
-        return broker
-
-    return start
+    """Start a broker with these settings (Kafka's names, dots as in Kafka); see `serve_here`."""
+    return partial(serve_here, nursery, tmp_path / "data")

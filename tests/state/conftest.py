@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from leafcuttr.config.settings import Settings
-from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr.state.broker import Broker
+from support.live_broker import opening
 
 
 class TrioClock:
@@ -29,21 +29,5 @@ class TrioClock:
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     """Open the broker on the test's directory; calling it again closes the one before: a restart."""
-    opened: list[Broker] = []
-
-    def close() -> None:
-        while opened:
-            broker = opened.pop()
-            broker.logs.close()
-            broker.metadata.close()
-
-    def start(**settings: str) -> Broker:
-        close()
-        given = {name.replace("_", "."): value for name, value in settings.items()}
-        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
-        broker = open_broker(Settings({**own, **given}), TrioClock())
-        opened.append(broker)
-        return broker
-
-    yield start
-    close()
+    with opening(tmp_path / "data", TrioClock()) as opened:
+        yield lambda **settings: opened({name.replace("_", "."): value for name, value in settings.items()})

@@ -38,6 +38,9 @@ from support.logs import batch
 from support.peer import framed, join_request, metadata_request, produce_request, request_bytes
 from support.waiting import until
 
+# What a process has in memory is looked at.
+pytestmark = pytest.mark.alone
+
 MB = 1 << 20
 PRODUCE, METADATA, FETCH, JOIN, COMMIT, LIST_OFFSETS = 9, 12, 12, 5, 8, 7
 # What the allocator and lazily imported code may take on the side, whatever a test does.

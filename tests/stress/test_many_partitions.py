@@ -40,6 +40,7 @@ class Neighbour(threading.Thread):
         self.join()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("partitions", [1000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_creation_and_deletion_do_not_stall_others(
     tmp_path: Path, partitions: int, request: pytest.FixtureRequest

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
+import pytest
+
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.codec import encode
 from leafcuttr.wire.messages.describe_groups import DescribeGroupsRequest
@@ -147,6 +149,7 @@ def unread(broker: BrokerProcess, requests: int) -> socket.socket:
     return sock
 
 
+@pytest.mark.alone
 def test_clients_that_stop_in_the_middle_cost_bounded_memory_and_nobody_else_anything(tmp_path: Path) -> None:
     with running_broker(tmp_path / "home", SETTINGS) as broker, WireClient(broker.address) as client:
         librdkafka.create(broker.address, "t")

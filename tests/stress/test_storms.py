@@ -111,6 +111,7 @@ STORMS = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("each", [60, pytest.param(600, marks=pytest.mark.long)])
 def test_connections_that_are_opened_and_reset(tmp_path: Path, each: int) -> None:
     with running_broker(tmp_path) as broker:

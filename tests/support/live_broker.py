@@ -1,7 +1,8 @@
-"""A whole broker in this process, with sockets, on a thread of its own and with a clock that the test moves.
+"""A whole broker in this process, in three forms with the same settings; README.md beside this file says which to use.
 
-Real clients can talk to it, and the test can let a day pass or start a round of retention. `BrokerProcess` is the
-other way: a process of its own, which can be killed.
+`live_broker`: with sockets, on a thread of its own and with a clock that the test moves. Real clients can talk to it,
+and the test can let a day pass or start a round of retention. `serve_here`: with sockets, on the test's own event loop.
+`opening`: without sockets. `broker_process` is the other way: a process of its own, which can be killed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.log import Log
 from leafcuttr.server.run import run_broker
-from leafcuttr.state.broker import Broker
+from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr_sdk import Clock, TopicPartition
 from support.logs import HandClock
@@ -83,24 +84,76 @@ def batches_of(path: Path) -> list[BatchHeader]:
     return found
 
 
+_FOR_TESTS = {"node.id": "1", "group.initial.rebalance.delay.ms": "0"}
+_OLDER_NAMES = {"log.dirs": "log.dir", "node.id": "broker.id"}
+
+
+def without_sockets(directory: Path, settings: Mapping[str, str] | None = None) -> Settings:
+    """Those of a broker of tests with its data in `directory`; `settings` win, by their older names too."""
+    given = dict(settings or {})
+    own = {"log.dirs": str(directory), **_FOR_TESTS}
+    kept = {name: value for name, value in own.items() if _OLDER_NAMES.get(name) not in given}
+    return Settings({**kept, **given})
+
+
+def with_sockets(directory: Path, settings: Mapping[str, str] | None = None) -> Settings:
+    """As `without_sockets`, on a free port of 127.0.0.1 and without a listener for metrics."""
+    own = {"listeners": "PLAINTEXT://127.0.0.1:0", "lc.metrics.enable": "false"}
+    return without_sockets(directory, {**own, **(settings or {})})
+
+
+def close(broker: Broker) -> None:
+    """The clean stop of a broker without sockets."""
+    broker.logs.close()
+    broker.metadata.close()
+
+
+@contextmanager
+def opening(directory: Path, clock: Clock) -> Iterator[Callable[..., Broker]]:
+    """`open(settings)` opens a broker without sockets; calling it again closes the one before, cleanly: a restart. The
+    last one is closed at the end."""
+    opened: list[Broker] = []
+
+    def end() -> None:
+        while opened:
+            close(opened.pop())
+
+    def start(settings: Mapping[str, str] | None = None) -> Broker:
+        end()
+        opened.append(open_broker(without_sockets(directory, settings), clock))
+        return opened[-1]
+
+    yield start
+    end()
+
+
+async def serve_here(
+    nursery: trio.Nursery,
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    stop: trio.Event | None = None,
+    ended: trio.Event | None = None,
+) -> Broker:
+    """Serve in the nursery; the broker once it is ready. `stop` ends it, and `ended` is set when it has."""
+    given = with_sockets(directory, settings)
+
+    async def run(task_status: trio.TaskStatus[Broker]) -> None:
+        await run_broker(given, parse_listeners(given), stop=stop, task_status=task_status)
+        if ended is not None:
+            ended.set()
+
+    broker: Broker = await nursery.start(run)
+    return broker
+
+
 @contextmanager
 def live_broker(
     directory: Path, settings: Mapping[str, str] | None = None, *, clock: Clock | None = None
 ) -> Iterator[LiveBroker]:
     """A broker on a free port of 127.0.0.1, stopped cleanly at the end."""
     hand = HandClock()
-    asked = {
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": str(directory),
-        "node.id": "1",
-        "group.initial.rebalance.delay.ms": "0",
-        "lc.metrics.enable": "false",
-        **(settings or {}),
-    }
-    for name, older in (("log.dirs", "log.dir"), ("node.id", "broker.id")):
-        if older in asked and name not in (settings or {}):
-            del asked[name]
-    given = Settings(asked)
+    given = with_sockets(directory, settings)
     stop = trio.Event()
     ready = threading.Event()
     started: list[LiveBroker] = []

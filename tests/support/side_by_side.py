@@ -8,7 +8,26 @@ from __future__ import annotations
 
 import pytest
 
-LONGEST: tuple[str, ...] = ()
+LONGEST = (
+    "tests/crash/test_crash.py",
+    "tests/crash/test_compaction.py",
+    "tests/settings/test_setting_marks.py",
+    "tests/log/cleaner/test_as_kafka.py",
+    "tests/settings/test_long_settings.py",
+    "tests/crash",
+    "tests/docs/test_how_to.py",
+    "tests/docs/test_examples_run.py",
+    "tests/cli/doctor",
+    "tests/parity",
+    "tests/plugins",
+    "tests/installed",
+    "tests/cli",
+    "tests/settings",
+    "tests/clients",
+    "tests/stress",
+    "tests/http_proxy",
+    "tests/log",
+)
 """Beginnings of paths, the costliest first."""
 
 

@@ -87,6 +87,14 @@ def used(file: Path, data: Path) -> Path:
     return data
 
 
+def passable(folder: Path) -> None:
+    """Everybody may go through it and all above it: pytest makes its folders for one user."""
+    for one in (folder, *folder.parents):
+        if not one.stat().st_mode & 0o001:
+            with contextlib.suppress(PermissionError):
+                one.chmod(one.stat().st_mode | 0o055)
+
+
 @contextlib.contextmanager
 def as_nobody() -> Iterator[None]:
     """What follows is done without root's rights, if we have them."""
@@ -147,9 +155,7 @@ def test_a_line_to_change_looks_as_the_setting_was_given(file: Path, tmp_path: P
 def test_a_directory_that_may_not_be_written(file: Path, data: Path) -> None:
     data.mkdir()
     data.chmod(0o555)
-    for folder in (file.parent, file.parent.parent, file.parent.parent.parent):
-        with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode | 0o055)
+    passable(file.parent)
     with as_nobody():
         one = only(look(file), Severity.PROBLEM, "directory")
     assert f"{data} may not be written by user" in one.seen
@@ -158,8 +164,7 @@ def test_a_directory_that_may_not_be_written(file: Path, data: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
 def test_partitions_that_belong_to_somebody_else(file: Path, used: Path) -> None:
-    for folder in (file.parent, file.parent.parent, file.parent.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
+    passable(file.parent)
     os.chown(used, NOBODY, NOBODY)
     with as_nobody():
         one = only(look(file), Severity.PROBLEM, "directory")
@@ -422,11 +427,8 @@ def test_a_port_for_root_only(file: Path) -> None:
     start = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
     if not start.exists() or int(start.read_text()) <= 81:
         pytest.skip("everybody may open any port here")
-    folder = file.parent
-    for one in (folder, folder.parent, folder.parent.parent):
-        with contextlib.suppress(PermissionError):
-            one.chmod(one.stat().st_mode | 0o055)
-    folder.chmod(0o777)
+    passable(file.parent)
+    file.parent.chmod(0o777)
     with as_nobody():
         found = only(look(file, "listeners=PLAINTEXT://127.0.0.1:81"), Severity.PROBLEM, "ports")
     assert "port 81 is below 1024" in found.seen

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
-from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import Broker as View
 from leafcuttr_sdk import Plugin
+from support.live_broker import opening
 from support.logs import HandClock
 
 PLUGIN = Plugin("sample", 1, "one for tests")
@@ -25,23 +25,8 @@ def clock() -> HandClock:
 @pytest.fixture
 def open_core(tmp_path: Path, clock: HandClock) -> Iterator[Open]:
     """Open a broker with these settings on the test's directory; calling it again is a restart."""
-    opened: list[Broker] = []
-
-    def close() -> None:
-        while opened:
-            broker = opened.pop()
-            broker.logs.close()
-            broker.metadata.close()
-
-    def open_with(**settings: str) -> Broker:
-        close()
-        own = {"log.dirs": str(tmp_path / "data"), "node.id": "1"}
-        given = {**own, **{name.replace("_", "."): value for name, value in settings.items()}}
-        opened.append(open_broker(Settings(given), clock))
-        return opened[-1]
-
-    yield open_with
-    close()
+    with opening(tmp_path / "data", clock) as opened:
+        yield lambda **settings: opened({name.replace("_", "."): value for name, value in settings.items()})
 
 
 @pytest.fixture
