@@ -31,7 +31,8 @@ APPENDING = (
 PRODUCING = (
     *SERVING,
     *APPENDING,
-    *(f"{HANDLERS}/{name}.py" for name in ("produce", "produce_again", "produce_answers", "produce_checks")),
+    *(f"{HANDLERS}/{name}.py" for name in ("produce", "produce_answers", "produce_checks")),
+    f"{SERVER}/repeated_produce.py",
     f"{LOG}/append/check.py",
     f"{WIRE}/batch.py",
     f"{WIRE}/checksum.py",

@@ -44,7 +44,7 @@ def test_errors_by_api_and_code() -> None:
 
 
 async def test_produce_is_counted_on_every_way(serve: Serve) -> None:
-    """The first requests go the general way, later ones the short way (`handlers.produce_again`)."""
+    """The first requests go the general way, later ones the short way (`server.repeated_produce`)."""
     broker = await serve()
     async with await connect(broker) as peer:
         await peer.ask(metadata_request("t"), 12)

@@ -1,7 +1,7 @@
 """Connections whose records are being written by a worker: they are parked in the reactor until the worker is done.
 
 The writers are kept from beginning, so that each test says what happens meanwhile. Each case comes in two forms: as
-the first request of a connection, and as one that repeats what was sent before (`handlers.produce_again`).
+the first request of a connection, and as one that repeats what was sent before (`server.repeated_produce`).
 """
 
 from __future__ import annotations

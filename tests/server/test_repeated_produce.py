@@ -10,19 +10,23 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.handlers.produce_again import SMALL_FRAME, Repeat
+from leafcuttr.handlers.context import RequestContext, context_of
 from leafcuttr.log.log import Log
+from leafcuttr.server import listener
+from leafcuttr.server.repeated_produce import SMALL_FRAME, RepeatedProduce
+from leafcuttr.state.identity import Principal
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.messages.produce import (
@@ -49,14 +53,14 @@ class Pair(NamedTuple):
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     clock, taken = HandClock(), [0]
-    answer = Repeat.answer
+    answer = RepeatedProduce.answer
 
-    def counted(repeat: Repeat) -> bytes:
+    def counted(repeat: RepeatedProduce) -> bytes:
         taken[0] += 1
         return answer(repeat)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Repeat, "answer", counted)
+        patch.setattr(RepeatedProduce, "answer", counted)
         with (
             live_broker(tmp_path_factory.mktemp("short"), clock=clock) as short,
             live_broker(tmp_path_factory.mktemp("general"), clock=clock) as general,
@@ -265,6 +269,44 @@ def test_a_deleted_topic_is_not_served_from_memory(pair: Pair) -> None:
             both.create()
             if version == 12:
                 frames[13] = framed(both.request(13, batch()), 13, 1)
+    both.logs_are_equal()
+
+
+def another_principal(both: Both, context: RequestContext) -> None:
+    context.client = replace(context.client, principal=Principal("User", "alice"))
+
+
+def another_setting(both: Both, _: RequestContext) -> None:
+    both.configure("retention.ms", "100000")
+
+
+def another_topic(both: Both, _: RequestContext) -> None:
+    for live in both.pair[:2]:
+        live.run(partial(live.broker.topics.create, f"beside-{both.topic}", 1, {}))
+
+
+@pytest.mark.parametrize("change", [another_principal, another_setting, another_topic])
+def test_what_a_request_was_judged_by_changes(
+    pair: Pair, change: Callable[[Both, RequestContext], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the general way sees the next request, and it is learned anew."""
+    contexts: list[RequestContext] = []
+
+    def noted(*arguments: Any) -> RequestContext:
+        contexts.append(context_of(*arguments))
+        return contexts[-1]
+
+    monkeypatch.setattr(listener, "context_of", noted)
+    both, version = Both(pair), 11
+    with both.socket:
+        frame = framed(both.request(version, batch()), version, 1)
+        for _ in range(3):
+            both.send(frame)
+        taken = pair.taken[0]
+        change(both, contexts[0])
+        for expected in (0, 0, 1, 2):
+            both.send(frame)
+            assert pair.taken[0] - taken == expected
     both.logs_are_equal()
 
 

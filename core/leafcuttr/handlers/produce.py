@@ -7,7 +7,7 @@ transactional id, 5 the log start offset, 8 the record errors (KIP-467), 9 is fl
 Unlike other handlers this one works in two steps. `Turn.stage` checks the batches and gives them offsets;
 `write_staged` writes what the turns of all connections at hand have staged, and only then `Turn.take` hands out the
 responses. Between staging and writing no other task runs. A connection that sends the same request again and again
-takes a short way, `handlers.produce_again`, which ends here whenever anything is out of the ordinary.
+takes a short way, `server.repeated_produce`, which ends here whenever anything is out of the ordinary.
 
 A request that cannot be staged in a moment (many partitions, a batch that a worker has to look at first) is staged up
 to there; the turn then has a `rest`, which `finish` stages and writes in pieces, with others in between. The
@@ -267,7 +267,7 @@ class Turn:
         return None
 
     def adopt(self, correlation_id: int, route: Any, topic: TopicProduceResponse, log: Log) -> None:
-        """Take over a request for one partition that was staged elsewhere (`produce_again`) and asks for an answer."""
+        """Take over a request for one partition that asks for an answer and was staged by `server.repeated_produce`."""
         self._logs.setdefault(log, []).append((len(self._answers), 0, 0))
         self._answers.append((correlation_id, route, -1, [topic]))
 

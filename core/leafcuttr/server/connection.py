@@ -26,13 +26,13 @@ import trio
 
 from leafcuttr.handlers import api_versions, produce
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.handlers.produce_again import Lessons, Repeat, learn
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
+from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -85,8 +85,7 @@ class Connection:
         self._reactor = reactor
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
         self.produce_turn = produce.Turn()
-        self.repeat: Repeat | None = None
-        self._lessons = Lessons()
+        self.repeated = RepeatedProduce(broker, context, self.produce_turn)
         self._outbox = Outbox(sock)
         self._client_id_bytes: bytes | None = None
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
@@ -196,9 +195,9 @@ class Connection:
         if self._resting:
             self._resting = self.parked = self.waiting = False
             self._reactor.remove(self)
-            repeat = self.repeat
-            if repeat is not None and repeat.ticket is not None:
-                repeat.hand_to(self.produce_turn, repeat.ticket)
+            repeated = self.repeated
+            if repeated.pending is not None:
+                repeated.hand_to_turn(repeated.pending)
 
     async def _work(self) -> None:
         """Run the errand, and the requests that have arrived behind it, to the last answer.
@@ -245,7 +244,7 @@ class Connection:
 
     def receive(self, now_ms: int) -> bool:
         self.turns += 1
-        buffer, repeat = self.buffer, self.repeat
+        buffer = self.buffer
         try:
             room = buffer.room()
             count = self._socket.recv_into(room)
@@ -253,7 +252,7 @@ class Connection:
                 self._end_of_stream()
                 return False
             # All of the buffer is room: nothing has arrived before, and a request that is all of it leaves nothing.
-            if repeat is not None and room is buffer.view and repeat.stage(room, count, now_ms):
+            if room is buffer.view and self.repeated.stage(room, count, now_ms):
                 return True
             buffer.received(count)
             size = buffer.frame_size()
@@ -268,22 +267,22 @@ class Connection:
         return False
 
     def answer_repeat(self, since: float) -> bool:
-        repeat = self.repeat
-        if self.produce_turn or repeat is None:
+        if self.produce_turn:
             return False
-        ticket = repeat.ticket
-        if ticket is not None:
-            if not ticket.finished:
+        repeated = self.repeated
+        pending = repeated.pending
+        if pending is not None:
+            if not pending.finished:
                 self.parked = self.waiting = True
                 self._arrived_at = since
-                ticket.when_finished(self._landed)
+                pending.when_finished(self._landed)
                 return True
-            if ticket.failure is not None:
-                repeat.hand_to(self.produce_turn, ticket)
+            if pending.failure is not None:
+                repeated.hand_to_turn(pending)
                 return False
-            repeat.ticket = None
+            repeated.pending = None
             self._counts.answered[_PRODUCE].add(perf_counter() - self._arrived_at)
-        answer = repeat.answer()
+        answer = repeated.answer()
         try:
             sent = self._socket.send(answer)
         except BlockingIOError:
@@ -354,11 +353,9 @@ class Connection:
             if self.produce_turn.rest is not None:
                 self._errand = self.produce_turn.finish(self._broker)
                 return
-            if self._lessons.due():
+            if self.repeated.due():
                 frame = view[self._begin : self._end]
-                self.repeat = (
-                    learn(self._broker, found, frame, self._at - self._begin, request) or self.repeat
-                )
+                self.repeated.learn(found, frame, self._at - self._begin, request)
             if perf_counter() > self._yield_at:
                 return
 

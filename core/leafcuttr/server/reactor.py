@@ -5,7 +5,7 @@ some of them have bytes, then serves those together in rounds: every connection 
 next, what all of them have staged is written with one call for each log, then the other requests are handled up to
 the next Produce. A connection that has to wait (a long poll, a rebalance, the disk, a peer that does not read) is
 taken out of the set and handed to its task, which brings it back when it is done. A connection that has sent nothing
-but the same Produce again (`handlers.produce_again`) is written and answered before the others, in one step each.
+but the same Produce again (`server.repeated_produce`) is written and answered before the others, in one step each.
 
 So that others have their turn too, a look at the set takes a bounded number of connections, and the loop gets its
 checkpoint after some milliseconds of work at most. Nothing in here awaits between staging and writing.
@@ -21,10 +21,11 @@ from typing import Final, Protocol
 
 import trio
 
-from leafcuttr.handlers import produce, produce_again
+from leafcuttr.handlers import produce
 from leafcuttr.metrics.counts import Times
 from leafcuttr.runtime.writers import Writers
 from leafcuttr.server.queue import RequestQueue
+from leafcuttr.server.repeated_produce import RepeatedProduce, write_repeated
 from leafcuttr_sdk import Clock
 
 _AT_ONCE: Final = 32
@@ -39,7 +40,7 @@ class Served(Protocol):
     """What the reactor needs of a connection. None of these raises or waits."""
 
     produce_turn: produce.Turn
-    repeat: produce_again.Repeat | None
+    repeated: RepeatedProduce
     parked: bool
     """Nothing is done for it until what it has staged is written by a worker."""
 
@@ -180,7 +181,7 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, landed: Sequenc
         elif connection not in unanswered:  # else it is seen again when it is answered
             (repeating if connection.receive(now_ms) else others).append(connection)
     if repeating:
-        produce_again.write_repeated(repeating)
+        write_repeated(repeating)
         repeated = len(repeating)
         for connection in repeating:
             if not connection.answer_repeat(since):

@@ -89,7 +89,7 @@ def test_a_filter_at_the_door_of_kafka(live: LiveBroker, idempotent: bool) -> No
 
 
 def test_small_requests_one_after_the_other_are_filtered_too(live: LiveBroker) -> None:
-    """They go the short way (produce_again) where there is no filter; and one comes and goes meanwhile."""
+    """They go the short way (`server.repeated_produce`) where there is no filter; and one comes and goes meanwhile."""
     librdkafka.create(live.address, "t")
     with WireClient(live.address) as wire:
         for n in range(300):
