@@ -7,6 +7,7 @@ can be a repetition.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import struct
@@ -23,9 +24,11 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext, context_of
+from leafcuttr.log.append.chain import Gate
 from leafcuttr.log.log import Log
+from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server import listener
-from leafcuttr.server.repeated_produce import SMALL_FRAME, RepeatedProduce
+from leafcuttr.server.repeated_produce import SMALL_FRAME, RepeatedProduce, _Learned
 from leafcuttr.state.identity import Principal
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
@@ -308,6 +311,43 @@ def test_what_a_request_was_judged_by_changes(
             both.send(frame)
             assert pair.taken[0] - taken == expected
     both.logs_are_equal()
+
+
+def without_topic(both: Both, live: LiveBroker) -> None:
+    del live.broker.topics.by_name[both.topic]
+
+
+def with_gate(both: Both, live: LiveBroker) -> None:
+    live.log(both.topic).use_gate(
+        Gate(both.topic, post=lambda _: None, complain=Complaints(logging.getLogger("test")), refusal="none")
+    )
+
+
+@pytest.mark.parametrize("change", [without_topic, with_gate])
+def test_a_change_that_is_counted_before_it_is_there(
+    pair: Pair, change: Callable[[Both, LiveBroker], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata is written by a worker thread: what is learned after that must go when the loop has the change."""
+    both, version, staged = Both(pair), 11, []
+    stage = _Learned.stage
+    monkeypatch.setattr(
+        _Learned, "stage", lambda learned, *rest: staged.append(rest) or stage(learned, *rest)
+    )
+    with both.socket:
+        frame = framed(both.request(version, batch()), version, 1)
+        for _ in range(3):
+            both.send(frame)
+        assert len(staged) == 1
+        for live in pair[:2]:
+            live.call(change, both, live)
+        for _ in range(4):
+            assert (
+                decode(ProduceResponse, version, both.send(frame)[9:])
+                .responses[0]
+                .partition_responses[0]
+                .error_code
+            )
+    assert len(staged) == 1
 
 
 def test_bytes_behind_the_request_and_requests_that_arrive_in_parts(pair: Pair) -> None:

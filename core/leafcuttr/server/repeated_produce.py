@@ -64,7 +64,7 @@ _MARKS: Final = (-0x7E7D7C7B7A797877, -0x6E6D6C6B6A696867, -0x5E5D5C5B5A595857)
 class RepeatedProduce:
     """What one connection has learned of its Produce requests, and the state of the one that repeats it just now."""
 
-    __slots__ = ("_broker", "_context", "_learned", "_until_learning", "pending", "turn")
+    __slots__ = ("_broker", "_context", "_learned", "_until_learning", "log", "pending", "turn")
 
     def __init__(self, broker: Broker, context: RequestContext, turn: Turn) -> None:
         self._broker = broker
@@ -72,13 +72,10 @@ class RepeatedProduce:
         self._learned: _Learned | None = None
         self._until_learning = _LEARN_AFTER
         self.turn = turn
+        self.log: Log | None = None
+        """That of what was staged last."""
         self.pending: Ticket | None = None
         """What is staged is being written by a worker, or has been, and is not answered."""
-
-    @property
-    def log(self) -> Log:
-        """That of what was staged last."""
-        return self._last().log
 
     def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
         """Stage the request that is the first `size` bytes of `frame`, if it is one and repeats the learned one.
@@ -89,6 +86,7 @@ class RepeatedProduce:
         if not learned.holds(self._broker, self._context):
             self._learned, self._until_learning = None, _LEARN_AFTER
             return False
+        self.log = learned.log
         return learned.stage(frame, size, now_ms)
 
     def due(self) -> bool:
@@ -105,7 +103,8 @@ class RepeatedProduce:
 
     def answer(self) -> bytes:
         """The answer to what was staged last, once it is written."""
-        return self._last().answer()
+        assert self._learned is not None
+        return self._learned.answer()
 
     def written(self, outcome: Outcome) -> None:
         """What became of the write of what was staged last: `pending`, or failed, which the turn answers, or done."""
@@ -117,11 +116,8 @@ class RepeatedProduce:
     def hand_to_turn(self, outcome: Outcome) -> None:
         """Let the general way answer what was staged last, and wait for it if need be."""
         self.pending = None
-        self._last().hand_to(self.turn, outcome)
-
-    def _last(self) -> "_Learned":
         assert self._learned is not None
-        return self._learned
+        self._learned.hand_to(self.turn, outcome)
 
 
 class _Learned:
@@ -179,18 +175,19 @@ class _Learned:
         self._answer, self._answer_size, self._around = _answer_of(route, name, partition.index)
         self._staged: Staged | None = None
         self._correlation_id = 0
-        self.log: Log = partition.log
+        self.log = partition.log
 
     def holds(self, broker: Broker, context: RequestContext) -> bool:
-        """Whether all that the learned request was judged by is as it was: who asks, all topics and settings (every
-        change of them is counted), the topic, which may be on its way out before that is counted; and that there is no
-        chain, which must not be shown twice what it refuses."""
+        """Whether all that the learned request was judged by is as it was: who asks, and all topics and settings, every
+        change of which is counted. A worker thread counts it before the loop learns of it, so the topic and its log
+        are asked besides. A log with a chain must not show it twice what it refuses."""
         partition = self._partition
         return (
             context.client is self._client
             and broker.metadata.changes == self._changes
             and self._topics.get(self._name) is partition.topic
-            and partition.log.gate is None
+            and partition.log is self.log
+            and self.log.gate is None
         )
 
     def fits(self, frame: memoryview, size: int) -> bool:
@@ -214,9 +211,10 @@ class _Learned:
 
     def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
         """Stage the records of a frame that `fits`."""
-        self.log = log = self._partition.log
         try:
-            self._staged = log.stage_at_once(frame[self._records_at : size - len(self._tags)], now_ms=now_ms)
+            self._staged = self.log.stage_at_once(
+                frame[self._records_at : size - len(self._tags)], now_ms=now_ms
+            )
         except Exception:  # the general way finds it too, and answers it
             return False
         return True
@@ -287,6 +285,7 @@ def write_repeated(connections: Iterable[Repeating]) -> None:
     for connection in connections:
         repeated = connection.repeated
         log = repeated.log
+        assert log is not None
         if log not in outcomes:
             outcomes[log] = log.write_off_loop() if log.must_wait else commit_now(log)
         repeated.written(outcomes[log])
