@@ -3,11 +3,7 @@
 from typing import Final
 
 from leafcuttr.metrics import broker_metrics, group_metrics, plugin_metrics, request_metrics, topic_metrics
-from leafcuttr_sdk.metrics import OTHER, Metric
-
-__all__ = ["METRICS", "OTHER", "THEMES"]
-
-# No topic can be called OTHER; a group that is has no series of its own.
+from leafcuttr_sdk.metrics import Metric
 
 THEMES: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("Topics and partitions", topic_metrics.METRICS),

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.metrics.catalog import OTHER, THEMES
+from leafcuttr.metrics.catalog import THEMES
 from leafcuttr.metrics.counts import LONGEST, SHORTEST
-from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, MOST_SERIES, Kind, Metric
+from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, MOST_SERIES, OTHER, Kind, Metric
 
 _HEAD: Final = f"""\
 # Metrics

@@ -40,8 +40,6 @@ _PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _SEGMENT: Final = re.compile(r"\d{20}")
 
-__all__ = ["Finding", "KnownTopic", "Severity", "Verified", "partition_folders", "verify_directory"]
-
 
 class KnownTopic(NamedTuple):
     """What the metadata says of a topic."""

@@ -34,19 +34,12 @@ HEALTH_CHECKS: Final = "leafcuttr_register_health_checks"
 METRICS: Final = "leafcuttr_register_metrics"
 ADMIN_ROUTES: Final = "leafcuttr_register_admin_routes"
 
-RETURNS: Final = {
-    SETTINGS: "Setting",
-    TOPIC_SETTINGS: "Setting",
-    SERVICES: "ServiceSpec",
-    RECORD_FILTERS: "RecordFilterSpec",
-    PRODUCE_VALIDATORS: "ProduceValidatorSpec",
-    RECORD_FORMATS: "RecordFormat",
-    CLI_COMMANDS: "CliCommand",
-    HEALTH_CHECKS: "HealthCheck",
-    METRICS: "MetricReading",
-    ADMIN_ROUTES: "AdminRoute",
+RETURNS: Final[dict[str, str]] = {
+    name: hook.__annotations__["return"].removeprefix("Iterable[").removesuffix("]")
+    for name, hook in vars(hooks).items()
+    if name.startswith(PREFIX)
 }
-"""Every hook that is called, and the class of the SDK that each thing it returns is of."""
+"""Every hook that the SDK documents, and the class of the SDK that each thing it returns is of."""
 
 _TEXTS: Final = ("name", "path", "summary")
 _FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open")

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from leafcuttr import __version__
 from leafcuttr.errors import ErrorCode
 from leafcuttr.metrics import catalog
-from leafcuttr.metrics.catalog import METRICS, OTHER
+from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.server.admin.endpoint import AdminEndpoint
 from leafcuttr.server.admin.router import Request
 from leafcuttr.server.listener import Connections
@@ -27,7 +27,7 @@ from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import Join
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr_sdk import TopicPartition
-from leafcuttr_sdk.metrics import Kind, counter, gauge, info
+from leafcuttr_sdk.metrics import OTHER, Kind, counter, gauge, info
 from support.logs import NOW, batch
 from support.peer import connect, fetch_request, metadata_request, produce_request
 

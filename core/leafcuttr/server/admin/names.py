@@ -9,9 +9,8 @@ from typing import Final
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.log import Log
-from leafcuttr.metrics.catalog import OTHER
 from leafcuttr.state.topics import Topic, Topics
-from leafcuttr_sdk.metrics import LONGEST_LABEL
+from leafcuttr_sdk.metrics import LONGEST_LABEL, OTHER
 
 LONGEST_GROUP: Final = LONGEST_LABEL  # ids may have 32 KiB
 

@@ -15,14 +15,14 @@ from leafcuttr.metrics import group_metrics as groups
 from leafcuttr.metrics import plugin_metrics as plugins
 from leafcuttr.metrics import request_metrics as requests
 from leafcuttr.metrics import topic_metrics as topics
-from leafcuttr.metrics.catalog import METRICS, OTHER
+from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
 from leafcuttr.state import gates
 from leafcuttr.state.plugged import ServiceState
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import APIS
-from leafcuttr_sdk.metrics import Metric
+from leafcuttr_sdk.metrics import OTHER, Metric
 
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain import Tally
