@@ -2,4 +2,4 @@
 
 from typing import Final
 
-__version__: Final = "0.6.0"
+__version__: Final = "0.7.0.dev0"

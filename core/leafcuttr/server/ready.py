@@ -11,7 +11,7 @@ from leafcuttr.version import __version__
 def ready_line(broker: Broker, directory: str) -> str:
     """One line with the bound addresses and the place of the data, for example
 
-    `LeafCuttr 0.6.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
+    `LeafCuttr 0.7.0 is ready on PLAINTEXT://localhost:9092, data in ./leafcuttr-data`.
     """
     where = ", ".join(
         f"{listener.name}://{address(listener.host, listener.port)}"

@@ -68,7 +68,7 @@ def render(name: str) -> Iterator[tuple[str, str]]:
         "name": name,
         "package": f"leafcuttr_{module}",
         "metric": module,
-        "version": ".".join(__version__.split(".")[:2]),
+        "version": _required(__version__),
         "api_version": str(API_VERSION),
     }
 
@@ -78,6 +78,12 @@ def render(name: str) -> Iterator[tuple[str, str]]:
     for source in sorted(_TEMPLATE.rglob("*.in")):
         path = source.relative_to(_TEMPLATE).as_posix().removesuffix(".in")
         yield filled(path), filled(source.read_text(encoding="utf-8"))
+
+
+def _required(version: str) -> str:
+    """The least version that a new plugin asks for: MAJOR.MINOR, but all of a version that is not released, because
+    0.7 comes after 0.7.0.dev0."""
+    return version if "dev" in version else ".".join(version.split(".")[:2])
 
 
 def _check(name: str) -> None:
