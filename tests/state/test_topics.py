@@ -379,6 +379,8 @@ trio.run(main)
     [
         ("topic-create.folders", []),
         ("metadata.committed", ["orders"]),
+        ("topic-create.committed", ["orders"]),
+        ("topic-create.adopted", ["orders"]),
         ("topic-delete.committed", []),
         ("topic-delete.renamed", []),
     ],

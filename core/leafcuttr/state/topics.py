@@ -2,19 +2,20 @@
 
 What is here is in memory and speaks for what `state.metadata` has on the disk and `log.manager` holds open.
 Requests and answers are not here, nor are the rules of names (`state.topic_names`) or of settings
-(`config.topic`).
+(`config.topic`), nor how partitions come to exist (`state.partition_staging`).
 
 Reading is plain and synchronous. A change takes its topic's turn, so that two changes of one topic, or two
 creations of names that collide, never overlap; changes of different topics do. Each follows one order:
 
     create, enlarge   folders made (worker), metadata committed (worker), logs adopted, published (loop)
+    configure         what the settings ask for made (it may wait), metadata committed (worker), published (loop)
     delete            metadata committed (worker), withdrawn, folders renamed a few at a time (loop)
 
 so that a crash leaves at most folders that the metadata does not know: half-made ones, and those of topics that
 it remembers as deleted. Both go at the next start. Nobody sees a topic of which only a part exists. A cancelled
-caller stops a creation before its commit, not after.
+caller stops a change before its commit, not after.
 
-One module, a little longer than others, because all changes keep to that order.
+One module, longer than others, because all changes keep to that order and one turn for each topic.
 """
 
 import base64
@@ -22,7 +23,7 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
 
@@ -41,14 +42,10 @@ from leafcuttr.log.manager import LogManager, LogSpec
 from leafcuttr.state import topic_names
 from leafcuttr.state.internal_topics import internal_topic
 from leafcuttr.state.metadata import MetadataStore, TopicRecord
+from leafcuttr.state.partition_staging import adopted, in_chunks, staged
 from leafcuttr_sdk import Clock, TopicPartition
 
-_Item = TypeVar("_Item")
-
 ZERO_ID: Final = bytes(16)
-
-# How many partitions are worked on between two looks at what else the loop or the worker has to do.
-CHUNK: Final = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -182,20 +179,24 @@ class Topics:
         if partitions < 1:
             raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
         async with self._turn(name):
+            # In the turn, not before it: another creation of this name, or of one that collides, may just have ended.
             self.check_creatable(name)
             record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
             config = self.vetted(name, {}, record.overrides)
             specs = _specs(record, range(partitions), config)
             with self._or_abandon(name):
+                # Clients do not write to an internal topic, so it has no filters and validators to be made.
                 if not internal:
                     await self._prepare_for(name, config)
-                async with self._prepared(specs):
+                async with staged(self._logs, specs):
                     await trio.to_thread.run_sync(self._metadata.add_topics, [record])
+            # From here on the topic exists; see `partition_staging` for what cannot be taken back.
             crashpoints.reach("topic-create.committed")
-            logs = await self._adopt(specs)
+            logs = await adopted(self._logs, specs)
             crashpoints.reach("topic-create.adopted")
             topic = self._publish(record, specs, logs)
-            # The broker's defaults may have changed while the logs were made.
+            # The broker's defaults may have changed while the logs were made, and `_settings_changed` looks only at
+            # topics that are published.
             _configure(topic, stored_topic_config(self._settings, record.overrides, name))
             self._tell(name)
             return topic
@@ -230,7 +231,7 @@ class Topics:
                 for tell in self.on_deleted:
                     tell(topic)
                 self._tell(name)
-                for part in _chunks(topic.partitions):
+                for part in in_chunks(topic.partitions):
                     for partition in part:
                         self._logs.delete(TopicPartition(name, partition.index))
                     await trio.lowlevel.checkpoint()
@@ -246,10 +247,12 @@ class Topics:
             present = len(topic.partitions)
             record = TopicRecord(name, topic.id, count, topic.overrides)
             specs = _specs(record, range(present, count), topic.config)
-            async with self._prepared(specs):
+            async with staged(self._logs, specs):
                 await trio.to_thread.run_sync(self._metadata.set_partitions, topic.id, count)
-            logs = await self._adopt(specs)
+            logs = await adopted(self._logs, specs)
             topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs, present))
+            # The settings that the new logs were made with may have changed meanwhile; the turn does not keep the
+            # broker's defaults from changing.
             _configure(topic, topic.config)
             self._tell(name)
 
@@ -307,39 +310,6 @@ class Topics:
         finally:
             if not lock.locked():
                 self._turns.pop(key, None)
-
-    @contextlib.asynccontextmanager
-    async def _prepared(self, specs: Sequence[LogSpec]) -> AsyncIterator[None]:
-        """Make the folders of new partitions; take them away again if what follows fails before its
-        commit."""
-        made: list[LogSpec] = []
-        try:
-            for chunk in _chunks(specs):
-                made.extend(chunk)
-                await trio.to_thread.run_sync(self._prepare, chunk)
-            crashpoints.reach("topic-create.folders")
-            yield
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                for chunk in _chunks(made):
-                    await trio.to_thread.run_sync(self._discard, chunk)
-            raise
-
-    def _prepare(self, specs: Sequence[LogSpec]) -> None:
-        for spec in specs:
-            self._logs.prepare(spec)
-
-    def _discard(self, specs: Sequence[LogSpec]) -> None:
-        for spec in specs:
-            self._logs.discard(spec)
-
-    async def _adopt(self, specs: Sequence[LogSpec]) -> list[Log]:
-        logs: list[Log] = []
-        with trio.CancelScope(shield=True):
-            for chunk in _chunks(specs):
-                logs.extend(self._logs.adopt(spec) for spec in chunk)
-                await trio.lowlevel.checkpoint()
-        return logs
 
     def _publish(self, record: TopicRecord, specs: Sequence[LogSpec], logs: Sequence[Log]) -> Topic:
         internal = record.internal or record.name in topic_names.INTERNAL
@@ -401,8 +371,3 @@ def _configure(topic: Topic, config: TopicConfig) -> None:
     for partition in topic.partitions:
         if partition.log.config is not config:
             partition.log.config = config
-
-
-def _chunks(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    for start in range(0, len(items), CHUNK):
-        yield items[start : start + CHUNK]
