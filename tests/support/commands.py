@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,3 +19,10 @@ class Ran:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+def commit(run: Callable[..., Any], group: str, topic: str, offset: int) -> None:
+    """Give a group without members a committed offset for partition 0."""
+    words = ("--topic", f"{topic}:0", "--to-offset", str(offset), "--execute")
+    done = run("groups", "reset-offsets", group, *words)
+    assert done.status == 0, done.err

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
+from leafcuttr.cli.common.librdkafka.client import client_settings
+from leafcuttr.cli.consume.reading import Reader, Watch
 from support.broker_process import clean_environ, running_broker, start_broker
 from support.librdkafka import create, send, watermarks
 from support.waiting import free_port, until
@@ -82,3 +86,24 @@ def test_a_topic_that_nobody_makes(tmp_path: Path) -> None:
     assert writer.returncode == 1
     why = b"there is no topic nowhere, and the broker makes none; 0 of 1 record acknowledged"
     assert said == b"leafcuttr: line 1: " + why + b"\n"
+
+
+def test_ctrl_c_while_librdkafka_calls_back_ends_the_reading() -> None:
+    class Interrupting(Watch):
+        def heard(self, error: Any) -> None:
+            if not self.down:
+                self.down = True
+                signal.raise_signal(signal.SIGINT)
+
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    watch = Interrupting()
+    settings = client_settings(address, **{"group.id": "x", "error_cb": watch.heard})
+    consumer = Consumer(settings)
+    try:
+        consumer.assign([TopicPartition("words", 0)])
+        with pytest.raises(KeyboardInterrupt):
+            for _ in Reader(consumer, watch, address, None).batches(lambda: 1):
+                pass
+    finally:
+        consumer.close()

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from leafcuttr.cli.common.pairs import read_properties
-from leafcuttr.cli.perf.java_properties import for_librdkafka
-from leafcuttr.cli.perf.latency import Latencies
 from support.librdkafka import create, read, send, watermarks
 
 Run = Callable[..., Any]
@@ -144,44 +139,3 @@ def test_what_fails(run: Run, address: str, topic: str) -> None:
 def test_wrong_usage(run: Run, words: tuple[str, ...]) -> None:
     wrong = run("perf", *words)
     assert (wrong.status, wrong.out) == (2, "")
-
-
-def test_settings_of_java_are_translated(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text(
-        "! a comment\nbuffer.memory=33554432\n"
-        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
-        '   username="alice" password="a \\\\"secret\\\\"";\n'
-        "key.serializer=org.apache.kafka.common.serialization.StringSerializer\n"
-        "ssl.truststore.type=PEM\nssl.truststore.location=/ca.pem\nssl.keystore.type=PEM\n"
-        "ssl.keystore.location=/me.pem\nssl.endpoint.identification.algorithm=\nreceive.buffer.bytes=-1\n"
-    )
-    assert for_librdkafka(read_properties(file)) == {
-        "queue.buffering.max.kbytes": "32768",
-        "sasl.username": "alice",
-        "sasl.password": 'a "secret"',
-        "ssl.ca.location": "/ca.pem",
-        "ssl.certificate.location": "/me.pem",
-        "ssl.key.location": "/me.pem",
-        "ssl.endpoint.identification.algorithm": "none",
-        "socket.receive.buffer.bytes": "0",
-    }
-    with pytest.raises(ValueError, match=r"ssl.truststore.type=JKS: only PEM can be read here"):
-        for_librdkafka({"ssl.truststore.location": "/x.jks"})
-    file.write_text("just words\n")
-    with pytest.raises(ValueError, match="line 1: expected NAME=VALUE"):
-        read_properties(file)
-
-
-@given(st.lists(st.floats(0, 5000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99, 0.999]))
-def test_percentiles_are_those_of_the_sorted_list(latencies: list[float], share: float) -> None:
-    counted = Latencies()
-    for ms in latencies:
-        counted.add(ms)
-    expected = sorted(latencies)[math.ceil(share * len(latencies)) - 1]
-    (found,) = counted.percentiles(share)
-    assert expected - 1e-9 <= found + 1e-9
-    assert found <= expected + 0.1 + 1e-9
-    assert counted.longest == max(latencies)
-    assert counted.average == pytest.approx(sum(latencies) / len(latencies))
-    assert Latencies().percentiles(share) == [0.0]

@@ -33,7 +33,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def complete(command: Path, address: str, *words: str) -> list[str]:
+def complete(command: Path, own_address: str, *words: str) -> list[str]:
     """What bash offers for the last of the words."""
     done = subprocess.run(
         ["bash", "-c", _BASH, "bash", str(command), *words],
@@ -42,7 +42,7 @@ def complete(command: Path, address: str, *words: str) -> list[str]:
         timeout=120,
         env=clean_environ(
             {
-                "LEAFCUTTR_BOOTSTRAP_SERVER": address,
+                "LEAFCUTTR_BOOTSTRAP_SERVER": own_address,
                 "LEAFCUTTR_COMPLETION_TIMEOUT": "60",
                 "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
             }
@@ -53,8 +53,8 @@ def complete(command: Path, address: str, *words: str) -> list[str]:
 
 
 @pytest.fixture
-def made(address: str, topic: str) -> str:
-    create(address, topic)
+def made(own_address: str, topic: str) -> str:
+    create(own_address, topic)
     return topic
 
 
@@ -62,36 +62,36 @@ needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not in
 
 
 @needs_bash
-def test_commands_and_options(command: Path, address: str) -> None:
-    everything = complete(command, address, "")
+def test_commands_and_options(command: Path, own_address: str) -> None:
+    everything = complete(command, own_address, "")
     assert {"serve", "topics", "groups", "completion"} <= set(everything)
-    assert complete(command, address, "tra") == ["transactions"]
-    assert complete(command, address, "groups", "re") == ["reset-offsets"]
-    assert "--to-datetime" in complete(command, address, "groups", "reset-offsets", "--to-d")
-    assert complete(command, address, "completion", "b") == ["bash"]
-    assert complete(command, address, "configs", "describe", "br") == ["broker", "broker-logger"]
+    assert complete(command, own_address, "tra") == ["transactions"]
+    assert complete(command, own_address, "groups", "re") == ["reset-offsets"]
+    assert "--to-datetime" in complete(command, own_address, "groups", "reset-offsets", "--to-d")
+    assert complete(command, own_address, "completion", "b") == ["bash"]
+    assert complete(command, own_address, "configs", "describe", "br") == ["broker", "broker-logger"]
 
 
 @needs_bash
-def test_topics_are_asked_of_the_broker(command: Path, address: str, made: str) -> None:
+def test_topics_are_asked_of_the_broker(command: Path, own_address: str, made: str) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
-    assert made in complete(command, address, "topics", "describe", "")
-    assert made in complete(command, address, "configs", "describe", "topic", made[:4])
+    assert made in complete(command, own_address, "topics", "describe", "")
+    assert made in complete(command, own_address, "configs", "describe", "topic", made[:4])
     # The one on the line counts, not the variable.
-    assert made in complete(command, nowhere, "topics", "delete", "-b", address, made[:4])
+    assert made in complete(command, nowhere, "topics", "delete", "-b", own_address, made[:4])
     assert complete(command, nowhere, "topics", "describe", "") == []
 
 
 @needs_bash
-def test_groups_are_asked_of_the_broker(command: Path, address: str, made: str) -> None:
+def test_groups_are_asked_of_the_broker(command: Path, own_address: str, made: str) -> None:
     done = subprocess.run(
         [str(command), "groups", "reset-offsets", f"g-{made}", "-t", made, "--to-latest", "--execute"],
         capture_output=True,
-        env=clean_environ({"LEAFCUTTR_BOOTSTRAP_SERVER": address}),
+        env=clean_environ({"LEAFCUTTR_BOOTSTRAP_SERVER": own_address}),
     )
     assert done.returncode == 0, done.stderr
-    assert complete(command, address, "groups", "describe", f"g-{made}") == [f"g-{made}"]
-    assert complete(command, address, "configs", "alter", "group", f"g-{made}") == [f"g-{made}"]
+    assert complete(command, own_address, "groups", "describe", f"g-{made}") == [f"g-{made}"]
+    assert complete(command, own_address, "configs", "alter", "group", f"g-{made}") == [f"g-{made}"]
 
 
 @pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])

@@ -11,31 +11,15 @@ from pathlib import Path
 
 import pytest
 import trio
-from click.testing import CliRunner, Result
 
-from leafcuttr.cli.root import cli
-from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StartError
 from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
-from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.metadata import FILE_NAME
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch
+from support.data_directories import close, open_at, run
+from support.logs import NOW, batch
 
 PRODUCER = 4_711
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
-
-
-def open_at(directory: Path) -> Broker:
-    return open_broker(Settings({"log.dirs": str(directory), "node.id": "1"}), HandClock())
-
-
-def close(broker: Broker) -> None:
-    broker.logs.close()
-    broker.metadata.close()
 
 
 @pytest.fixture

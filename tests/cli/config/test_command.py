@@ -216,27 +216,29 @@ def test_a_file_against_both_defaults(file: Any) -> None:
     assert "num.partitions" in config("diff", path).stdout
 
 
-def test_a_running_broker(address: str, run: Any, topic: str) -> None:
-    librdkafka.create(address, topic, retention_ms="1000")
-    rows = {row["setting"]: row for row in run("config", "diff", "-b", address, "--json").json}
+def test_a_running_broker(own_address: str, run_process: Any, topic: str) -> None:
+    librdkafka.create(own_address, topic, retention_ms="1000")
+    rows = {row["setting"]: row for row in run_process("config", "diff", "-b", own_address, "--json").json}
     assert (rows["num.partitions"]["value"], rows["num.partitions"]["source"]) == ("2", "given at start")
     assert "message.max.bytes" not in rows
-    librdkafka.alter(address, "broker", "1", {"message.max.bytes": "2000000"})
+    librdkafka.alter(own_address, "broker", "1", {"message.max.bytes": "2000000"})
     try:
-        rows = {row["setting"]: row for row in run("config", "diff", "-b", address, "--json").json}
+        rows = {
+            row["setting"]: row for row in run_process("config", "diff", "-b", own_address, "--json").json
+        }
         changed = rows["message.max.bytes"]
         assert (changed["value"], changed["source"]) == ("2000000", "changed for this broker")
         rows = {
             row["setting"]: row
-            for row in run("config", "diff", "-b", address, "--topic", topic, "--json").json
+            for row in run_process("config", "diff", "-b", own_address, "--topic", topic, "--json").json
         }
         assert (rows["retention.ms"]["value"], rows["retention.ms"]["source"]) == ("1000", "topic")
         assert rows["max.message.bytes"]["source"] == "changed for this broker"
     finally:
-        librdkafka.alter(address, "broker", "1", {"message.max.bytes": None})
-    shown = run("config", "diff", "-b", address).out
+        librdkafka.alter(own_address, "broker", "1", {"message.max.bytes": None})
+    shown = run_process("config", "diff", "-b", own_address).out
     assert shown.splitlines()[0].startswith("SETTING")
 
 
-def test_a_topic_without_a_broker(run: Any) -> None:
-    assert run("config", "diff", "--topic", "t").status == 2
+def test_a_topic_without_a_broker(run_process: Any) -> None:
+    assert run_process("config", "diff", "--topic", "t").status == 2

@@ -236,11 +236,11 @@ def test_a_broker_that_does_not_know_our_version_of_apiversions(offered: list[Ap
     assert seen == [4, 2 if offered else 0]
 
 
-def test_leaders_and_brokers_of_a_real_one(address: str, topic: str) -> None:
+def test_leaders_and_brokers_of_a_real_one(own_address: str, topic: str) -> None:
     from support.librdkafka import create
 
-    create(address, topic, partitions=2)
-    with ClusterClient(Target(f"127.0.0.1:{free_port()},{address}")) as cluster:
+    create(own_address, topic, partitions=2)
+    with ClusterClient(Target(f"127.0.0.1:{free_port()},{own_address}")) as cluster:
         assert list(cluster.brokers()) == [1]
         wanted = [TopicPartition(topic, 1), TopicPartition(topic, 0)]
         assert cluster.leaders(wanted) == {1: wanted}

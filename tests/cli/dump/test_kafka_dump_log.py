@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from leafcuttr.cli.root import cli
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars
+from support.data_directories import KAFKA_FILES
 
-FIXTURE = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
 SEGMENT = "00000000000000000000"
 FOLDERS = ("transactions-0", "java-zstd-0", "librdkafka-gzip-0", "compacted-0", "segments-0")
 FIELDS = {"keySize": "key_size", "valueSize": "value_size", "sequence": "sequence", "payload": "value"}
@@ -32,14 +32,9 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.output.splitlines()]
 
 
-@pytest.fixture
-def kafka(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(FIXTURE, tmp_path / "kafka"))
-
-
 @pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 def test_kafkas_tool_and_we_see_the_same_records() -> None:
-    files = [FIXTURE / folder / f"{SEGMENT}.log" for folder in FOLDERS]
+    files = [KAFKA_FILES / folder / f"{SEGMENT}.log" for folder in FOLDERS]
     words = ("--deep-iteration", "--print-data-log", "--files", ",".join(map(str, files)))
     command = jars.java("4.3.1", "org.apache.kafka.tools.DumpLogSegments", *words)
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -66,7 +61,7 @@ def test_kafkas_tool_and_we_see_the_same_records() -> None:
 
 
 def test_the_records_of_transactions_are_decoded(tmp_path: Path) -> None:
-    log = FIXTURE / "__transaction_state-0" / f"{SEGMENT}.log"
+    log = KAFKA_FILES / "__transaction_state-0" / f"{SEGMENT}.log"
     by_name = [record for row in rows("-r", log) for record in row["records"]]
     assert by_name[0]["key"] == {"version": 0, "transactional_id": by_name[0]["key"]["transactional_id"]}
     states = [one["value"]["transaction_status"] for one in by_name]

@@ -253,7 +253,7 @@ def test_the_summary_for_programs(run: Run, one: str) -> None:
 
 def _producers(address: str, topic: str) -> int:
     with WireClient(address) as client:
-        answer = client.send(
+        answer = client.ask(
             DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),)), 0
         )
     return len(answer.topics[0].partitions[0].active_producers)
