@@ -1,5 +1,3 @@
 """The version of the package, as its wheel and `leafcuttr --version` have it."""
 
-from typing import Final
-
-__version__: Final = "0.7.0.dev0"
+__version__ = "0.7.0.dev0"  # the wheel's build reads this line, and knows no annotation but `str`

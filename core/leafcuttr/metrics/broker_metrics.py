@@ -1,5 +1,5 @@
 """Metrics of the broker as a whole, its disk and its process. Their values are read in
-`leafcuttr.server.admin.read_broker`."""
+`leafcuttr.server.admin.readings`."""
 
 from leafcuttr_sdk.metrics import counter, gauge, histogram, info
 
