@@ -27,23 +27,6 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 
-class _CalmDisk:
-    """No write stalls, however busy this machine's disk is: what a test sees must not depend on that."""
-
-    def stalls(self, size: int) -> bool:
-        return False
-
-    def wrote(self, seconds: float) -> None:
-        return
-
-
-@pytest.fixture(autouse=True)
-def calm_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs in this process write on the loop; tests of the other way ask for it by flush.messages."""
-    monkeypatch.setattr("leafcuttr.log.log.PRESSURE", _CalmDisk())
-    monkeypatch.setattr("leafcuttr.log.append.commit.PRESSURE", _CalmDisk())
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the long cases too (the named nox sessions do)")
 

@@ -22,9 +22,12 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
 from leafcuttr.log.append.chain import Gate, Step, Tally
 from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
+from leafcuttr.log.resources import LogResources
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
@@ -76,7 +79,8 @@ def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: 
     clock = SystemClock()
     now = clock.now_ms()
     partition = TopicPartition("t", 0)
-    log = Log.create(partition, folder, topic_config(Settings(), {}), pool=FilePool(), clock=clock)
+    resources = LogResources(Runtime.new(clock), FilePool(), WritePressure())
+    log = Log.create(partition, folder, topic_config(Settings(), {}), resources=resources)
     log.use_gate(gate_of(calls))
     batch = encode_batch([Stored(n, now, b"key-%d" % n, VALUE) for n in range(count)], codec=codec)
     views = [memoryview(bytearray(batch)) for _ in range(BATCHES)]

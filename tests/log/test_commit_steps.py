@@ -16,7 +16,7 @@ from leafcuttr.log.append.commit import IOV_MAX, commit_now, write_all
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.log import Log
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, CalmDisk, batch, make_log, read_all
 
 Views = list["memoryview | bytearray"]
 
@@ -91,17 +91,16 @@ def test_a_file_that_takes_nothing_more_is_an_error(tmp_path: Path, monkeypatch:
 
 
 def test_what_a_write_took_is_told_to_who_watches_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     told: list[float] = []
 
-    class Disk:
+    class Disk(CalmDisk):
         def wrote(self, seconds: float) -> None:
             told.append(seconds)
 
-    monkeypatch.setattr(commit, "PRESSURE", Disk())
     began = monotonic()
-    make_log(tmp_path).append(batch(), NOW)
+    make_log(tmp_path, pressure=Disk()).append(batch(), NOW)
     assert len(told) == 1
     assert 0 <= told[0] <= monotonic() - began
 

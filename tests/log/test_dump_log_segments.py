@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     log.close()
     again = Log(
         log.topic_partition, path, log.config, segments=log.segments, log_end_offset=log.log_end_offset,
-        producers=log.producers, pool=log.pool, clock=log.clock,
+        producers=log.producers, resources=log.resources,
     )  # fmt: skip
     for number in range(30):
         again.append(encode_batch([Record(0, NOW + number, None, b"v" * 300)]), NOW)

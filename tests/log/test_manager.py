@@ -14,6 +14,7 @@ from leafcuttr.log.layout import checkpoints
 from leafcuttr.log.layout.folders import partition_of, renamed
 from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
 from leafcuttr.log.manager import CLEAN_SHUTDOWN, LogManager
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, config, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
@@ -353,7 +354,7 @@ async def test_a_deletion_of_which_only_the_metadata_knows_is_finished(tmp_path:
     manager.create(spec()).append(batch(3), NOW)
     manager.create(spec(topic="other", topic_id=bytes(16))).append(batch(3), NOW)
     abandon(manager)
-    manager = LogManager.open(tmp_path, clock=HandClock(), settings=Settings(), node_id=1)
+    manager = LogManager.open(tmp_path, runtime=Runtime.new(HandClock()), settings=Settings(), node_id=1)
     manager.load([], deleted=[TOPIC_ID])
     assert await manager.remove_deleted() == 1
     assert names(tmp_path) == {"other-0"}

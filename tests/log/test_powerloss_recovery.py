@@ -11,6 +11,7 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, 
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.producers.snapshot import is_sound
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
@@ -192,7 +193,7 @@ def test_a_deleted_topic_does_not_stand_in_the_way_of_a_new_one_of_its_name(tmp_
     """The old folder has been renamed, the new one too, and the loss of power has taken both new names."""
     manager, _ = filled(tmp_path)
     abandon(manager)
-    manager = LogManager.open(tmp_path, clock=HandClock(), settings=Settings(), node_id=1)
+    manager = LogManager.open(tmp_path, runtime=Runtime.new(HandClock()), settings=Settings(), node_id=1)
     manager.load([spec(topic_id=bytes(range(16, 32)))], deleted=[TOPIC_ID])
     abandon(manager)
     log = manager.logs[TP]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.files.failed_sync import MARK
-from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
 from leafcuttr.log.layout.partition_state import PartitionState
 from leafcuttr.log.log import Log
@@ -20,7 +19,7 @@ from leafcuttr.log.recovery.known import Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.segment.segment import segment_name
 from leafcuttr.log.upkeep.soft_checkpoint import state_of
-from support.logs import NOW, HandClock, batch, make_log, read_all
+from support.logs import NOW, batch, make_log, read_all, resources
 from support.managers import TOPIC_ID, spec
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
@@ -48,7 +47,7 @@ def unknown(point: int = 0, start: int = 0) -> Known:
 
 
 def restored(folder: Path, known: Known, *, exists: bool = True, **overrides: object) -> Log:
-    return restore(spec(**overrides), folder, known, exists=exists, pool=FilePool(), clock=HandClock())
+    return restore(spec(**overrides), folder, known, exists=exists, resources=resources())
 
 
 def path_of(log: Log, number: int, suffix: str = ".log") -> Path:

@@ -14,7 +14,7 @@ from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.upkeep.soft_checkpoint import state_of
-from support.logs import NOW, HandClock, append_marker, batch, make_log, read_all
+from support.logs import NOW, append_marker, batch, make_log, read_all, resources
 from support.managers import TOPIC_ID, spec
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
@@ -41,7 +41,7 @@ def restored(
     **overrides: object,
 ) -> Log:
     facts = known or Known(None, False, point, 0, same_boot, compacted_at_most, reread)
-    return restore(spec(**overrides), folder, facts, exists=True, pool=FilePool(), clock=HandClock())
+    return restore(spec(**overrides), folder, facts, exists=True, resources=resources())
 
 
 def displace(log: Log, offset: int, by: int) -> None:

@@ -10,7 +10,7 @@ from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import read_snapshot
 from leafcuttr.log.segment.segment import MAX_RELATIVE, Segment
-from support.logs import NOW, HandClock, batch, make_log
+from support.logs import NOW, batch, make_log, resources
 
 
 def bases(log: Log) -> list[int]:
@@ -174,8 +174,7 @@ def test_a_log_opens_from_numbers_alone(tmp_path: Path) -> None:
         log.config,
         segments=segments,
         log_end_offset=9,
-        pool=pool,
-        clock=HandClock(),
+        resources=resources(pool=pool),
     )
     assert len(pool) == 0, "nothing is opened before it is needed"
     assert again.append(batch(size=300), NOW) == 9

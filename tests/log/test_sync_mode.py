@@ -17,11 +17,10 @@ import trio.testing
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import commit
-from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.layout.folders import make_folder
 from leafcuttr.log.log import Log
-from support.logs import NOW, TP, HandClock, append_and_wait, batch, config, make_log, read_all
+from support.logs import NOW, TP, append_and_wait, batch, config, make_log, read_all, resources
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 Views = list["memoryview | bytearray"]
@@ -85,7 +84,7 @@ async def test_the_first_acknowledgement_waits_for_the_names(
 ) -> None:
     folder = tmp_path / "t-0"
     make_folder(folder, TOPIC_ID)
-    log = Log.create(TP, folder, config(lc_log_sync_always=True), pool=FilePool(), clock=HandClock())
+    log = Log.create(TP, folder, config(lc_log_sync_always=True), resources=resources())
     names = await acknowledged(log, monkeypatch)
     assert names[0] == "+" + file_name(0)
     assert set(names[1:]) == {file_name(0), PARTITION_METADATA, LEADER_EPOCHS, "t-0", tmp_path.name}

@@ -225,7 +225,7 @@ async def test_many_segments_are_looked_at_off_the_loop(tmp_path: Path) -> None:
     again = Log(
         log.topic_partition, tmp_path, log.config, segments=[
             Segment.open(str(tmp_path), one.base_offset, pool=log.pool) for one in log.segments
-        ], log_end_offset=log.log_end_offset, pool=log.pool, clock=log.clock,
+        ], log_end_offset=log.log_end_offset, resources=log.resources,
     )  # fmt: skip
     with pytest.raises(NotCached):
         again.aborted_transactions(0, 9, may_block=False)

@@ -122,7 +122,7 @@ async def test_killed_at_any_moment(tmp_path: Path, seed: int, kept: str) -> Non
 @asynccontextmanager
 async def write_in_flight(log: Log, size: int) -> AsyncIterator[None]:
     """A batch is on its way to the log, and does not arrive before the end: every writer is taken."""
-    writers = log.pool.writers
+    writers = log.resources.writers
     writers.limit(0)
     async with trio.open_nursery() as nursery:
         data = batch(1, size=size)

@@ -41,7 +41,7 @@ def live(tmp_path: Path) -> Iterator[LiveBroker]:
 @contextmanager
 def held(live: LiveBroker) -> Iterator[None]:
     """No worker begins to write."""
-    writers = live.broker.logs.pool.writers
+    writers = live.broker.runtime.writers
     live.call(writers.limit, 0)
     try:
         yield
@@ -108,7 +108,7 @@ def test_a_write_that_fails_is_answered_so(live: LiveBroker, before: int) -> Non
 
 def test_what_arrives_as_the_write_ends_comes_after_it(live: LiveBroker) -> None:
     """Both are seen by one look of the reactor: what is written is answered before the next request is taken."""
-    writers, request, rounds = live.broker.logs.pool.writers, produce_request("t", batch(), 0, -1), 5
+    writers, request, rounds = live.broker.runtime.writers, produce_request("t", batch(), 0, -1), 5
     with prepared(live, 5) as client:
 
         def land_and_send() -> None:
@@ -162,7 +162,7 @@ class OnceStopping:
 def test_a_stop_answers_first(tmp_path: Path, before: int) -> None:
     with live_broker(tmp_path) as live:
         live.run(partial(live.broker.topics.create, "t", 1, SYNC))
-        client, writers = prepared(live, before), live.broker.logs.pool.writers
+        client, writers = prepared(live, before), live.broker.runtime.writers
         live.call(writers.limit, 0)
         client.send_produce("t", batch())
         until_staged(live, before + 1)

@@ -26,6 +26,7 @@ from leafcuttr.errors import (
 )
 from leafcuttr.log.manager import LogManager, LogSpec
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import ZERO_ID, Topic, Topics, new_topic_id
 from leafcuttr_sdk import TopicPartition
@@ -43,7 +44,9 @@ class House:
 
     def _open(self) -> None:
         clock = SystemClock()
-        self.logs = LogManager.open(self.directory, clock=clock, settings=self.settings, node_id=1)
+        self.logs = LogManager.open(
+            self.directory, runtime=Runtime.new(clock), settings=self.settings, node_id=1
+        )
         self.metadata = MetadataStore.open(self.directory)
         self.topics = Topics(
             settings=self.settings, metadata=self.metadata, logs=self.logs, clock=clock, node_id=1
@@ -357,12 +360,13 @@ import trio
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
 
 directory, clock = Path(sys.argv[1]), SystemClock()
 settings = Settings({"log.dirs": str(directory), "node.id": "1"})
-logs = LogManager.open(directory, clock=clock, settings=settings, node_id=1)
+logs = LogManager.open(directory, runtime=Runtime.new(clock), settings=settings, node_id=1)
 topics = Topics(settings=settings, metadata=MetadataStore.open(directory), logs=logs, clock=clock, node_id=1)
 topics.load()
 

@@ -10,6 +10,7 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.log.manager import LogManager
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topics
 from support.topics import alter_config
@@ -87,7 +88,7 @@ async def test_topics_do_what_the_model_does(tmp_path: Path, steps: list[tuple[s
     clock = SystemClock()
 
     def opened() -> tuple[LogManager, MetadataStore, Topics]:
-        logs = LogManager.open(directory, clock=clock, settings=given_settings, node_id=1)
+        logs = LogManager.open(directory, runtime=Runtime.new(clock), settings=given_settings, node_id=1)
         metadata = MetadataStore.open(directory)
         topics = Topics(settings=given_settings, metadata=metadata, logs=logs, clock=clock, node_id=1)
         topics.load()

@@ -23,7 +23,7 @@ from leafcuttr.server.run import run_broker
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr_sdk import Clock, TopicPartition
-from support.logs import HandClock
+from support.logs import CalmDisk, HandClock
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ def opening(directory: Path, clock: Clock) -> Iterator[Callable[..., Broker]]:
 
     def start(settings: Mapping[str, str] | None = None) -> Broker:
         end()
-        opened.append(open_broker(without_sockets(directory, settings), clock))
+        opened.append(open_broker(without_sockets(directory, settings), clock, pressure=CalmDisk()))
         return opened[-1]
 
     yield start
@@ -139,7 +139,9 @@ async def serve_here(
     given = with_sockets(directory, settings)
 
     async def run(task_status: trio.TaskStatus[Broker]) -> None:
-        await run_broker(given, parse_listeners(given), stop=stop, task_status=task_status)
+        await run_broker(
+            given, parse_listeners(given), pressure=CalmDisk(), stop=stop, task_status=task_status
+        )
         if ended is not None:
             ended.set()
 
@@ -159,7 +161,9 @@ def live_broker(
     started: list[LiveBroker] = []
     failed: list[BaseException] = []
 
-    begin = partial(run_broker, given, parse_listeners(given), clock=clock or hand, stop=stop)
+    begin = partial(
+        run_broker, given, parse_listeners(given), clock=clock or hand, pressure=CalmDisk(), stop=stop
+    )
 
     async def serve() -> None:
         async with trio.open_nursery() as nursery:

@@ -11,9 +11,12 @@ from crc32c import crc32c
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig, topic_config
 from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
+from leafcuttr.log.resources import LogResources
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.wire.records import Record, encode_batch
-from leafcuttr_sdk import TopicPartition
+from leafcuttr_sdk import Clock, TopicPartition
 
 NOW = 1_700_000_000_000
 TP = TopicPartition("t", 0)
@@ -40,14 +43,39 @@ def config(**overrides: Any) -> TopicConfig:
     return replace(topic_config(Settings(), {}), **overrides)
 
 
+class CalmDisk(WritePressure):
+    """No write stalls, however busy this machine's disk is: what a test sees must not depend on that. Tests of the
+    other way ask for it by flush.messages."""
+
+    def stalls(self, size: int) -> bool:
+        return False
+
+    def wrote(self, seconds: float) -> None:
+        return
+
+
+def resources(
+    *, pool: FilePool | None = None, clock: Clock | None = None, pressure: WritePressure | None = None
+) -> LogResources:
+    """What a log is given to work with."""
+    runtime = Runtime.new(clock or HandClock())
+    return LogResources(
+        runtime, FilePool(descriptors=runtime.descriptors) if pool is None else pool, pressure or CalmDisk()
+    )
+
+
 def make_log(
-    folder: Path, *, pool: FilePool | None = None, clock: HandClock | None = None, **overrides: Any
+    folder: Path,
+    *,
+    pool: FilePool | None = None,
+    clock: Clock | None = None,
+    pressure: WritePressure | None = None,
+    **overrides: Any,
 ) -> Log:
     """An empty log in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Log.create(
-        TP, folder, config(**overrides), pool=FilePool() if pool is None else pool, clock=clock or HandClock()
-    )
+    given = resources(pool=pool, clock=clock, pressure=pressure)
+    return Log.create(TP, folder, config(**overrides), resources=given)
 
 
 def batch(

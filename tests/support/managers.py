@@ -6,7 +6,8 @@ from pathlib import Path
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.manager import LogManager, LogSpec
-from support.logs import HandClock, config
+from leafcuttr.runtime.runtime import Runtime
+from support.logs import CalmDisk, HandClock, config
 
 TOPIC_ID = bytes(range(16))
 
@@ -19,7 +20,9 @@ def spec(partition: int = 0, *, topic: str = "t", topic_id: bytes = TOPIC_ID, **
 def opened(directory: Path, *specs: LogSpec, clock: HandClock | None = None, **settings: str) -> LogManager:
     """A manager with these logs loaded."""
     given = Settings({name.replace("_", "."): value for name, value in settings.items()})
-    manager = LogManager.open(directory, clock=clock or HandClock(), settings=given, node_id=1)
+    manager = LogManager.open(
+        directory, runtime=Runtime.new(clock or HandClock()), settings=given, node_id=1, pressure=CalmDisk()
+    )
     manager.load(specs)
     return manager
 

@@ -166,7 +166,7 @@ class Turn:
                 except BrokerError as error:
                     rest.prepared = error
                 except Exception as error:
-                    rest.prepared = as_refusal(broker.logs.pool.complaints, error, "looking at a batch")
+                    rest.prepared = as_refusal(broker.runtime.complaints, error, "looking at a batch")
             self._go_on(broker, rest)
             write_staged((self,))
             if self._writes:
@@ -257,9 +257,7 @@ class Turn:
                 continue
             except Exception as error:
                 # As in Kafka, an error nobody thought of is that of its partition; the others are answered.
-                answered = as_refusal(
-                    broker.logs.pool.complaints, error, f"appending to {log.topic_partition}"
-                )
+                answered = as_refusal(broker.runtime.complaints, error, f"appending to {log.topic_partition}")
                 answers.append(failure(item.index, answered.code))
                 continue
             self._logs.setdefault(log, []).append((*here, len(answers)))

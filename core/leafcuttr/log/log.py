@@ -23,8 +23,7 @@ from leafcuttr.log.append.rules import LARGE, LONG_MAX
 from leafcuttr.log.append.stage import stage, stage_marker
 from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.files.off_loop import off_loop
-from leafcuttr.log.files.pool import FilePool, FileRegion
-from leafcuttr.log.files.write_pressure import PRESSURE
+from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.log.producers.snapshot import write_snapshot
 from leafcuttr.log.read.aborted import aborted_transactions
 from leafcuttr.log.read.lookup import (
@@ -34,6 +33,7 @@ from leafcuttr.log.read.lookup import (
     offset_for_timestamp,
 )
 from leafcuttr.log.read.read import LogRead, read
+from leafcuttr.log.resources import LogResources
 from leafcuttr.log.retention import (
     apply_retention,
     delete_records_before,
@@ -44,7 +44,7 @@ from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment, segment_name
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.log.state import LogState
-from leafcuttr_sdk import Clock, TopicPartition
+from leafcuttr_sdk import TopicPartition
 
 __all__ = ["FileRegion", "Log", "LogRead", "Staged"]
 
@@ -62,17 +62,19 @@ class Log(LogState):
         topic_partition: TopicPartition,
         directory: Path | str,
         config: TopicConfig,
-        *,
-        pool: FilePool,
-        clock: Clock,
+        resources: LogResources,
     ) -> "Log":
         """A new, empty log in a folder that exists (callable in a worker). Raises OSError."""
         preallocate = config.segment_bytes if config.preallocate else 0
         segment = Segment.create(
-            str(directory), 0, pool=pool, preallocate=preallocate, sync_writes=config.lc_log_sync_always
+            str(directory),
+            0,
+            pool=resources.pool,
+            preallocate=preallocate,
+            sync_writes=config.lc_log_sync_always,
         )
         log = cls(
-            topic_partition, directory, config, segments=[segment], log_end_offset=0, pool=pool, clock=clock
+            topic_partition, directory, config, segments=[segment], log_end_offset=0, resources=resources
         )
         log._aborts = Aborts(empty=True)
         return log
@@ -108,15 +110,15 @@ class Log(LogState):
     ) -> Staged:
         """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing
         staged, where a worker thread has to look at the batch first: call again with what it has `prepared`."""
-        if self.pool.refuses is not None:
-            raise StorageError(self.pool.refuses)
+        if self.resources.refusal is not None:
+            raise StorageError(self.resources.refusal)
         return self._stage(batch, now_ms, False, prepared, encoded_here=encoded_here)
 
     def stage_letters(self, batch: bytearray, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
         """`stage_at_once` for dead letters: no gate looks at them, and they may be larger than the topic allows, by
         what the broker adds to a record that was not."""
-        if self.pool.refuses is not None:
-            raise StorageError(self.pool.refuses)
+        if self.resources.refusal is not None:
+            raise StorageError(self.resources.refusal)
         return self._stage(memoryview(batch), now_ms, False, prepared, letters=True, encoded_here=True)
 
     def _stage(
@@ -204,7 +206,7 @@ class Log(LogState):
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
         size = groups[-1].size
-        return size > LARGE or any(group.letters for group in groups) or PRESSURE.stalls(size)
+        return size > LARGE or any(group.letters for group in groups) or self.resources.pressure.stalls(size)
 
     def write_off_loop(self) -> Ticket | None:
         """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile

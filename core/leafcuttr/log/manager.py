@@ -31,8 +31,9 @@ from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.files.atomic import replace_file
 from leafcuttr.log.files.failed_sync import SyncFailedError, sync_directory
-from leafcuttr.log.files.free_space import DiskRoom
+from leafcuttr.log.files.free_space import FreeSpace
 from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.layout.checkpoints import PARTITION_METADATA, DamagedCheckpointError, read_topic_id
 from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.log.layout.folders import (
@@ -49,11 +50,13 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.recovery.inspection import Inspection
 from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.recovery.recovery import restore
+from leafcuttr.log.resources import LogResources
 from leafcuttr.log.upkeep.deletion import Deletion
 from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
 from leafcuttr.log.upkeep.upkeep import Upkeep
 from leafcuttr.runtime.pacing import Pace
-from leafcuttr_sdk import Clock, TopicPartition
+from leafcuttr.runtime.runtime import Runtime
+from leafcuttr_sdk import TopicPartition
 
 __all__ = ["LogManager", "LogSpec"]
 
@@ -69,23 +72,26 @@ _log = logging.getLogger(__name__)
 class LogManager:
     """See the module's docstring. `logs` is for reading only."""
 
-    def __init__(self, directory: DataDirectory, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self, directory: DataDirectory, runtime: Runtime, settings: Settings, pressure: WritePressure
+    ) -> None:
         self.logs: dict[TopicPartition, Log] = {}
         self.directory = directory.path
         self.cluster_id = directory.cluster_id
         self.directory_id = directory.directory_id
-        self.pool = FilePool(_most_open_files())
+        self._pool = FilePool(_most_open_files(), runtime.descriptors)
+        self._resources = LogResources(runtime, self._pool, pressure)
         self._data = directory
-        self._clock = clock
+        self._clock = clock = runtime.clock
         self._settings = settings
         self._ids: dict[TopicPartition, bytes] = {}
         self._prepared: dict[TopicPartition, Log] = {}
         self._record = StateRecord(self.directory)
         self._deletion = Deletion()
-        self._room = DiskRoom(self.directory, settings, self.pool)
+        self._free_space = FreeSpace(self.directory, settings, self._resources)
         self._upkeep = Upkeep(self.directory, clock, settings)
         self._cleaned = CleanerCheckpoint(self.directory)
-        self.cleaner = Cleaner(self.logs, self._cleaned, settings, clock, self.pool, self._secure)
+        self.cleaner = Cleaner(self.logs, self._cleaned, settings, clock, self._pool, self._secure)
         self._inspection = Inspection()
         self._turn = trio.Lock()
         self._closed = False
@@ -99,13 +105,29 @@ class LogManager:
         cls,
         directory: Path,
         *,
-        clock: Clock,
+        runtime: Runtime,
         settings: Settings,
         node_id: int,
         cluster_id: str | None = None,
+        pressure: WritePressure | None = None,
     ) -> "LogManager":
         """Take hold of the directory; `load` brings in the logs. Raises StartError."""
-        return cls(DataDirectory.open(directory, node_id=node_id, cluster_id=cluster_id), clock, settings)
+        found = DataDirectory.open(directory, node_id=node_id, cluster_id=cluster_id)
+        return cls(found, runtime, settings, pressure or WritePressure())
+
+    @property
+    def refusal(self) -> str | None:
+        """Why clients may write nothing more; None if they may."""
+        return self._resources.refusal
+
+    @property
+    def open_files(self) -> int:
+        """How many files of logs are kept open."""
+        return len(self._pool)
+
+    @property
+    def most_open_files(self) -> int:
+        return self._pool.limit
 
     # Start
 
@@ -123,7 +145,7 @@ class LogManager:
         self.load_seconds = time.monotonic() - began
 
     def _load(self, specs: Sequence[LogSpec], deleted: frozenset[bytes]) -> None:
-        self._room.check()
+        self._free_space.check()
         marker = self.directory / CLEAN_SHUTDOWN
         clean = marker.exists()
         state = read_state(self.directory)
@@ -152,7 +174,7 @@ class LogManager:
                 self.reread,
             )
             folder = self.directory / str(name)
-            log = restore(spec, folder, facts, exists=name in folders, pool=self.pool, clock=self._clock)
+            log = restore(spec, folder, facts, exists=name in folders, resources=self._resources)
             self.logs[name] = log
             self._ids[name] = spec.topic_id
             as_recorded = entry is not None and (
@@ -233,7 +255,7 @@ class LogManager:
             self._upkeep.forget_offsets(name, lambda: set(self.logs))
             self._cleaned.forget(name)
             make_folder(folder, spec.topic_id)
-            self._prepared[name] = Log.create(name, folder, spec.config, pool=self.pool, clock=self._clock)
+            self._prepared[name] = Log.create(name, folder, spec.config, resources=self._resources)
         except OSError as error:
             self._deletion.add(folder, 0)
             where = self.directory / str(name)
@@ -336,13 +358,13 @@ class LogManager:
             await trio.to_thread.run_sync(self._upkeep.write_starts, self.logs, dict(self.logs))
         except OSError as error:
             reason = f"The log start offsets in {self.directory} cannot be written: {error.strerror or error}"
-            self.pool.complaints("log start offsets", "%s", reason)
+            self._resources.complaints("log start offsets", "%s", reason)
             raise StorageError(reason) from error
         crashpoints.reach("delete-records.kept")
 
     async def watch_room(self) -> None:
         """See whether the disk has room for what clients produce. Raises OSError."""
-        await self._room.watch()
+        await self._free_space.watch()
 
     async def _secure(self, name: TopicPartition, offset: int) -> None:
         """Have the recovery point of a log on the disk be at least `offset`, up to which it is synced. Raises
@@ -358,7 +380,7 @@ class LogManager:
             try:
                 freed += log.apply_retention(self._clock.now_ms())
             except BrokerError as error:
-                self.pool.complaints("retention", "%s", error)
+                self._resources.complaints("retention", "%s", error)
             if log.pending_deletes:
                 self._upkeep.pending_deletes.add(log)
             await pace.turn()
@@ -410,7 +432,7 @@ class LogManager:
         except OSError as error:
             fine = False
             reason = error.strerror or str(error)
-            self.pool.complaints(
+            self._resources.complaints(
                 reason, "the clean stop cannot be recorded in %s: %s", self.directory, reason
             )
         finally:
@@ -459,7 +481,7 @@ def _finish(log: Log) -> bool:
         return False
     except OSError as error:
         reason = error.strerror or str(error)
-        log.pool.complaints(reason, "closing %s failed: %s", log.topic_partition, reason)
+        log.resources.complaints(reason, "closing %s failed: %s", log.topic_partition, reason)
         return False
     return True
 

@@ -27,6 +27,7 @@ from leafcuttr.log.files.failed_sync import SyncFailedError
 from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.producers.state import ProducerStateTable
+from leafcuttr.log.resources import LogResources
 from leafcuttr.log.segment.aborts import Aborts
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr_sdk import Clock, TopicPartition
@@ -54,7 +55,6 @@ class LogState:
         "_waiters",
         "bytes_in",
         "bytes_out",
-        "clock",
         "cursors",
         "directory_name",
         "flight",
@@ -67,9 +67,9 @@ class LogState:
         "offline",
         "opened_at",
         "pending_deletes",
-        "pool",
         "records_out",
         "recovery_point",
+        "resources",
         "rewrites",
         "roll_jitter_ms",
         "rules",
@@ -94,8 +94,7 @@ class LogState:
         recovery_point: int = 0,
         leader_epoch: int = 0,
         producers: ProducerStateTable | None = None,
-        pool: FilePool,
-        clock: Clock,
+        resources: LogResources,
         offline: str | None = None,
     ) -> None:
         """A log in a known state. `segments` is not empty unless `offline` says why nothing can be served."""
@@ -110,8 +109,7 @@ class LogState:
         self.leader_epoch = leader_epoch
         self.offline = offline
         self.suspect = False  # a sync has failed: see `distrust`
-        self.pool = pool
-        self.clock = clock
+        self.resources = resources
         self._producers = producers
         self._waiters: set[Waiter] | None = None
         self._aborts: Aborts | None = None
@@ -144,6 +142,14 @@ class LogState:
         for segment in self.segments:
             segment.close()
             segment.move_to(self.directory_name)
+
+    @property
+    def pool(self) -> FilePool:
+        return self.resources.pool
+
+    @property
+    def clock(self) -> Clock:
+        return self.resources.clock
 
     @property
     def elapsed_ms(self) -> int:

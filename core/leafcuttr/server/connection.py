@@ -467,7 +467,7 @@ class Connection:
         try:
             found = route(key) or REFUSED
         except OSError:  # its modules are read at the first use, and there may be no descriptor to do it with
-            found = self._broker.logs.pool.make_way(lambda: route(key)) or REFUSED
+            found = self._broker.runtime.descriptors.opening(lambda: route(key)) or REFUSED
         context.correlation_id = int.from_bytes(view[at + 4 : at + 8], "big", signed=True)
         if found is REFUSED:
             context.api_key = int.from_bytes(view[at : at + 2], "big")
@@ -511,11 +511,11 @@ class Connection:
             self._counts.malformed += 1
             # The same of one host is said once a minute: a health check that speaks HTTP comes every second.
             key = f"{self._context.client.host} {_DIGITS.sub('', str(error))}"
-            self._broker.logs.pool.complaints(
+            self._broker.runtime.complaints(
                 key, "closing the connection from %s: %s", self, error, level=logging.WARNING
             )
         elif (reason := exhausted(error)) is not None:
-            self._broker.logs.pool.complaints(reason, "closing the connection from %s: %s", self, reason)
+            self._broker.runtime.complaints(reason, "closing the connection from %s: %s", self, reason)
         elif isinstance(error, OSError):
             logger.debug("the connection from %s ended: %s", self, error)
         else:

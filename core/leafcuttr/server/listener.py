@@ -56,7 +56,7 @@ class Connections:
         )
         self._doors: dict[str, _Door] = {}
         self.reactor = Reactor(
-            broker.clock, self._queue, broker.logs.pool.writers, broker.counts.answered[ApiKey.PRODUCE]
+            broker.clock, self._queue, broker.runtime.writers, broker.counts.answered[ApiKey.PRODUCE]
         )
         self.all: set[Connection] = set()
         self.accepted: dict[str, int] = {}  # by listener
@@ -70,7 +70,7 @@ class Connections:
 
     def full(self, listener: Listener) -> bool:
         """The limit of open files may be changed while the process runs, so it is asked for each time."""
-        descriptors = _descriptors_for_connections(self._broker.logs.pool.limit)
+        descriptors = _descriptors_for_connections(self._broker.logs.most_open_files)
         most = min(self._broker.settings.int("max.connections"), descriptors)
         return len(self.all) >= most or self._door(listener).full
 

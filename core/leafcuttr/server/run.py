@@ -17,6 +17,7 @@ import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
@@ -44,6 +45,7 @@ async def run_broker(
     plugins: "Plugins | None" = None,
     plugged: Plugged | None = None,
     clock: Clock | None = None,
+    pressure: WritePressure | None = None,
     stop: trio.Event | None = None,
     task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
 ) -> bool:
@@ -62,7 +64,7 @@ async def run_broker(
         admin_bound = admin.bind(settings)
         if admin_bound is not None:
             _close_after(opened, admin_bound[1])
-        broker = open_broker(settings, clock or SystemClock())
+        broker = open_broker(settings, clock or SystemClock(), pressure=pressure)
         broker.plugged = plugged or broker.plugged
         broker.plugged.found = plugins.all if plugins else ()
         broker.admin = admin_bound[0] if admin_bound else None
@@ -145,7 +147,7 @@ def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:
 
 def _admin_endpoint(broker: Broker, connections: Connections) -> "AdminEndpoint":
     """In a worker thread. Raises OSError where the process may open no file, whatever the logs can do without."""
-    broker.logs.pool.make_way(
+    broker.runtime.descriptors.opening(
         lambda: import_late("h11", "leafcuttr.server.admin.http", "leafcuttr.server.admin.endpoint")
     )
     from leafcuttr.server.admin.endpoint import AdminEndpoint

@@ -12,8 +12,10 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.append.group_commit import Rounds
+from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.manager import LogManager
 from leafcuttr.metrics.counts import Counts
+from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.dead_letter_box import DeadLetterBox
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
@@ -47,6 +49,7 @@ class Broker:
     settings: Settings
     dynamic_settings: DynamicSettings
     clock: Clock
+    runtime: Runtime
     node_id: int
     cluster_id: str
     logs: LogManager
@@ -69,14 +72,15 @@ class Broker:
     began: float = field(default_factory=time.monotonic)
 
 
-def open_broker(settings: Settings, clock: Clock) -> Broker:
+def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | None = None) -> Broker:
     """Open the data directory and everything in it.
 
     Raises StartError, with one line for the person, when the directory cannot be used.
     """
     node_id = settings.int("node.id")
     directory = data_directory(settings)
-    logs = LogManager.open(directory, clock=clock, settings=settings, node_id=node_id)
+    runtime = Runtime.new(clock)
+    logs = LogManager.open(directory, runtime=runtime, settings=settings, node_id=node_id, pressure=pressure)
     try:
         metadata = MetadataStore.open(directory)
     except BaseException:
@@ -94,6 +98,7 @@ def open_broker(settings: Settings, clock: Clock) -> Broker:
         settings=settings,
         dynamic_settings=dynamic_settings,
         clock=clock,
+        runtime=runtime,
         node_id=node_id,
         cluster_id=logs.cluster_id,
         logs=logs,

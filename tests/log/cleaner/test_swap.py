@@ -12,13 +12,12 @@ from leafcuttr.log.cleaner import swap
 from leafcuttr.log.cleaner.compaction.output import Output
 from leafcuttr.log.cleaner.compaction.pages import Throttle
 from leafcuttr.log.cleaner.swap import CLEANED, announce, finish_exchanges, take_names
-from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.recovery.known import Known
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.segment.segment import SUFFIXES, segment_name
 from leafcuttr.log.segment.txn_index import AbortedTransaction
-from support.logs import HandClock
+from support.logs import resources
 from support.managers import spec
 
 FILES = 4  # that are renamed at each step
@@ -111,7 +110,7 @@ def test_a_start_finishes_what_was_announced(
     announce(str(folder), 0)
     end = max(int(path.stem) for path in folder.glob("*.log"))
     given = spec(cleanup_policy=("compact",), segment_bytes=4000)
-    log = restore(given, folder, Known(None, False, end, 0), exists=True, pool=FilePool(), clock=HandClock())
+    log = restore(given, folder, Known(None, False, end, 0), exists=True, resources=resources())
     assert log.offline is None
     assert log.segments[0].size == len(new[f"{segment_name(0)}.log"])
     found = content(folder)

@@ -274,7 +274,7 @@ async def test_what_a_client_ends_while_others_are_loaded_is_completed_once(
     await broker.topics.create("t", 1, {"lc.log.sync.always": "true"})
     given = [await begin(broker, names[number]) for number in (0, 1)]
     broker = start(**settings)
-    loaded, go_on, writers = trio.Event(), trio.Event(), broker.logs.pool.writers
+    loaded, go_on, writers = trio.Event(), trio.Event(), broker.runtime.writers
     load_partition = loader._load_partition
 
     async def load_slowly(log: TransactionLog, partition: int) -> list[Transaction]:

@@ -72,7 +72,7 @@ class Flight:
         group, segment = self._groups[at], log.segments[-1]
         if group.rolls:
             log.sealing = True
-            log.pool.writers.start(new_segment, (log, segment, group.base_offset), self._rolled)
+            log.resources.writers.start(new_segment, (log, segment, group.base_offset), self._rolled)
         else:
             self._write(group, segment)
 
@@ -90,7 +90,7 @@ class Flight:
         # Held until it is published: another thread may make the pool let go of it meanwhile.
         file = segment.open_for_writing(sync_writes=log.rules.sync)
         self._segment, self._file, self._synced = segment, file, bool(sync) or file.synced
-        log.pool.writers.start(
+        log.resources.writers.start(
             write_there, (file, group.views, segment.size, group.size, sync), self._written
         )
 

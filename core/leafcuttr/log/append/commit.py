@@ -22,7 +22,6 @@ from leafcuttr.log.append.roll import discard, new_segment, take_over
 from leafcuttr.log.append.staged import Group, WriteError
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark
 from leafcuttr.log.files.pool import OpenFile
-from leafcuttr.log.files.write_pressure import PRESSURE
 from leafcuttr.log.segment.scan import DamagedSegmentError
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def commit(log: "LogState") -> None:
             reach("append.written")
             publish(log, segment, group, synced=bool(sync) or file.synced)
             del file
-        PRESSURE.wrote(monotonic() - began)
+        log.resources.pressure.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
         raise WriteError(fail(log, error), log.log_end_offset) from error
     except BaseException as error:
@@ -201,7 +200,7 @@ def fail(log: "LogState", error: BaseException) -> str:
     if isinstance(error, SyncFailedError):
         log.distrust(error)
     else:
-        log.pool.complaints(_cause(error), "%s", reason)
+        log.resources.complaints(_cause(error), "%s", reason)
     log.forget_staged()
     segment = log.segments[-1]
     try:

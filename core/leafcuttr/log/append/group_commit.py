@@ -91,7 +91,7 @@ class _Call:
                 result = error.with_traceback(None)
             except Exception as error:
                 # An error nobody thought of is that of its batch; the others are written.
-                result = as_refusal(log.pool.complaints, error, f"appending to {log.topic_partition}")
+                result = as_refusal(log.resources.complaints, error, f"appending to {log.topic_partition}")
             else:
                 places.setdefault(log, []).append((self, self.at))
             outcomes.append(result)
@@ -154,7 +154,7 @@ class Rounds:
                 except Exception as error:
                     log = asked[call.at].log
                     call.prepared = as_refusal(
-                        log.pool.complaints, error, f"looking at a batch for {log.topic_partition}"
+                        log.resources.complaints, error, f"looking at a batch for {log.topic_partition}"
                     )
         return call.outcomes
 

@@ -41,7 +41,7 @@ def new_segment(log: "LogState", active: Segment, base_offset: int) -> Segment:
     active.seal()
     reach("roll.sealed")
     snapshot = Path(log.directory_name, f"{segment_name(base_offset)}.snapshot")
-    log.pool.make_way(lambda: write_snapshot(snapshot, log.producers))
+    log.resources.descriptors.opening(lambda: write_snapshot(snapshot, log.producers))
     reach("roll.snapshot-written")
     _remove_empty(log, base_offset)
     preallocate = log.config.segment_bytes if log.config.preallocate else 0

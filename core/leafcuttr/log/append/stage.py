@@ -176,7 +176,7 @@ def stage_marker(
 ) -> Staged:
     """See `Log.stage_marker`."""
     if "leafcuttr.wire.markers" not in sys.modules:
-        log.pool.import_late("leafcuttr.wire.markers")
+        log.resources.descriptors.import_late("leafcuttr.wire.markers")
     from leafcuttr.wire.markers import Marker, encode_marker
 
     if log.offline is not None:

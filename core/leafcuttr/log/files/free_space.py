@@ -1,9 +1,9 @@
-"""How much room the disk has left, and that clients are refused before there is none.
+"""How much free space the disk has, and that clients are refused before there is none.
 
 A full disk harms more than appends: checkpoints, offsets and the metadata cannot be written then. So
 `lc.log.min.free.bytes` are kept for the broker itself: below it what clients produce is refused with
 KAFKA_STORAGE_ERROR, while reads, commits, retention and deletion go on. The file system is asked about once a second by
-a worker; an append only looks at the pool's `refuses`.
+a worker; an append only looks at `LogResources.refusal`.
 """
 
 import logging
@@ -13,18 +13,18 @@ from pathlib import Path
 import trio
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.resources import LogResources
 
 _log = logging.getLogger(__name__)
 
 
-class DiskRoom:
-    """The room in the file system of one data directory."""
+class FreeSpace:
+    """The free space in the file system of one data directory."""
 
-    def __init__(self, directory: Path, settings: Settings, pool: FilePool) -> None:
+    def __init__(self, directory: Path, settings: Settings, resources: LogResources) -> None:
         self._directory = directory
         self._settings = settings
-        self._pool = pool
+        self._resources = resources
 
     def check(self) -> None:
         """Look once. Raises OSError. On the loop only at the start."""
@@ -43,15 +43,15 @@ class DiskRoom:
 
     def _judge(self, free: int) -> None:
         least = self._settings.int("lc.log.min.free.bytes")
-        before = self._pool.refuses
+        before = self._resources.refusal
         if free >= least:
-            self._pool.refuses = None
+            self._resources.refusal = None
             if before is not None:
                 _log.warning("%s has %d bytes free again: clients may produce", self._directory, free)
             return
-        self._pool.refuses = (
+        self._resources.refusal = (
             f"{self._directory} has {free} bytes free, "
             f"lc.log.min.free.bytes={least} are kept for the broker itself"
         )
         if before is None:
-            _log.error("nothing more is taken from producers: %s", self._pool.refuses)
+            _log.error("nothing more is taken from producers: %s", self._resources.refusal)

@@ -9,24 +9,16 @@ What is in the files is not known here.
 """
 
 import errno
-import logging
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
-from leafcuttr.errors import StorageError
-from leafcuttr.runtime.complaints import Complaints
-from leafcuttr.runtime.writers import Writers
-from leafcuttr_sdk.trouble import import_late
+from leafcuttr.runtime.descriptors import DescriptorGuard
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
-
-NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
-"""What the kernel says when the process, or the machine, may have no more open files."""
 PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: a page every so often tells of its neighbours
 WARM_STEP: Final = 1024 * 1024
 _BLOCK: Final = 4096
@@ -109,20 +101,18 @@ class FileOwner(Protocol):
 
 
 class FilePool:
-    """At most `limit` descriptors kept open for their owners; the least recently used goes first.
+    """At most `limit` descriptors kept open for their owners; the least recently used goes first. The guard of
+    descriptors may ask for one before that.
 
     Recency is one flag a file (second chance), so that using an open file costs an assignment. Thread-safe.
     """
 
-    __slots__ = ("_files", "_lock", "complaints", "limit", "refuses", "writers")
+    __slots__ = ("_descriptors", "_files", "_lock", "limit")
 
-    def __init__(self, limit: int = 512) -> None:
+    def __init__(self, limit: int = 512, descriptors: DescriptorGuard | None = None) -> None:
         self.limit = limit
-        self.refuses: str | None = (
-            None  # why clients may write nothing more: see `leafcuttr.log.files.free_space`
-        )
-        self.complaints = Complaints(_log)  # about the directory as a whole
-        self.writers = Writers()
+        self._descriptors = DescriptorGuard() if descriptors is None else descriptors
+        self._descriptors.add(self._let_one_go)
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
 
@@ -161,29 +151,15 @@ class FilePool:
 
     def _opened(self, path: str, flags: int, owner: FileOwner, *, may_only_read: bool) -> OpenFile:
         try:
-            return self.make_way(lambda: OpenFile(path, flags, owner))
+            return self.opening(lambda: OpenFile(path, flags, owner))
         except OSError as error:
             if error.errno == errno.EROFS and may_only_read:
-                return self.make_way(lambda: OpenFile(path, flags & ~os.O_RDWR, owner))
+                return self.opening(lambda: OpenFile(path, flags & ~os.O_RDWR, owner))
             raise
 
-    def make_way(self, opens: Callable[[], T]) -> T:
-        """Do what opens a file; as long as the process may have no more, again with one less in the pool. Raises
-        OSError."""
-        while True:
-            try:
-                return opens()
-            except OSError as error:
-                if error.errno not in NO_DESCRIPTORS or not self._let_one_go():
-                    raise
-
-    def import_late(self, *names: str) -> None:
-        """Import these modules, if need be with less in the pool. Raises StorageError, after which it can be tried
-        again."""
-        try:
-            self.make_way(lambda: import_late(*names))
-        except OSError as error:
-            raise StorageError(error.strerror or str(error)) from None
+    def opening(self, opens: Callable[[], T]) -> T:
+        """Do what opens a file that no owner keeps, if need be with one less in the pool. Raises OSError."""
+        return self._descriptors.opening(opens)
 
     def _let_one_go(self) -> bool:
         """Give up a descriptor that its owner can have again. False if there is none."""

@@ -69,6 +69,3 @@ class WritePressure:
         except (OSError, ValueError):
             limit = 0  # not Linux's own file: only slow writes tell then
         self._pressed = bool(limit) and dirty > (limit + background) / 2 * _MARGIN
-
-
-PRESSURE: Final = WritePressure()

@@ -128,8 +128,8 @@ def _largest_record(
 def _times(log: "LogState", header: BatchHeader, batch: bytes) -> Iterator[tuple[int, int]]:
     """Timestamp and offset of each record of a batch, without what they hold, which may be 100 MB. A batch that cannot
     be read is a StorageError."""
-    log.pool.import_late("leafcuttr.wire.records")
-    log.pool.import_late("leafcuttr.wire.record_summary")
+    log.resources.descriptors.import_late("leafcuttr.wire.records")
+    log.resources.descriptors.import_late("leafcuttr.wire.record_summary")
     from leafcuttr.wire.record_summary import record_shapes
     from leafcuttr.wire.records import record_bytes
 

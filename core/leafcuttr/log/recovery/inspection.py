@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from leafcuttr.log.files.pool import NO_DESCRIPTORS, FilePool
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import (
     PARTITION_METADATA,
     DamagedCheckpointError,
@@ -28,6 +28,7 @@ from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment, segment_name
 from leafcuttr.log.segment.txn_index import TransactionIndex
+from leafcuttr.runtime.descriptors import NO_DESCRIPTORS
 from leafcuttr_sdk import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -39,9 +39,9 @@ from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.recovery.known import DamagedLogError, Known
 from leafcuttr.log.recovery.replay import producers_at
 from leafcuttr.log.recovery.rescan import Rescan, remove
+from leafcuttr.log.resources import LogResources
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import DELETED, LAST_BASE, SUFFIXES, Segment, segment_name
-from leafcuttr_sdk import Clock
 
 _log = logging.getLogger(__name__)
 
@@ -49,11 +49,11 @@ _log = logging.getLogger(__name__)
 _CHECKED_END: Final = 16 * 1024 * 1024
 
 
-def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: FilePool, clock: Clock) -> Log:
+def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, resources: LogResources) -> Log:
     """The log of `spec`, offline if it is damaged. Blocks on the disk; raises nothing about this one
     partition."""
     try:
-        return _Restore(spec, folder, known, pool, clock).log(exists)
+        return _Restore(spec, folder, known, resources).log(exists)
     except (DamagedLogError, DamagedCheckpointError, DamagedSegmentError) as error:
         reason = str(error)
     except OSError as error:
@@ -70,8 +70,7 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: Fi
         log_start_offset=start,
         log_end_offset=max(state.log_end_offset if state else known.recovery_point, start),
         recovery_point=known.recovery_point,
-        pool=pool,
-        clock=clock,
+        resources=resources,
         offline=reason,
     )
     log.suspect = suspect
@@ -81,12 +80,12 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, pool: Fi
 class _Restore:
     """One restoration: what is given, shared by its steps."""
 
-    def __init__(self, spec: LogSpec, folder: Path, known: Known, pool: FilePool, clock: Clock) -> None:
+    def __init__(self, spec: LogSpec, folder: Path, known: Known, resources: LogResources) -> None:
         self.spec = spec
         self.folder = folder
         self.known = known
-        self.pool = pool
-        self.clock = clock
+        self.resources = resources
+        self.pool = resources.pool
 
     def log(self, exists: bool) -> Log:
         state = self.known.state
@@ -121,9 +120,7 @@ class _Restore:
         EpochCheckpoint(self.folder).settle([], self.known.log_start_offset)
         if self.known.log_start_offset:
             return self._build([], 0, 0, 0, 0, None, [])
-        return Log.create(
-            self.spec.topic_partition, self.folder, self.spec.config, pool=self.pool, clock=self.clock
-        )
+        return Log.create(self.spec.topic_partition, self.folder, self.spec.config, resources=self.resources)
 
     def _check_topic_id(self) -> None:
         path = self.folder / PARTITION_METADATA
@@ -375,8 +372,7 @@ class _Restore:
             recovery_point=recovery_point,
             leader_epoch=leader_epoch,
             producers=producers,
-            pool=self.pool,
-            clock=self.clock,
+            resources=self.resources,
         )
         log.pending_deletes.extend(pending_deletes)
         return log

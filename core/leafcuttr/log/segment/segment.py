@@ -458,7 +458,7 @@ class Segment:
         """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The
         index itself is left to the loop's thread."""
         try:
-            fd = self._pool.make_way(lambda: os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC))
+            fd = self._pool.opening(lambda: os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:
             return
         try:
@@ -494,9 +494,9 @@ class Segment:
             folder = Path(self.directory)
             for name in (PARTITION_METADATA, LEADER_EPOCHS):
                 with suppress(FileNotFoundError):
-                    self._pool.make_way(partial(sync_file, folder / name))
-            self._pool.make_way(partial(sync_directory, folder))
-            self._pool.make_way(partial(sync_directory, folder.parent))
+                    self._pool.opening(partial(sync_file, folder / name))
+            self._pool.opening(partial(sync_directory, folder))
+            self._pool.opening(partial(sync_directory, folder.parent))
             self.name_synced = True
             reach("segment.names-synced")
 

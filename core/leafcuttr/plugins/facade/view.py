@@ -100,7 +100,7 @@ class BrokerView:
         instance_id: str | None = None,
         committed: bool = False,
     ) -> "AbstractAsyncContextManager[Consumer]":
-        self._core.logs.pool.import_late("leafcuttr.plugins.facade.consumer.consumer")
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.consumer.consumer")
         from leafcuttr.plugins.facade.consumer.consumer import open_consumer
         from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 

@@ -63,7 +63,7 @@ class AdminEndpoint:
     def _import(self) -> None:
         """In a worker thread: what only scrapes need, prometheus_client above all, takes a tenth of a second. Raises
         OSError."""
-        self._broker.logs.pool.make_way(lambda: import_late(*_FOR_SCRAPES))
+        self._broker.runtime.descriptors.opening(lambda: import_late(*_FOR_SCRAPES))
 
     def _first_scrape(self) -> "Scrapes":
         from leafcuttr.server.admin.exposition import Scrapes

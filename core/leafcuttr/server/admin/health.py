@@ -60,11 +60,7 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         return Finding(False, "transactional ids are being read") if broker.transactions.loading else FINE
 
     def disk() -> Finding:
-        return (
-            FINE
-            if logs.pool.refuses is None
-            else Finding(False, f"clients may not produce: {logs.pool.refuses}")
-        )
+        return FINE if logs.refusal is None else Finding(False, f"clients may not produce: {logs.refusal}")
 
     def partitions() -> Finding:
         offline = [str(name) for name, log in logs.logs.items() if log.offline is not None]

@@ -1,4 +1,4 @@
-"""Clients are refused before the disk is full, and are served again when there is room."""
+"""Clients are refused before the disk is full, and are served again when there is space."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
-from leafcuttr.log.files.free_space import DiskRoom
-from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.files.free_space import FreeSpace
 from leafcuttr.log.log import Log
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, TP, batch, config, read_all, resources
 
 
 def stage(log: Log, data: bytearray) -> None:
@@ -20,23 +19,24 @@ def stage(log: Log, data: bytearray) -> None:
 
 
 async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_above(tmp_path: Path) -> None:
-    settings, pool = Settings(), FilePool()
-    log = make_log(tmp_path / "t-0", pool=pool)
-    room = DiskRoom(tmp_path, settings, pool)
-    room.check()
+    settings, given = Settings(), resources()
+    (tmp_path / "t-0").mkdir()
+    log = Log.create(TP, tmp_path / "t-0", config(), resources=given)
+    space = FreeSpace(tmp_path, settings, given)
+    space.check()
     stage(log, batch())
     log.commit()
 
     everything = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
     settings.replace_dynamic({"lc.log.min.free.bytes": str(everything + 1)})
-    await room.watch()
+    await space.watch()
     with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes"):
         stage(log, batch())
     log.append(batch(), NOW)  # what the broker itself has to write goes on
     assert len(read_all(log)) == log.size
 
     settings.replace_dynamic({"lc.log.min.free.bytes": "0"})
-    await room.watch()
+    await space.watch()
     stage(log, batch())
     log.commit()
     assert log.log_end_offset == 3
