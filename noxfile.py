@@ -96,11 +96,16 @@ def side_by_side(session: nox.Session, *words: str) -> None:
     Tests mostly wait, so there are two processes for each core.
     """
     processes = str(2 * len(os.sched_getaffinity(0)))
+    # Hundreds of processes are started: none compiles what another one has compiled. Beside the tree, not in it.
+    env = {
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(Path(session.virtualenv.location).resolve() / "pycache"),
+    }
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
     chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
-    session.run("pytest", *chosen, *words, *session.posargs, success_codes=ended)
-    session.run("pytest", "-m", "alone", *words, *session.posargs, success_codes=ended)
+    session.run("pytest", *chosen, *words, *session.posargs, env=env, success_codes=ended)
+    session.run("pytest", "-m", "alone", *words, *session.posargs, env=env, success_codes=ended)
 
 
 @nox.session

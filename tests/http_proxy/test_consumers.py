@@ -297,12 +297,20 @@ async def test_reads_wait_for_enough_and_in_turn(proxy: Running, api: Api) -> No
     assert proxy.view.groups.committed("g")[T0].offset <= 2
 
 
-async def test_a_consumer_that_is_deleted_while_a_read_waits(api: Api) -> None:
+async def until_it_reads(proxy: Running) -> None:
+    """A consumer joins its group with its first read."""
+    with within(30, "the consumer's read"):
+        while not (group := proxy.view.groups.get("g")) or not group.members:
+            await trio.sleep(0.01)
+
+
+async def test_a_consumer_that_is_deleted_while_a_read_waits(proxy: Running, api: Api) -> None:
     one = await api.create(consumer_request_timeout_ms=60_000)
     await one.post("subscription", {"topics": ["t"]})
     async with trio.open_nursery() as nursery:
+        assert not proxy.view.groups.get("g")
         nursery.start_soon(one.refused, 40403, "GET", "records")
-        await trio.sleep(0.1)
+        await until_it_reads(proxy)
         assert (await api.ask("DELETE", one.path)).status_code == 204
 
 
@@ -319,7 +327,7 @@ async def test_the_proxy_stops_while_a_read_waits(tmp_path: Path) -> None:
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(read)
-                await trio.sleep(0.2)
+                await until_it_reads(proxy)
                 proxy.stop()
         assert answers == [[]]
     assert trio.current_time() - began < 30

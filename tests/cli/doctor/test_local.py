@@ -32,6 +32,7 @@ from support.lesser_disk import lesser_disk
 from support.listening import closed_port
 from support.loop_disk import loop_disk
 from support.namespace import run_behind
+from support.waiting import until
 
 KAFKA_DIRECTORY = Path(__file__).parents[2] / "log" / "fixtures" / "kafka-4.3.1"
 NOBODY = 65534
@@ -491,10 +492,7 @@ def test_the_broker_and_its_configuration_at_once(file: Path, tmp_path: Path) ->
         stdout=subprocess.DEVNULL,
     )
     try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "ready").exists():
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until((tmp_path / "ready").exists, "the broker's ready file")
         address = json.loads((tmp_path / "ready").read_text())["listeners"]["PLAINTEXT"]
         done = subprocess.run(
             [sys.executable, "-m", "leafcuttr", "doctor", address, "-c", str(file)],
