@@ -15,8 +15,8 @@ import pytest
 
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import PATIENCE_S, admin, create, read, watermarks
-from support.restarting import Restarting
 from support.waiting import free_port, until
 from support.wire_client import WireClient
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import create, read, watermarks
-from support.restarting import Restarting
 from support.waiting import until
 
 pytestmark = pytest.mark.long

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from support import jars
+from support.broker_process import Restarting
 from support.client_programs import PROGRAMS
 from support.librdkafka import create, send
-from support.restarting import Restarting
 from support.waiting import until
 
 Fresh = Callable[[str], str]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import create, watermarks
-from support.restarting import Restarting
 from support.streams_program import VERSION, StreamsProgram, streams_program
 from support.waiting import until
 

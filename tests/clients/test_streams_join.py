@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import PATIENCE_S, admin, create, watermarks
-from support.restarting import Restarting
 from support.streams_program import SECONDS, VERSION, streams_program
 from support.waiting import until
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import create
-from support.restarting import Restarting
 from support.waiting import until
 
 pytestmark = [

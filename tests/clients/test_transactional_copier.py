@@ -14,8 +14,8 @@ import pytest
 
 from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 from support import jars
+from support.broker_process import Restarting
 from support.librdkafka import create
-from support.restarting import Restarting
 from support.waiting import until
 from support.wire_client import WireClient
 

@@ -1,4 +1,5 @@
-"""A real `leafcuttr serve` in a process of its own, on a free port, for tests that need one."""
+"""A real `leafcuttr serve` in a process of its own, on a free port, for tests that need one. README.md beside this file
+says when that is."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.waiting import until
+from support.waiting import free_port, until
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -80,17 +81,18 @@ def start_broker(
     options: tuple[str, ...] = (),
     seconds: float = 120.0,
     before: tuple[str, ...] = (),
+    program: tuple[str, ...] = (sys.executable, "-m", "leafcuttr"),
 ) -> BrokerProcess:
     """Start a broker with its data in `folder`/data and wait until it is ready.
 
     With a `config` file that file says where it listens and where its data is. `options` are more words of the
-    command line, `before` a program that becomes the broker. Raises RuntimeError with its own
-    words if it ends before it is ready.
+    command line, `before` a program that becomes the broker, `program` the broker of another installation. Raises
+    RuntimeError with its own words if it ends before it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ready, log = folder / "ready.json", folder / "broker.log"
     ready.unlink(missing_ok=True)
-    command = [*before, sys.executable, "-m", "leafcuttr", "serve", "--ready-file", str(ready), *options]
+    command = [*before, *program, "serve", "--ready-file", str(ready), *options]
     own = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(folder / "data"),
@@ -132,12 +134,16 @@ def running_broker(
     config: Path | None = None,
     environ: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
+    before: tuple[str, ...] = (),
+    program: tuple[str, ...] = (sys.executable, "-m", "leafcuttr"),
 ) -> Iterator[BrokerProcess]:
     """`start_broker` and a clean stop at the end, whose exit status must be 0.
 
     A broker that the test itself has stopped is left alone; one that ended by itself fails the test.
     """
-    broker = start_broker(folder, settings, config=config, environ=environ, options=options)
+    broker = start_broker(
+        folder, settings, config=config, environ=environ, options=options, before=before, program=program
+    )
     try:
         yield broker
         if not broker.ended:
@@ -147,3 +153,25 @@ def running_broker(
         if broker.alive():
             broker.process.kill()
             broker.process.wait()
+
+
+class Restarting:
+    """A broker that is stopped or killed and comes back at the same address with the same data."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self._folder = folder
+        self._settings = settings or {}
+        self.address = f"127.0.0.1:{free_port()}"
+        self.process = self._start()
+
+    def _start(self) -> BrokerProcess:
+        own = {"listeners": f"PLAINTEXT://{self.address}"}
+        return start_broker(self._folder, {**own, **self._settings})
+
+    def restart(self, how: signal.Signals) -> None:
+        status = self.process.stop(how)
+        assert status == (0 if how == signal.SIGTERM else -signal.SIGKILL), self.process.log[-3000:]
+        self.process = self._start()
+
+    def end(self) -> None:
+        self.process.stop(signal.SIGKILL)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 import venv
@@ -14,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.broker_process import clean_environ
-from support.waiting import until
+from support.broker_process import clean_environ, running_broker
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "tests" / "sample_plugin"
@@ -91,33 +88,12 @@ class Environment:
     @contextmanager
     def broker(self, folder: Path, **settings: str) -> Iterator[dict[str, Any]]:
         """`leafcuttr serve` of this environment; its ready file, with `log` for where its words are."""
-        ready, log = folder / "ready.json", folder / "broker.log"
-        given = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(folder / "data"),
-            "group.initial.rebalance.delay.ms": "0",
-            **settings,
-        }
-        words = [word for name, value in given.items() for word in ("-o", f"{name}={value}")]
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                [self.folder / "bin" / "leafcuttr", "serve", "--ready-file", ready, *words],
-                cwd=folder,
-                env=self.environ,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
-
-        def is_ready() -> bool:
-            assert process.poll() is None, log.read_text()
-            return ready.exists()
-
-        try:
-            until(is_ready, "the broker's ready file", seconds=120)
-            yield {**json.loads(ready.read_text()), "log": log}
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(120) == 0, log.read_text()
-        finally:
-            process.kill()
-            process.wait()
+        forgotten = [word for name in os.environ if name.startswith("PYTHON") for word in ("-u", name)]
+        with running_broker(
+            folder,
+            settings,
+            environ=self.environ,
+            before=("env", *forgotten),
+            program=(str(self.folder / "bin" / "leafcuttr"),),
+        ) as started:
+            yield {**started.about, "log": folder / "broker.log"}
