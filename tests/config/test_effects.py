@@ -8,7 +8,7 @@ import pytest
 
 import leafcuttr
 from leafcuttr.config.catalog import BROKER, TOPIC
-from leafcuttr.config.setting import Effect, Type
+from leafcuttr.config.setting import ConfigType, Effect
 
 PACKAGE: Final = Path(leafcuttr.__file__).parent
 # Read where the settings themselves are made sense of, not by the part that acts on them.
@@ -52,12 +52,12 @@ def test_topic_settings(source: str) -> None:
 
 
 ACCESSORS: Final = {
-    "int": {Type.INT, Type.SHORT, Type.LONG},
-    "float": {Type.DOUBLE},
-    "bool": {Type.BOOLEAN},
-    "text": {Type.STRING, Type.CLASS, Type.PASSWORD},
-    "optional_text": {Type.STRING, Type.CLASS, Type.PASSWORD},
-    "list": {Type.LIST},
+    "int": {ConfigType.INT, ConfigType.SHORT, ConfigType.LONG},
+    "float": {ConfigType.DOUBLE},
+    "bool": {ConfigType.BOOLEAN},
+    "text": {ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD},
+    "optional_text": {ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD},
+    "list": {ConfigType.LIST},
 }
 
 

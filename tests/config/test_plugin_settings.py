@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.config.catalog import BROKER, CORE, TOPIC, Catalog
 from leafcuttr.config.declared import section
 from leafcuttr.config.load import examine, load_settings
-from leafcuttr.config.setting import Type as Kind
+from leafcuttr.config.setting import ConfigType as Kind
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import stored_topic_config, topic_config
 from leafcuttr.errors import ConfigError, InvalidConfig

@@ -15,15 +15,15 @@ from leafcuttr.config.setting import (
     SHORT,
     STRING,
     BadValueError,
-    Setting,
-    Type,
+    ConfigKey,
+    ConfigType,
     Value,
     render,
 )
 
 
-def of(kind: Type) -> Setting:
-    return Setting("x", kind, None, "A setting.")
+def of(kind: ConfigType) -> ConfigKey:
+    return ConfigKey("x", kind, None, "A setting.")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def of(kind: Type) -> Setting:
         (PASSWORD, " a ", " a "),
     ],
 )
-def test_reads(kind: Type, text: str, value: Value) -> None:
+def test_reads(kind: ConfigType, text: str, value: Value) -> None:
     assert of(kind).parse(text) == value
 
 
@@ -62,7 +62,7 @@ def test_reads(kind: Type, text: str, value: Value) -> None:
         (DOUBLE, "1_0", "Not a number of type DOUBLE"),
     ],
 )
-def test_refuses_in_the_words_of_kafka(kind: Type, text: str, reason: str) -> None:
+def test_refuses_in_the_words_of_kafka(kind: ConfigType, text: str, reason: str) -> None:
     with pytest.raises(BadValueError, match=f"^{reason}$"):
         of(kind).parse(text)
 
@@ -159,7 +159,7 @@ def test_limits_of_hosts(text: str) -> None:
 
 
 def test_a_secret_is_not_repeated() -> None:
-    setting = Setting("p", PASSWORD, None, "A secret.", choices=("a",))
+    setting = ConfigKey("p", PASSWORD, None, "A secret.", choices=("a",))
     with pytest.raises(BadValueError) as caught:
         setting.parse("hunter2")
     assert "hunter2" not in setting.refusal("hunter2", caught.value)

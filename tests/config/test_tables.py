@@ -8,7 +8,7 @@ import pytest
 
 from leafcuttr.config import topic_settings
 from leafcuttr.config.catalog import BROKER, FAMILIES, GROUP, KAFKA_DEFAULTS, TOPIC
-from leafcuttr.config.setting import Effect, Setting, render
+from leafcuttr.config.setting import ConfigKey, Effect, render
 from leafcuttr.config.settings import Settings
 
 # What Kafka documents as the default of settings that the observed broker was given.
@@ -97,7 +97,7 @@ def test_the_default_of_a_given_setting_is_written_down(name: str) -> None:
 
 
 @pytest.mark.parametrize("setting", EVERY, ids=lambda setting: setting.name)
-def test_a_row_says_what_it_is(setting: Setting) -> None:
+def test_a_row_says_what_it_is(setting: ConfigKey) -> None:
     assert re.fullmatch(r"[A-Z](?!.*[.?!] [A-Z]).*\.", setting.help), "one sentence"
     assert (setting.effect is Effect.HONOURED) == (not setting.reason)
     if setting.default is not None:
@@ -109,7 +109,7 @@ def test_a_row_says_what_it_is(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("setting", [*TOPIC.values(), *GROUP.values()], ids=lambda setting: setting.name)
-def test_synonyms_are_broker_settings_of_the_same_type(setting: Setting) -> None:
+def test_synonyms_are_broker_settings_of_the_same_type(setting: ConfigKey) -> None:
     for name, factor in setting.synonyms:
         assert BROKER[name].type is setting.type or (factor > 1 and BROKER[name].type.name == "INT")
 
@@ -135,7 +135,7 @@ def test_the_default_of_a_topic_is_what_the_broker_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("setting", GROUP.values(), ids=lambda setting: setting.name)
-def test_the_default_of_a_group_is_what_the_broker_gives(setting: Setting) -> None:
+def test_the_default_of_a_group_is_what_the_broker_gives(setting: ConfigKey) -> None:
     if setting.synonyms:
         assert (setting.default, setting.unit) == (
             BROKER[setting.synonyms[0][0]].default,

@@ -13,7 +13,7 @@ import pytest
 
 from leafcuttr.wire.api import APIS, Api
 from leafcuttr.wire.emit import present_fields
-from leafcuttr.wire.schema import INT8, INT16, INT32, INT64, Array, FieldSpec, Kind, declaration
+from leafcuttr.wire.schema import INT8, INT16, INT32, INT64, Array, FieldSpec, PrimitiveType, declaration
 from support import librdkafka
 from support.live_broker import LiveBroker, live_broker
 from support.logs import NOW, batch
@@ -50,7 +50,7 @@ def odd(cls: type[Any], version: int) -> Iterator[tuple[tuple[str, ...], int]]:
             bits = element.size * 8  # type: ignore[union-attr]
             for value in (-(1 << bits - 1), -1, (1 << bits - 1) - 1):
                 yield (spec.name,), value
-        elif not isinstance(element, Kind):
+        elif not isinstance(element, PrimitiveType):
             for path, value in odd(element, version):
                 yield (spec.name, *path), value
 
@@ -66,7 +66,7 @@ def made(cls: type[Any], version: int, path: tuple[str, ...], value: int, topic_
 
 def _field(spec: FieldSpec, version: int, path: tuple[str, ...] | None, value: int, topic_id: bytes) -> Any:
     element = spec.type.element if isinstance(spec.type, Array) else spec.type
-    if not isinstance(element, Kind):
+    if not isinstance(element, PrimitiveType):
         one = made(element, version, path or (), value, topic_id)
     elif path is not None:
         one = value

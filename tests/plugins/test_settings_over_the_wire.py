@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.config.setting import Type
+from leafcuttr.config.setting import ConfigType
 from leafcuttr.config.settings import Source
 from leafcuttr.embedded import BrokerThread, run_broker
 from leafcuttr.errors import ErrorCode
@@ -147,7 +147,9 @@ def test_a_topic_is_created_with_them_and_describes_them(run: Run) -> None:
         assert found["colour"].documentation == "The colour for a topic."
         types = {name: each.config_type for name, each in found.items()}
         assert (
-            types["limit"] == Type.LONG and types["token"] == Type.PASSWORD and types["labels"] == Type.LIST
+            types["limit"] == ConfigType.LONG
+            and types["token"] == ConfigType.PASSWORD
+            and types["labels"] == ConfigType.LIST
         )
         assert [name for name, each in found.items() if each.is_sensitive] == ["token"]
         assert not any(each.read_only for each in found.values())

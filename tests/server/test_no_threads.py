@@ -17,7 +17,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.server.admin.endpoint import AdminEndpoint
 from leafcuttr.server.admin.listening import AdminConnections
 from leafcuttr.server.listener import Connections
-from leafcuttr.server.listening import Listening
+from leafcuttr.server.listening import OpenListeners
 from leafcuttr.state.broker import Broker
 
 Serve = Callable[..., Awaitable[Broker]]
@@ -76,7 +76,7 @@ async def test_a_listener_that_is_to_be_opened(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = await serve()
-    listening = Listening(broker, Connections(broker), ())
+    listening = OpenListeners(broker, Connections(broker), ())
     with no_threads(monkeypatch), caplog.at_level(logging.ERROR):
         await listening._replace(None, Listener("NEW", "127.0.0.1", 0, "127.0.0.1", 0))
     assert [record.getMessage() for record in caplog.records] == [f"listener NEW cannot be opened: {SAID}"]

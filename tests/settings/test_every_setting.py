@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.config.catalog import BROKER, CORE, GROUP, OF_TOPICS, TOPIC
-from leafcuttr.config.setting import Effect, Setting
+from leafcuttr.config.setting import ConfigKey, Effect
 from leafcuttr.plugins.catalogue import catalog_of
 from leafcuttr.plugins.settings_page import bundled
 from support.setting_marks import registered
@@ -153,7 +153,9 @@ def rows() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("setting", NOT_HONOURED, ids=lambda setting: setting.name)
-def test_what_is_not_honoured_says_why_in_the_reference(rows: dict[str, list[str]], setting: Setting) -> None:
+def test_what_is_not_honoured_says_why_in_the_reference(
+    rows: dict[str, list[str]], setting: ConfigKey
+) -> None:
     reason = setting.reason.rstrip(".")
     assert reason
     assert any(f"{setting.effect.value}: {reason}" in row for row in rows[setting.name])

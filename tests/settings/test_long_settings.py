@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.config.catalog import BROKER, GROUP, TOPIC
-from leafcuttr.config.setting import LONG_MAX, BadValueError, Effect, Setting, Type
+from leafcuttr.config.setting import LONG_MAX, BadValueError, ConfigKey, ConfigType, Effect
 from leafcuttr.errors import ErrorCode
 from leafcuttr.plugins.catalogue import catalog_of
 from leafcuttr.plugins.finding import Choice, find_plugins
@@ -44,7 +44,7 @@ SMALL = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
 ALL_IS_KEPT = {"lc.log.min.free.bytes"}  # with its largest value nothing is taken from producers
 
 
-def ends(setting: Setting) -> Iterator[int]:
+def ends(setting: ConfigKey) -> Iterator[int]:
     """The smallest and the largest value that it takes."""
     for bound, instead in ((setting.minimum, LONG_MIN), (setting.maximum, LONG_MAX)):
         value = instead if bound is None else int(bound)
@@ -56,11 +56,11 @@ def ends(setting: Setting) -> Iterator[int]:
             yield value
 
 
-def longs(table: Mapping[str, Setting]) -> list[Setting]:
-    return [setting for setting in table.values() if setting.type is Type.LONG]
+def longs(table: Mapping[str, ConfigKey]) -> list[ConfigKey]:
+    return [setting for setting in table.values() if setting.type is ConfigType.LONG]
 
 
-def rows(table: Mapping[str, Setting]) -> list[Any]:
+def rows(table: Mapping[str, ConfigKey]) -> list[Any]:
     """Those that have an effect, each with each of its ends."""
     return [
         pytest.param(setting.name, value, id=f"{setting.name}={value}")

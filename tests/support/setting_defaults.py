@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from leafcuttr.config.catalog import BROKER, CORE, LISTENER_PREFIX, OF_LISTENERS, OF_TOPICS, TOPIC
-from leafcuttr.config.setting import Setting, Value
+from leafcuttr.config.setting import ConfigKey, Value
 from leafcuttr.config.settings import Given, Settings, parse_given
 from leafcuttr.config.topic import TopicConfig
 
@@ -127,7 +127,7 @@ def _of_changes(about: Callable[[str], bool], note: Note) -> None:
     Settings._replace = replace_others  # type: ignore[method-assign]
 
 
-def _of_topics(setting: Setting, note: Note) -> None:
+def _of_topics(setting: ConfigKey, note: Note) -> None:
     """A topic's value in force, however it came there."""
     make, field = TopicConfig.__init__, setting.name.replace(".", "_")
     default: Any = Settings().topic_default(setting.name)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from leafcuttr.config.catalog import OF_TOPICS, TOPIC
-from leafcuttr.config.setting import Setting, Value
+from leafcuttr.config.setting import ConfigKey, Value
 from leafcuttr.config.settings import Settings
 
 TESTS = Path(__file__).parent.parent
@@ -74,9 +74,9 @@ def changes_what_it_says(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         return
     given: set[str] = set()
     while_running: set[str] = set()
-    parse, replace = Setting.parse, Settings.replace_dynamic
+    parse, replace = ConfigKey.parse, Settings.replace_dynamic
 
-    def note_value(self: Setting, text: str) -> Value:
+    def note_value(self: ConfigKey, text: str) -> Value:
         value = parse(self, text)
         if value != self.default:
             given.add(self.name)
@@ -86,7 +86,7 @@ def changes_what_it_says(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         while_running.update(texts)
         replace(self, texts, cluster=cluster)
 
-    monkeypatch.setattr(Setting, "parse", note_value)
+    monkeypatch.setattr(ConfigKey, "parse", note_value)
     monkeypatch.setattr(Settings, "replace_dynamic", note_change)
     yield
     for mark in marks:

@@ -18,7 +18,7 @@ from leafcuttr.wire.schema import (
     UUID,
     Array,
     FieldSpec,
-    Kind,
+    PrimitiveType,
     Type,
     Versions,
     declaration,
@@ -58,12 +58,12 @@ def _value(
 ) -> st.SearchStrategy[Any]:
     if isinstance(type_, Array):
         return st.lists(_value(type_.element, version, limits, narrowed), max_size=3).map(tuple)
-    if not isinstance(type_, Kind):
+    if not isinstance(type_, PrimitiveType):
         return messages(type_, version, limits)
     return narrowed if narrowed is not None else _kind(type_)
 
 
-def _kind(kind: Kind) -> st.SearchStrategy[Any]:
+def _kind(kind: PrimitiveType) -> st.SearchStrategy[Any]:
     simple = {
         BOOL.name: st.booleans(),
         STRING.name: _TEXT,

@@ -14,7 +14,7 @@ from leafcuttr.wire.api import APIS, Api
 from leafcuttr.wire.asked import ASKED_APIS
 from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataValue
 from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitValue
-from leafcuttr.wire.schema import Array, FieldSpec, Kind, declaration, versions
+from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType, declaration, versions
 
 _VERSION = "4.3.1"
 _CACHE = Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache"))
@@ -91,7 +91,7 @@ def _assert_same_fields(
         element = spec.type.element if isinstance(spec.type, Array) else spec.type
         name = each["type"].removeprefix("[]")
         assert each["type"].startswith("[]") == isinstance(spec.type, Array), where
-        if isinstance(element, Kind):
+        if isinstance(element, PrimitiveType):
             assert element.name == name, where
         else:
             assert element.__name__ == _OTHER_NAMES.get((message, name), name), where
@@ -99,12 +99,14 @@ def _assert_same_fields(
         _assert_same_default(spec, element, each.get("default"), where)
 
 
-def _assert_same_default(spec: FieldSpec, element: Kind | type[Any], default: Any, where: str) -> None:
+def _assert_same_default(
+    spec: FieldSpec, element: PrimitiveType | type[Any], default: Any, where: str
+) -> None:
     if default == "null":
         assert spec.default is None, where
     elif isinstance(spec.type, Array):
         assert spec.default == (), where
-    elif not isinstance(element, Kind):
+    elif not isinstance(element, PrimitiveType):
         assert spec.default == element(), where
     elif default is None:
         assert spec.default == element.default, where

@@ -10,7 +10,7 @@ import pytest
 from leafcuttr.wire.api import APIS
 from leafcuttr.wire.error_codes import error_codes, error_codes_in_steps
 from leafcuttr.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from leafcuttr.wire.schema import INT16, Array, Kind, declaration
+from leafcuttr.wire.schema import INT16, Array, PrimitiveType, declaration
 
 
 def test_codes_at_every_depth_in_the_order_of_the_answer() -> None:
@@ -57,7 +57,7 @@ def _places(cls: type[Any]) -> int:
     count = 0
     for spec in declaration(cls).fields:
         inner = spec.type.element if isinstance(spec.type, Array) else spec.type
-        if isinstance(inner, Kind):
+        if isinstance(inner, PrimitiveType):
             count += _is_code(spec)
         else:
             count += _places(inner)
@@ -69,7 +69,7 @@ def _filled(cls: type[Any]) -> Any:
     values = {}
     for spec in declaration(cls).fields:
         inner = spec.type.element if isinstance(spec.type, Array) else spec.type
-        if not isinstance(inner, Kind):
+        if not isinstance(inner, PrimitiveType):
             values[spec.name] = [_filled(inner)] if isinstance(spec.type, Array) else _filled(inner)
         elif _is_code(spec):
             values[spec.name] = 7

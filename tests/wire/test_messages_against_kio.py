@@ -22,7 +22,7 @@ from leafcuttr.wire.api import APIS, Api
 from leafcuttr.wire.asked import ASKED_APIS
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.emit import present_fields
-from leafcuttr.wire.schema import Array, FieldSpec, Kind
+from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType
 from support.wire_strategies import every_version, messages
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -84,7 +84,7 @@ def _pairs(
         assert other.metadata.get("tag", -1) == (spec.tag if version in spec.tagged else -1)
         yield (ours, mine.name), other
         inner = spec.type.element if isinstance(spec.type, Array) else spec.type
-        if not isinstance(inner, Kind):
+        if not isinstance(inner, PrimitiveType):
             yield from _pairs(inner, _entity_in(hints[other.name]), version)
 
 
@@ -125,7 +125,7 @@ def _assert_same(mine: Any, theirs: Any, version: int, pairs: dict[Any, "datacla
 
 
 def _assert_one(mine: Any, theirs: Any, type_: Any, version: int, pairs: dict[Any, Any]) -> None:
-    if mine is not None and not isinstance(type_, Kind):
+    if mine is not None and not isinstance(type_, PrimitiveType):
         _assert_same(mine, theirs, version, pairs)
     else:
         assert mine == _plain(theirs, type_)
@@ -142,9 +142,9 @@ def _plain(value: Any, type_: Any) -> Any:
             return value // datetime.timedelta(milliseconds=1)
         case uuid.UUID():
             return value.bytes
-        case None if isinstance(type_, Kind) and type_.name == "uuid":
+        case None if isinstance(type_, PrimitiveType) and type_.name == "uuid":
             return bytes(16)
-        case None if isinstance(type_, Kind) and type_.name == "int64":
+        case None if isinstance(type_, PrimitiveType) and type_.name == "int64":
             return -1
         case _:
             return value

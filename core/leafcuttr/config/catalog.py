@@ -32,10 +32,10 @@ from leafcuttr.config import (
     topic_settings,
     transaction_settings,
 )
-from leafcuttr.config.setting import Setting
+from leafcuttr.config.setting import ConfigKey
 from leafcuttr.errors import ConfigError
 
-THEMES: Final[tuple[tuple[str, tuple[Setting, ...]], ...]] = (
+THEMES: Final[tuple[tuple[str, tuple[ConfigKey, ...]], ...]] = (
     ("LeafCuttr's own", leafcuttr_settings.SETTINGS),
     ("Plugins", plugin_settings.SETTINGS),
     ("Listeners, connections and requests", network_settings.SETTINGS),
@@ -58,11 +58,11 @@ THEMES: Final[tuple[tuple[str, tuple[Setting, ...]], ...]] = (
 
 _ROWS: Final = tuple(setting for _, table in THEMES for setting in table)
 
-BROKER: Final[dict[str, Setting]] = {s.name: s for s in _ROWS if not s.is_family}
-FAMILIES: Final[dict[str, Setting]] = {s.prefix: s for s in _ROWS if s.is_family}
+BROKER: Final[dict[str, ConfigKey]] = {s.name: s for s in _ROWS if not s.is_family}
+FAMILIES: Final[dict[str, ConfigKey]] = {s.prefix: s for s in _ROWS if s.is_family}
 
-TOPIC: Final[dict[str, Setting]] = {s.name: s for s in topic_settings.joined(_ROWS)}
-GROUP: Final[dict[str, Setting]] = {s.name: s for s in group_resource_settings.SETTINGS}
+TOPIC: Final[dict[str, ConfigKey]] = {s.name: s for s in topic_settings.joined(_ROWS)}
+GROUP: Final[dict[str, ConfigKey]] = {s.name: s for s in group_resource_settings.SETTINGS}
 
 # Names that other manuals use for one of ours. The manual of LeafCuttr 0.5 says flush.interval.*.
 ALIASES: Final[dict[str, str]] = {
@@ -93,8 +93,8 @@ class Section(NamedTuple):
     """The settings of one plugin, and which of them switches it on; without one it is on once it is installed."""
 
     plugin: str
-    broker: tuple[Setting, ...] = ()
-    topic: tuple[Setting, ...] = ()
+    broker: tuple[ConfigKey, ...] = ()
+    topic: tuple[ConfigKey, ...] = ()
     enabled_by: str | None = None
 
 
@@ -104,21 +104,21 @@ class Catalog(NamedTuple):
     `absent` says of plugins that were found but are left out why they are: `it is disabled by lc.plugins.disabled`.
     """
 
-    broker: Mapping[str, Setting]
-    topic: Mapping[str, Setting]
-    families: Mapping[str, Setting] = {}
-    topic_families: Mapping[str, Setting] = {}
+    broker: Mapping[str, ConfigKey]
+    topic: Mapping[str, ConfigKey]
+    families: Mapping[str, ConfigKey] = {}
+    topic_families: Mapping[str, ConfigKey] = {}
     sections: tuple[Section, ...] = ()
     absent: Mapping[str, str] = {}
 
-    def broker_setting(self, name: str) -> Setting | None:
+    def broker_setting(self, name: str) -> ConfigKey | None:
         """The broker setting of this name, which may be one listener's or of a family; None if there is none."""
         found = self.broker.get(name)
         if found is not None:
             return found
         return _of_listener(name) if name.startswith(LISTENER_PREFIX) else _member(self.families, name)
 
-    def topic_setting(self, name: str) -> Setting | None:
+    def topic_setting(self, name: str) -> ConfigKey | None:
         """The topic setting of this name, which may be of a family; None if there is none."""
         return self.topic.get(name) or _member(self.topic_families, name)
 
@@ -170,26 +170,26 @@ class Catalog(NamedTuple):
 CORE: Final = Catalog(BROKER, TOPIC, FAMILIES)
 
 
-def _plain(settings: Sequence[Setting]) -> dict[str, Setting]:
+def _plain(settings: Sequence[ConfigKey]) -> dict[str, ConfigKey]:
     return {setting.name: setting for setting in settings if not setting.is_family}
 
 
-def _families(settings: Sequence[Setting]) -> dict[str, Setting]:
+def _families(settings: Sequence[ConfigKey]) -> dict[str, ConfigKey]:
     return {setting.prefix: setting for setting in settings if setting.is_family}
 
 
-def _prefix(families: Mapping[str, Setting], name: str) -> str:
+def _prefix(families: Mapping[str, ConfigKey], name: str) -> str:
     """The longest beginning of a family that `name` is of; empty if it is of none."""
     return max((p for p in families if name.startswith(p) and name != p), key=len, default="")
 
 
-def _member(families: Mapping[str, Setting], name: str) -> Setting | None:
+def _member(families: Mapping[str, ConfigKey], name: str) -> ConfigKey | None:
     prefix = _prefix(families, name)
     return replace(families[prefix], name=name) if prefix else None
 
 
 @lru_cache(64)  # names come from clients too
-def _of_listener(name: str) -> Setting | None:
+def _of_listener(name: str) -> ConfigKey | None:
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
     if not listener or listener != listener.lower() or rest not in OF_LISTENERS:
         return None

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, Override, Setting
+from leafcuttr.config.setting import BOOLEAN, DOUBLE, DOUBLE_MAX, INT, LONG, LONG_MAX, ConfigKey, Override
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
@@ -14,7 +14,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
@@ -25,7 +25,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.delete.retention.ms",
         LONG,
         86_400_000,
@@ -35,15 +35,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("delete.retention.ms"),
     ),
-    Setting("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
-    Setting(
+    ConfigKey("log.cleaner.enable", BOOLEAN, True, "Run the cleaner."),
+    ConfigKey(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
         "How full the cleaner's map of keys may get.",
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.io.buffer.size",
         INT,
         524_288,
@@ -52,7 +52,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         DOUBLE_MAX,
@@ -60,7 +60,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes/s",
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.max.compaction.lag.ms",
         LONG,
         LONG_MAX,
@@ -70,7 +70,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("max.compaction.lag.ms"),
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.min.cleanable.ratio",
         DOUBLE,
         0.5,
@@ -80,7 +80,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("min.cleanable.dirty.ratio"),
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.min.compaction.lag.ms",
         LONG,
         0,
@@ -90,7 +90,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("min.compaction.lag.ms"),
     ),
-    Setting(
+    ConfigKey(
         "log.cleaner.threads",
         INT,
         1,

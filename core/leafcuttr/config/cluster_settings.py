@@ -3,22 +3,22 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, STRING, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
-unused: Final = partial(Setting, effect=Effect.NONE, reason="there is one broker and no controller")
+unused: Final = partial(ConfigKey, effect=Effect.NONE, reason="there is one broker and no controller")
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "broker.heartbeat.interval.ms", INT, 2000, "How often a broker reports to the controller.", unit="ms"
     ),
-    Setting("broker.id", INT, -1, "The old name of node.id; if both are given they have to be the same."),
-    Setting("broker.rack", STRING, None, "The rack that metadata answers name for this broker."),
+    ConfigKey("broker.id", INT, -1, "The old name of node.id; if both are given they have to be the same."),
+    ConfigKey("broker.rack", STRING, None, "The rack that metadata answers name for this broker."),
     unused(
         "broker.session.timeout.ms", INT, 9000, "When the controller gives a silent broker up.", unit="ms"
     ),
     unused("controlled.shutdown.enable", BOOLEAN, True, "Hand leadership over before stopping."),
-    Setting(
+    ConfigKey(
         "controller.listener.names",
         LIST,
         ("CONTROLLER",),
@@ -94,7 +94,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
     ),
     unused("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, id@host:port."),
-    Setting(
+    ConfigKey(
         "controller.quota.window.num",
         INT,
         11,
@@ -104,7 +104,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="quotas come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "controller.quota.window.size.seconds",
         INT,
         1,
@@ -121,7 +121,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How long a request to the controller may take.",
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
@@ -130,7 +130,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="nothing has to be swept here",
     ),
-    Setting(
+    ConfigKey(
         "fetch.purgatory.purge.interval.requests",
         INT,
         1000,
@@ -146,7 +146,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How long the first registration with the controller may take.",
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "metadata.log.dir",
         STRING,
         None,
@@ -154,7 +154,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is a file in the data directory",
     ),
-    Setting(
+    ConfigKey(
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
         20_971_520,
@@ -164,7 +164,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.log.max.snapshot.interval.ms",
         LONG,
         3_600_000,
@@ -174,7 +174,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.log.segment.bytes",
         INT,
         1_073_741_824,
@@ -184,7 +184,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.log.segment.ms",
         LONG,
         604_800_000,
@@ -193,7 +193,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.max.idle.interval.ms",
         INT,
         500,
@@ -203,7 +203,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.max.retention.bytes",
         LONG,
         104_857_600,
@@ -212,7 +212,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "metadata.max.retention.ms",
         LONG,
         604_800_000,
@@ -221,21 +221,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="metadata is not a log here",
     ),
-    Setting(
+    ConfigKey(
         "node.id",
         INT,
         1,
         "The number of this broker, kept in meta.properties; 1 here, no default in Kafka.",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "process.roles",
         LIST,
         ("broker", "controller"),
         "What the process is, broker or broker,controller; without broker it does not start.",
         choices=("broker", "controller"),
     ),
-    Setting(
+    ConfigKey(
         "producer.purgatory.purge.interval.requests",
         INT,
         1000,
@@ -244,7 +244,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="nothing has to be swept here",
     ),
-    Setting(
+    ConfigKey(
         "quota.window.num",
         INT,
         11,
@@ -254,7 +254,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="quotas come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "quota.window.size.seconds",
         INT,
         1,

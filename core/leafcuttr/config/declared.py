@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import Final
 
 from leafcuttr.config.catalog import Section
-from leafcuttr.config.setting import BadValueError, Setting, Type, Value, render
+from leafcuttr.config.setting import BadValueError, ConfigKey, ConfigType, Value, render
 from leafcuttr.errors import ConfigError
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.settings import Setting as Declared
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.<[^<>]+>)?\Z")
-_TYPES: Final = {kind.name.lower(): kind for kind in Type}
-_PYTHON: Final[dict[Type, type | tuple[type, ...]]] = {
-    Type.BOOLEAN: bool,
-    Type.STRING: str,
-    Type.INT: int,
-    Type.LONG: int,
-    Type.DOUBLE: float,
-    Type.LIST: tuple,
+_TYPES: Final = {kind.name.lower(): kind for kind in ConfigType}
+_PYTHON: Final[dict[ConfigType, type | tuple[type, ...]]] = {
+    ConfigType.BOOLEAN: bool,
+    ConfigType.STRING: str,
+    ConfigType.INT: int,
+    ConfigType.LONG: int,
+    ConfigType.DOUBLE: float,
+    ConfigType.LIST: tuple,
 }
-_MAY_BE_NONE: Final = (Type.STRING, Type.PASSWORD)
+_MAY_BE_NONE: Final = (ConfigType.STRING, ConfigType.PASSWORD)
 
 
 def section(
@@ -41,7 +41,7 @@ def section(
     of_topic = tuple(_with_default(row, of_broker) for row in of_topic)
     switch = plugin.enabled_by
     switches = [row for row in of_broker if row.name == switch]
-    if switch is not None and not any(row.type is Type.BOOLEAN for row in switches):
+    if switch is not None and not any(row.type is ConfigType.BOOLEAN for row in switches):
         raise ConfigError(f"enabled_by is {switch}, which is no boolean setting of its own")
     if any(row.dynamic for row in switches):
         raise ConfigError(f"enabled_by is {switch}, which acts at the start only: it cannot be dynamic")
@@ -50,7 +50,7 @@ def section(
 
 def _rows(
     plugin: Plugin, settings: Iterable[Declared], *, bundled: bool, of_topic: bool
-) -> Iterator[Setting]:
+) -> Iterator[ConfigKey]:
     seen: set[str] = set()
     for declared in settings:
         if not isinstance(declared, Declared):
@@ -65,7 +65,7 @@ def _rows(
             raise ConfigError(f"its setting {declared.name}: {error}") from None
 
 
-def _with_default(row: Setting, of_broker: Sequence[Setting]) -> Setting:
+def _with_default(row: ConfigKey, of_broker: Sequence[ConfigKey]) -> ConfigKey:
     """A topic setting gets its value from the broker's of the same name, where there is one."""
     for other in of_broker:
         if other.name == row.name and not row.is_family:
@@ -88,11 +88,11 @@ def _check_name(plugin: str, name: str, *, bundled: bool) -> None:
         raise ValueError(f"its name has to begin with lc.plugin.{plugin}.")
 
 
-def _row(declared: Declared, *, of_topic: bool) -> Setting:
+def _row(declared: Declared, *, of_topic: bool) -> ConfigKey:
     kind = _TYPES[declared.type.value]
-    if kind is Type.DOUBLE and type(declared.default) is int:
+    if kind is ConfigType.DOUBLE and type(declared.default) is int:
         declared = declared._replace(default=float(declared.default))
-    row = Setting(
+    row = ConfigKey(
         declared.name,
         kind,
         declared.default,
@@ -108,14 +108,14 @@ def _row(declared: Declared, *, of_topic: bool) -> Setting:
         if declared.default is not None:
             raise ValueError("a family has no default")
         return row
-    if kind is Type.PASSWORD and declared.default is not None:
+    if kind is ConfigType.PASSWORD and declared.default is not None:
         raise ValueError("a password has no default: it would be known to everybody")
     if declared.default is None:
         if kind not in _MAY_BE_NONE:
             raise ValueError(f"the default of type {declared.type.value} cannot be None")
         return row
     if not isinstance(declared.default, _PYTHON[kind]) or (
-        isinstance(declared.default, bool) and kind is not Type.BOOLEAN
+        isinstance(declared.default, bool) and kind is not ConfigType.BOOLEAN
     ):
         raise ValueError(f"the default {declared.default!r} is not of type {declared.type.value}")
     try:
@@ -125,7 +125,7 @@ def _row(declared: Declared, *, of_topic: bool) -> Setting:
     return row
 
 
-def _guarded(check: Callable[[Value], str | None], kind: Type) -> Callable[[Value], str | None]:
+def _guarded(check: Callable[[Value], str | None], kind: ConfigType) -> Callable[[Value], str | None]:
     """A plugin's check, called with what comes over the wire too: it must neither raise nor tell a secret."""
 
     def guarded(value: Value) -> str | None:
@@ -136,7 +136,7 @@ def _guarded(check: Callable[[Value], str | None], kind: Type) -> Callable[[Valu
         if reason is None:
             return None
         words = " ".join(str(reason).split())
-        return "it is not allowed" if kind is Type.PASSWORD and _tells(words, value) else words
+        return "it is not allowed" if kind is ConfigType.PASSWORD and _tells(words, value) else words
 
     return guarded
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from leafcuttr.config.catalog import GROUP, LISTENER_PREFIX, TOPIC
-from leafcuttr.config.setting import Setting, render
+from leafcuttr.config.setting import ConfigKey, render
 from leafcuttr.config.settings import Settings, Source, Synonym
 from leafcuttr.config.topic import TopicConfig
 
@@ -99,7 +99,7 @@ def describe_group(settings: Settings) -> list[Described]:
     return found
 
 
-def _is_fixed(setting: Setting) -> bool:
+def _is_fixed(setting: ConfigKey) -> bool:
     """Kafka says so of every setting of one listener too, though it can be changed."""
     return not setting.dynamic or setting.name.startswith(LISTENER_PREFIX)
 
@@ -119,12 +119,12 @@ def _unknown(name: str, *sources: Source) -> Described:
     )
 
 
-def _broker_synonyms(settings: Settings, setting: Setting) -> tuple[Synonym, ...]:
+def _broker_synonyms(settings: Settings, setting: ConfigKey) -> tuple[Synonym, ...]:
     return settings.synonyms([name for name, _ in setting.synonyms]) if setting.synonyms else ()
 
 
 def _described(
-    setting: Setting, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool = False
+    setting: ConfigKey, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool = False
 ) -> Described:
     return Described(
         name=setting.name,

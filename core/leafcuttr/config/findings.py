@@ -68,7 +68,7 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigFinding:
     """One thing to say; `line` says all of it. `value` is None for a secret and where no single value is meant."""
 
     level: Level
@@ -78,7 +78,7 @@ class Finding:
     line: str
 
 
-def bad_value(catalog: Catalog, key: str, given: Given) -> Finding | None:
+def bad_value(catalog: Catalog, key: str, given: Given) -> ConfigFinding | None:
     """Why a setting does not take this value; None if it does, or if no table knows the key."""
     setting = catalog.broker_setting(key)
     if setting is None:
@@ -87,11 +87,11 @@ def bad_value(catalog: Catalog, key: str, given: Given) -> Finding | None:
         parse_given(setting, given)
     except ConfigError as error:
         shown = None if setting.sensitive else given.text
-        return Finding(Level.ERROR, key, shown, given.source, str(error))
+        return ConfigFinding(Level.ERROR, key, shown, given.source, str(error))
     return None
 
 
-def contradictions(settings: Settings) -> Iterator[Finding]:
+def contradictions(settings: Settings) -> Iterator[ConfigFinding]:
     """Values that are allowed alone but not together, and what this broker cannot be. Any of them stops the start."""
     directories = settings.list("log.dirs")
     if len(directories) != 1 or not directories[0]:
@@ -114,37 +114,37 @@ def contradictions(settings: Settings) -> Iterator[Finding]:
     except ConfigError as error:
         key = str(error).partition("=")[0]
         given = settings.given(key)
-        yield Finding(
+        yield ConfigFinding(
             Level.ERROR, key, given.text if given else None, given.source if given else "default", str(error)
         )
 
 
-def warnings(settings: Settings) -> Iterator[Finding]:
+def warnings(settings: Settings) -> Iterator[ConfigFinding]:
     """What is accepted although it does nothing or something else than was meant; the broker's log says it."""
     for key, given in settings.extra.items():
         line = _about_unknown(settings.catalog, key, given)
         if line:
             # Nobody knows whether the value of an unknown name is a secret.
-            yield Finding(Level.WARNING, key, None, given.source, line)
+            yield ConfigFinding(Level.WARNING, key, None, given.source, line)
     factors = [k for k in _REPLICATION_FACTORS if settings.given(k) and settings.int(k) > 1]
     if factors:
         verb = "is" if len(factors) == 1 else "are"
         line = f"{', '.join(factors)} {verb} above 1; there is no replication, 1 is used"
-        yield Finding(Level.WARNING, factors[0], None, settings.where(factors[0]), line)
+        yield ConfigFinding(Level.WARNING, factors[0], None, settings.where(factors[0]), line)
     if not settings.bool("lc.isolated"):
         where = settings.where("lc.isolated")
         line = f"lc.isolated=false ({where}): without replication nothing changes"
-        yield Finding(Level.WARNING, "lc.isolated", "false", where, line)
+        yield ConfigFinding(Level.WARNING, "lc.isolated", "false", where, line)
     guessed = advertised_by_host_name(settings)
     if guessed:
         line = (
             f"listener {', '.join(guessed)} binds every interface and has no advertised address; "
             f"clients are told {host_name()}"
         )
-        yield Finding(Level.WARNING, "advertised.listeners", None, settings.where("listeners"), line)
+        yield ConfigFinding(Level.WARNING, "advertised.listeners", None, settings.where("listeners"), line)
 
 
-def notes(settings: Settings) -> Iterator[Finding]:
+def notes(settings: Settings) -> Iterator[ConfigFinding]:
     """Values other than the default of settings that have no effect here, each with the reason."""
     for key, setting in BROKER.items():
         given = settings.given(key)
@@ -154,7 +154,7 @@ def notes(settings: Settings) -> Iterator[Finding]:
             continue
         shown = "[hidden]" if setting.sensitive else given.text
         line = f"{key}={shown} ({given.source}) has no effect here: {setting.reason}"
-        yield Finding(Level.NOTE, key, None if setting.sensitive else given.text, given.source, line)
+        yield ConfigFinding(Level.NOTE, key, None if setting.sensitive else given.text, given.source, line)
 
 
 def nearest(key: str, catalog: Catalog = CORE) -> str | None:
@@ -230,13 +230,13 @@ def _plugin_of(key: str) -> str | None:
     return next((plugin for prefix, plugin in _BUNDLED.items() if key.startswith(prefix)), None)
 
 
-def _order(settings: Settings, low: str, high: str) -> Iterator[Finding]:
+def _order(settings: Settings, low: str, high: str) -> Iterator[ConfigFinding]:
     if settings.int(low) > settings.int(high):
         key, other = (low, high) if settings.given(low) else (high, low)
         limit = "at most" if key == low else "at least"
         yield _refused(settings, key, f"allowed is {limit} the value of {other}, {settings.int(other)}")
 
 
-def _refused(settings: Settings, key: str, why: str) -> Finding:
+def _refused(settings: Settings, key: str, why: str) -> ConfigFinding:
     value, where = render(settings.value(key)) or "", settings.where(key)
-    return Finding(Level.ERROR, key, value, where, f"{key}={value} ({where}): {why}")
+    return ConfigFinding(Level.ERROR, key, value, where, f"{key}={value} ({where}): {why}")

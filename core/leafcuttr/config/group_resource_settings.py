@@ -4,26 +4,26 @@ from functools import partial
 from typing import Final
 
 from leafcuttr.config import consumer_group_settings, share_group_settings, streams_group_settings
-from leafcuttr.config.setting import BOOLEAN, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, STRING, ConfigKey, Effect
 
-_BROKER: Final[dict[str, Setting]] = {
+_BROKER: Final[dict[str, ConfigKey]] = {
     setting.name: setting
     for module in (consumer_group_settings, share_group_settings, streams_group_settings)
     for setting in module.SETTINGS
 }
 
 _unused: Final = partial(
-    Setting, dynamic=True, effect=Effect.REFUSED, reason="this kind of group comes in a later version"
+    ConfigKey, dynamic=True, effect=Effect.REFUSED, reason="this kind of group comes in a later version"
 )
 
 
-def _of_broker(name: str, help_: str) -> Setting:
+def _of_broker(name: str, help_: str) -> ConfigKey:
     """One that every group has from the broker. As in Kafka it has no bounds: those are of what a group may set."""
     broker = _BROKER[f"group.{name}"]
     return _unused(name, broker.type, broker.default, help_, unit=broker.unit, synonyms=((broker.name, 1),))
 
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     _of_broker("consumer.assignment.interval.ms", "The least time between two assignments."),
     _of_broker("consumer.heartbeat.interval.ms", "How often members report."),
     _of_broker("consumer.session.timeout.ms", "When a silent member is taken for gone."),

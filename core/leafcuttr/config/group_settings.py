@@ -3,12 +3,12 @@
 from typing import Final
 
 from leafcuttr.config.checks import with_classic
-from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, SHORT, Effect, Setting
+from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, SHORT, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "group.coordinator.append.linger.ms",
         INT,
         -1,
@@ -19,7 +19,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=-1,
     ),
-    Setting(
+    ConfigKey(
         "group.coordinator.background.threads",
         INT,
         2,
@@ -28,7 +28,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="the coordinator runs on the event loop",
     ),
-    Setting(
+    ConfigKey(
         "group.coordinator.cached.buffer.max.bytes",
         INT,
         1_048_588,
@@ -39,7 +39,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="it keeps none",
     ),
-    Setting(
+    ConfigKey(
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer", "streams"),
@@ -49,7 +49,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="the classic protocol is the one there is yet, and as in Kafka it cannot be left out",
     ),
-    Setting(
+    ConfigKey(
         "group.coordinator.threads",
         INT,
         4,
@@ -57,36 +57,36 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="partitions",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "group.initial.rebalance.delay.ms",
         INT,
         3000,
         "How long the first rebalance of an empty group waits for more members; 0 serves the first one at once.",
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "group.max.session.timeout.ms",
         INT,
         1_800_000,
         "The longest session timeout a member may ask for.",
         unit="ms",
     ),
-    Setting("group.max.size", INT, INT_MAX, "The most members of one group.", unit="members", minimum=1),
-    Setting(
+    ConfigKey("group.max.size", INT, INT_MAX, "The most members of one group.", unit="members", minimum=1),
+    ConfigKey(
         "group.min.session.timeout.ms",
         INT,
         6000,
         "The shortest session timeout a member may ask for.",
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "offset.metadata.max.bytes",
         INT,
         4096,
         "The longest text that may be committed with an offset.",
         unit="bytes",
     ),
-    Setting(
+    ConfigKey(
         "offsets.commit.timeout.ms",
         INT,
         5000,
@@ -94,7 +94,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "offsets.load.buffer.size",
         INT,
         5_242_880,
@@ -102,7 +102,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "offsets.retention.check.interval.ms",
         LONG,
         600_000,
@@ -110,7 +110,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "offsets.retention.minutes",
         INT,
         10_080,
@@ -118,7 +118,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="minutes",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "offsets.topic.compression.codec",
         INT,
         0,
@@ -126,7 +126,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         maximum=4,
     ),
-    Setting(
+    ConfigKey(
         "offsets.topic.num.partitions",
         INT,
         50,
@@ -134,7 +134,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="partitions",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "offsets.topic.replication.factor",
         SHORT,
         3,
@@ -144,7 +144,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication: above 1 prints a warning and 1 is used",
     ),
-    Setting(
+    ConfigKey(
         "offsets.topic.segment.bytes",
         INT,
         104_857_600,

@@ -4,10 +4,10 @@ them.
 
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, Effect, Override, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, ConfigKey, Effect, Override
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "lc.isolated",
         BOOLEAN,
         True,
@@ -15,7 +15,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=Effect.NONE,
         reason="there is no replication, so false changes nothing but prints a warning",
     ),
-    Setting(
+    ConfigKey(
         "lc.log.min.free.bytes",
         LONG,
         64 * 1024 * 1024,
@@ -24,7 +24,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "lc.log.sync.always",
         BOOLEAN,
         False,
@@ -37,13 +37,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             ),
         ),
     ),
-    Setting(
+    ConfigKey(
         "lc.metrics.enable",
         BOOLEAN,
         True,
         "Answer metrics and health checks over HTTP on lc.metrics.host and lc.metrics.port.",
     ),
-    Setting(
+    ConfigKey(
         "lc.metrics.host",
         STRING,
         "127.0.0.1",
@@ -52,7 +52,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "of the machine."
         ),
     ),
-    Setting(
+    ConfigKey(
         "lc.metrics.port",
         INT,
         9404,
@@ -63,14 +63,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         maximum=65_535,
     ),
-    Setting(
+    ConfigKey(
         "lc.metrics.max.partitions",
         INT,
         10_000,
         "Partitions with metrics of their own; those of topics beyond it are summed under the label (other).",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "lc.metrics.max.group.partitions",
         INT,
         10_000,
@@ -78,7 +78,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "label (other).",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "lc.records.check",
         STRING,
         "ends",

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 from leafcuttr.config import findings
 from leafcuttr.config.catalog import ALIASES, CORE, Catalog
 from leafcuttr.config.environment import settings_in_environment
-from leafcuttr.config.findings import Finding, Level
+from leafcuttr.config.findings import ConfigFinding, Level
 from leafcuttr.config.properties import parse_properties
 from leafcuttr.config.settings import Given, Settings
 from leafcuttr.errors import ConfigError
@@ -58,7 +58,7 @@ def _load(sources: "_Sources", find: Find) -> tuple[Settings, list[str]]:
 
 def examine(
     file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = (), find: Find = core_only
-) -> tuple[Settings, list[Finding]]:
+) -> tuple[Settings, list[ConfigFinding]]:
     """As `load_settings`, but with everything there is to say, errors first; the settings are those without errors.
 
     Raises ConfigError for a file that cannot be read and for an override that is not `key=value`.
@@ -134,7 +134,7 @@ def _found(
     return sources.given(catalog), catalog
 
 
-def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[Finding]:
+def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[ConfigFinding]:
     """Keys that one file gives twice: mostly the remains of an edit."""
     seen: dict[tuple[str, str], Given] = {}
     for key, value in given:
@@ -144,7 +144,7 @@ def _repeated(given: Sequence[tuple[str, Given]]) -> Iterator[Finding]:
         before = seen.get((file, key))
         if before is not None and before.text != value.text:
             line = f"{key} ({before.source}) is given again at {value.source}, and that one counts"
-            yield Finding(Level.WARNING, key, None, before.source, line)
+            yield ConfigFinding(Level.WARNING, key, None, before.source, line)
         seen[file, key] = value
 
 

@@ -3,18 +3,18 @@
 from typing import Final
 
 from leafcuttr.config.checks import gzip_level
-from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, LONG_MAX, STRING, Effect, Override, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LIST, LONG, LONG_MAX, STRING, ConfigKey, Effect, Override
 
 NONE: Final = Effect.NONE
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "auto.create.topics.enable",
         BOOLEAN,
         True,
         "Create a topic when a client asks for one that is not there.",
     ),
-    Setting(
+    ConfigKey(
         "compression.gzip.level",
         INT,
         -1,
@@ -25,7 +25,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("compression.gzip.level"),
     ),
-    Setting(
+    ConfigKey(
         "compression.lz4.level",
         INT,
         9,
@@ -35,7 +35,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("compression.lz4.level"),
     ),
-    Setting(
+    ConfigKey(
         "compression.type",
         STRING,
         "producer",
@@ -44,7 +44,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("compression.type"),
     ),
-    Setting(
+    ConfigKey(
         "compression.zstd.level",
         INT,
         3,
@@ -54,7 +54,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("compression.zstd.level"),
     ),
-    Setting(
+    ConfigKey(
         "cordoned.log.dirs",
         LIST,
         (),
@@ -63,7 +63,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one directory",
     ),
-    Setting(
+    ConfigKey(
         "default.replication.factor",
         INT,
         1,
@@ -72,8 +72,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication: above 1 prints a warning and 1 is used",
     ),
-    Setting("delete.topic.enable", BOOLEAN, True, "Let clients delete topics."),
-    Setting(
+    ConfigKey("delete.topic.enable", BOOLEAN, True, "Let clients delete topics."),
+    ConfigKey(
         "log.cleanup.policy",
         LIST,
         ("delete",),
@@ -88,13 +88,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             ),
         ),
     ),
-    Setting(
+    ConfigKey(
         "log.dir",
         LIST,
         ("./leafcuttr-data",),
         "The directory for data, if log.dirs is not given; Kafka's default is /tmp/kafka-logs.",
     ),
-    Setting(
+    ConfigKey(
         "log.dir.failure.timeout.ms",
         LONG,
         30_000,
@@ -104,8 +104,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no controller to report to",
     ),
-    Setting("log.dirs", LIST, None, "The directory for data; several are refused."),
-    Setting(
+    ConfigKey("log.dirs", LIST, None, "The directory for data; several are refused."),
+    ConfigKey(
         "log.flush.interval.messages",
         LONG,
         LONG_MAX,
@@ -115,7 +115,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("flush.messages"),
     ),
-    Setting(
+    ConfigKey(
         "log.flush.interval.ms",
         LONG,
         None,
@@ -132,7 +132,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             minimum=0,
         ),
     ),
-    Setting(
+    ConfigKey(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
@@ -140,7 +140,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "log.flush.scheduler.interval.ms",
         LONG,
         LONG_MAX,
@@ -150,7 +150,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
@@ -158,7 +158,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "log.index.interval.bytes",
         INT,
         4096,
@@ -168,7 +168,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("index.interval.bytes"),
     ),
-    Setting(
+    ConfigKey(
         "log.index.size.max.bytes",
         INT,
         10_485_760,
@@ -178,7 +178,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("segment.index.bytes"),
     ),
-    Setting(
+    ConfigKey(
         "log.message.timestamp.after.max.ms",
         LONG,
         3_600_000,
@@ -188,7 +188,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("message.timestamp.after.max.ms"),
     ),
-    Setting(
+    ConfigKey(
         "log.message.timestamp.before.max.ms",
         LONG,
         LONG_MAX,
@@ -198,7 +198,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("message.timestamp.before.max.ms"),
     ),
-    Setting(
+    ConfigKey(
         "log.message.timestamp.type",
         STRING,
         "CreateTime",
@@ -207,7 +207,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("message.timestamp.type"),
     ),
-    Setting(
+    ConfigKey(
         "log.preallocate",
         BOOLEAN,
         False,
@@ -215,7 +215,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("preallocate"),
     ),
-    Setting(
+    ConfigKey(
         "log.retention.bytes",
         LONG,
         -1,
@@ -224,7 +224,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("retention.bytes"),
     ),
-    Setting(
+    ConfigKey(
         "log.retention.check.interval.ms",
         LONG,
         300_000,
@@ -232,21 +232,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "log.retention.hours",
         INT,
         168,
         "The age at which a segment goes, if neither log.retention.ms nor log.retention.minutes is given.",
         unit="hours",
     ),
-    Setting(
+    ConfigKey(
         "log.retention.minutes",
         INT,
         None,
         "The age at which a segment goes, if log.retention.ms is not given.",
         unit="minutes",
     ),
-    Setting(
+    ConfigKey(
         "log.retention.ms",
         LONG,
         None,
@@ -261,7 +261,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "retention.ms", help="The age at which a segment goes; -1 for never.", minimum=-1
         ),
     ),
-    Setting(
+    ConfigKey(
         "log.roll.hours",
         INT,
         168,
@@ -269,7 +269,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="hours",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "log.roll.jitter.hours",
         INT,
         0,
@@ -277,7 +277,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="hours",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "log.roll.jitter.ms",
         LONG,
         None,
@@ -294,7 +294,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             minimum=0,
         ),
     ),
-    Setting(
+    ConfigKey(
         "log.roll.ms",
         LONG,
         None,
@@ -306,7 +306,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "segment.ms", help="The age at which the active segment is rolled.", minimum=1
         ),
     ),
-    Setting(
+    ConfigKey(
         "log.segment.bytes",
         INT,
         1_073_741_824,
@@ -316,7 +316,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("segment.bytes"),
     ),
-    Setting(
+    ConfigKey(
         "log.segment.delete.delay.ms",
         LONG,
         60_000,
@@ -326,7 +326,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("file.delete.delay.ms"),
     ),
-    Setting(
+    ConfigKey(
         "message.max.bytes",
         INT,
         1_048_588,
@@ -336,7 +336,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         overridden_by=Override("max.message.bytes"),
     ),
-    Setting(
+    ConfigKey(
         "min.insync.replicas",
         INT,
         1,
@@ -348,10 +348,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
         overridden_by=Override("min.insync.replicas"),
     ),
-    Setting(
+    ConfigKey(
         "num.partitions", INT, 1, "Partitions of a topic that names no number.", unit="partitions", minimum=1
     ),
-    Setting(
+    ConfigKey(
         "num.recovery.threads.per.data.dir",
         INT,
         2,
@@ -361,7 +361,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="logs are opened from the checkpoints, and scans after a crash run one by one",
     ),
-    Setting(
+    ConfigKey(
         "unclean.leader.election.enable",
         BOOLEAN,
         False,

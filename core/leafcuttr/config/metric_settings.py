@@ -3,13 +3,13 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import INT, LIST, LONG, STRING, Effect, Setting
+from leafcuttr.config.setting import INT, LIST, LONG, STRING, ConfigKey, Effect
 
 unused: Final = partial(
-    Setting, effect=Effect.NONE, reason="metrics are read from lc.metrics.port, not by JMX"
+    ConfigKey, effect=Effect.NONE, reason="metrics are read from lc.metrics.port, not by JMX"
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "kafka.metrics.polling.interval.secs",
         INT,

@@ -3,18 +3,18 @@
 from typing import Final
 
 from leafcuttr.config.checks import host_limits
-from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, STRING, Effect, Setting
+from leafcuttr.config.setting import INT, INT_MAX, LIST, LONG, STRING, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "advertised.listeners",
         LIST,
         None,
         "The addresses that clients are told to connect to, by listener; without it those of listeners.",
     ),
-    Setting(
+    ConfigKey(
         "background.threads",
         INT,
         10,
@@ -24,14 +24,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="background work runs in tasks and workers of its own",
     ),
-    Setting(
+    ConfigKey(
         "connections.max.idle.ms",
         LONG,
         600_000,
         "Close a connection on which nothing has arrived or left for this long.",
         unit="ms",
     ),
-    Setting(
+    ConfigKey(
         "early.start.listeners",
         LIST,
         None,
@@ -39,7 +39,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="all listeners open together, when the broker is ready",
     ),
-    Setting(
+    ConfigKey(
         "fetch.max.bytes",
         INT,
         57_671_680,
@@ -47,7 +47,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1024,
     ),
-    Setting(
+    ConfigKey(
         "inter.broker.listener.name",
         STRING,
         None,
@@ -55,7 +55,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one broker; the name is only checked against listeners",
     ),
-    Setting(
+    ConfigKey(
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
@@ -63,7 +63,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    Setting(
+    ConfigKey(
         "listeners",
         LIST,
         ("PLAINTEXT://localhost:9092",),
@@ -74,7 +74,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         dynamic=True,
         per_broker=True,
     ),
-    Setting(
+    ConfigKey(
         "max.connection.creation.rate",
         INT,
         INT_MAX,
@@ -82,7 +82,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "max.connections",
         INT,
         INT_MAX,
@@ -90,7 +90,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "max.connections.per.ip",
         INT,
         INT_MAX,
@@ -98,7 +98,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=0,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "max.connections.per.ip.overrides",
         STRING,
         "",
@@ -106,7 +106,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         check=host_limits,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
@@ -114,7 +114,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="sessions",
         minimum=0,
     ),
-    Setting(
+    ConfigKey(
         "max.request.partition.size.limit",
         INT,
         2000,
@@ -122,7 +122,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="partitions",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "num.io.threads",
         INT,
         8,
@@ -132,7 +132,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="one event loop serves all requests",
     ),
-    Setting(
+    ConfigKey(
         "num.network.threads",
         INT,
         3,
@@ -142,21 +142,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="one event loop serves all connections",
     ),
-    Setting(
+    ConfigKey(
         "queued.max.request.bytes",
         LONG,
         -1,
         ("Bytes of requests taken in and not yet answered before the broker stops reading; -1 for no limit."),
         unit="bytes",
     ),
-    Setting(
+    ConfigKey(
         "queued.max.requests",
         INT,
         500,
         "Requests taken in and not yet begun; with so many the broker stops reading until some are.",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "request.timeout.ms",
         INT,
         30_000,
@@ -165,7 +165,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one broker",
     ),
-    Setting(
+    ConfigKey(
         "socket.connection.setup.timeout.max.ms",
         LONG,
         30_000,
@@ -174,7 +174,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one broker",
     ),
-    Setting(
+    ConfigKey(
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
@@ -183,7 +183,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one broker",
     ),
-    Setting(
+    ConfigKey(
         "socket.listen.backlog.size",
         INT,
         50,
@@ -191,14 +191,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="connections",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "socket.receive.buffer.bytes",
         INT,
         102_400,
         "The kernel's receive buffer (SO_RCVBUF) of each connection; -1 leaves it to the system.",
         unit="bytes",
     ),
-    Setting(
+    ConfigKey(
         "socket.request.max.bytes",
         INT,
         104_857_600,
@@ -206,7 +206,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "socket.send.buffer.bytes",
         INT,
         102_400,

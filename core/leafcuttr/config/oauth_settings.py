@@ -3,15 +3,15 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect
 
 unused: Final = partial(
-    Setting,
+    ConfigKey,
     effect=Effect.NONE,
     reason="SASL comes in a later version, and a listener that asks for it stops the start",
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "sasl.oauthbearer.assertion.algorithm",
         STRING,

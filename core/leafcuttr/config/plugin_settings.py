@@ -6,15 +6,15 @@ Plugins' own settings are declared with the SDK and come in through `declared`.
 from typing import Final
 
 from leafcuttr.config.checks import topic_name
-from leafcuttr.config.setting import BOOLEAN, LIST, STRING, Override, Setting
+from leafcuttr.config.setting import BOOLEAN, LIST, STRING, ConfigKey, Override
 
 _MATCH: Final = (
     "A topic's name comes before patterns (* for any text, ? for one character), a longer pattern before a shorter; "
     "patterns pass over names that begin with two underscores."
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "lc.filters.<topic or pattern>",
         LIST,
         None,
@@ -29,7 +29,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             default=(),
         ),
     ),
-    Setting(
+    ConfigKey(
         "lc.filters.dead.letter.topic",
         STRING,
         None,
@@ -47,25 +47,25 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             ),
         ),
     ),
-    Setting(
+    ConfigKey(
         "lc.plugins.disabled",
         LIST,
         (),
         "Plugins, by name, that are left out although they are installed; they are not even imported.",
     ),
-    Setting(
+    ConfigKey(
         "lc.plugins.path",
         STRING,
         None,
         "A folder whose Python files are plugins too, each file one; for those who do not package.",
     ),
-    Setting(
+    ConfigKey(
         "lc.plugins.strict",
         BOOLEAN,
         False,
         "Do not start when a plugin cannot be imported or registered; otherwise it is left out with a warning.",
     ),
-    Setting(
+    ConfigKey(
         "lc.validators.<topic or pattern>",
         LIST,
         None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.config.catalog import ALIASES, GROUP, OF_LISTENERS, OF_TOPICS, THEMES, TOPIC, Section
-from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, Effect, Setting, Type, render
+from leafcuttr.config.setting import DOUBLE_MAX, LONG_MAX, ConfigKey, ConfigType, Effect, render
 
 _HEAD: Final = """\
 # Settings
@@ -87,7 +87,7 @@ def _of_plugin(plugin: OfPlugin) -> Iterator[str]:
         yield from _table(section.topic, of_topic=True)
 
 
-def _table(settings: Iterable[Setting], *, of_topic: bool) -> Iterator[str]:
+def _table(settings: Iterable[ConfigKey], *, of_topic: bool) -> Iterator[str]:
     last = "broker setting" if of_topic else "changes while running"
     yield f"| setting | type | default | allowed | {last} | what it does | effect |"
     yield "|---|---|---|---|---|---|---|"
@@ -98,16 +98,16 @@ def _table(settings: Iterable[Setting], *, of_topic: bool) -> Iterator[str]:
     yield ""
 
 
-def _name(setting: Setting) -> str:
+def _name(setting: ConfigKey) -> str:
     return f"`{setting.name}`"
 
 
-def _type(setting: Setting) -> str:
+def _type(setting: ConfigKey) -> str:
     kind = setting.type.name.lower()
     return f"{kind}, {setting.unit}" if setting.unit else kind
 
 
-def _default(setting: Setting) -> str:
+def _default(setting: ConfigKey) -> str:
     if setting.default is None:
         return "none"
     if setting.default in (LONG_MAX, DOUBLE_MAX) and setting.default is not True:
@@ -115,27 +115,27 @@ def _default(setting: Setting) -> str:
     return f"`{render(setting.default)}`" if setting.default not in ("", ()) else "empty"
 
 
-def _allowed(setting: Setting) -> str:
-    numbers = (Type.INT, Type.SHORT, Type.LONG, Type.DOUBLE)
-    if setting.type is Type.BOOLEAN or (setting.type in numbers and setting.minimum is None):
+def _allowed(setting: ConfigKey) -> str:
+    numbers = (ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE)
+    if setting.type is ConfigType.BOOLEAN or (setting.type in numbers and setting.minimum is None):
         return ""
     return _cell(setting.allowed())
 
 
-def _changes(setting: Setting) -> str:
+def _changes(setting: ConfigKey) -> str:
     if not setting.dynamic:
         return "no"
     return "this broker" if setting.per_broker else "yes"
 
 
-def _synonyms(setting: Setting) -> str:
+def _synonyms(setting: ConfigKey) -> str:
     names = [name for name, _ in setting.synonyms]
     if setting.name in OF_TOPICS:
         names.append(OF_TOPICS[setting.name])
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _effect(setting: Setting) -> str:
+def _effect(setting: ConfigKey) -> str:
     if setting.effect is Effect.HONOURED:
         return "honoured"
     return f"{setting.effect.value}: {_cell(setting.reason).rstrip('.')}"

@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, STRING, ConfigKey, Effect
 
-unused: Final = partial(Setting, effect=Effect.NONE, reason="there is no replication")
+unused: Final = partial(ConfigKey, effect=Effect.NONE, reason="there is no replication")
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "alter.log.dirs.replication.quota.window.num",
         INT,

@@ -3,15 +3,26 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING, Effect, Setting
+from leafcuttr.config.setting import (
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    ConfigKey,
+    Effect,
+)
 
 unused: Final = partial(
-    Setting,
+    ConfigKey,
     effect=Effect.NONE,
     reason="SASL comes in a later version, and a listener that asks for it stops the start",
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "sasl.client.callback.handler.class", CLASS, None, "The class that answers callbacks of SASL clients."
     ),

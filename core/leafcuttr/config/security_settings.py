@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from leafcuttr.config.setting import CLASS, INT, LIST, LONG, PASSWORD, STRING, Effect, Setting
+from leafcuttr.config.setting import CLASS, INT, LIST, LONG, PASSWORD, STRING, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
 REFUSED: Final = Effect.REFUSED
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
+    ConfigKey(
         "alter.config.policy.class.name",
         CLASS,
         None,
@@ -16,7 +16,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="Java classes cannot be loaded, and settings would be changed unchecked",
     ),
-    Setting(
+    ConfigKey(
         "authorizer.class.name",
         STRING,
         "",
@@ -24,7 +24,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="authorization does not exist yet, and without it the broker would let everyone in",
     ),
-    Setting(
+    ConfigKey(
         "client.quota.callback.class",
         CLASS,
         None,
@@ -32,7 +32,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="Java classes cannot be loaded",
     ),
-    Setting(
+    ConfigKey(
         "config.providers",
         LIST,
         (),
@@ -41,7 +41,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="Java classes cannot be loaded, and the references would stay unresolved",
     ),
-    Setting(
+    ConfigKey(
         "connection.failed.authentication.delay.ms",
         INT,
         100,
@@ -51,7 +51,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="authentication comes in a later version",
     ),
-    Setting(
+    ConfigKey(
         "connections.max.reauth.ms",
         LONG,
         0,
@@ -60,7 +60,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="authentication comes in a later version",
     ),
-    Setting(
+    ConfigKey(
         "create.topic.policy.class.name",
         CLASS,
         None,
@@ -68,7 +68,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="Java classes cannot be loaded, and topics would be created unchecked",
     ),
-    Setting(
+    ConfigKey(
         "delegation.token.expiry.check.interval.ms",
         LONG,
         3_600_000,
@@ -78,7 +78,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="delegation tokens come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "delegation.token.expiry.time.ms",
         LONG,
         86_400_000,
@@ -88,7 +88,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="delegation tokens come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "delegation.token.max.lifetime.ms",
         LONG,
         604_800_000,
@@ -98,7 +98,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="delegation tokens come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "delegation.token.secret.key",
         PASSWORD,
         None,
@@ -106,7 +106,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="delegation tokens come in a later version",
     ),
-    Setting(
+    ConfigKey(
         "principal.builder.class",
         CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -116,7 +116,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=REFUSED,
         reason="Java classes cannot be loaded",
     ),
-    Setting(
+    ConfigKey(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
@@ -125,7 +125,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is one broker",
     ),
-    Setting(
+    ConfigKey(
         "security.providers",
         STRING,
         None,

@@ -22,7 +22,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\Z"
 _COMMA = re.compile(r"\s*,\s*")
 
 
-class Type(IntEnum):
+class ConfigType(IntEnum):
     """The type of a value. The number is the one on the wire of DescribeConfigs (KIP-569)."""
 
     BOOLEAN = 1
@@ -36,9 +36,9 @@ class Type(IntEnum):
     PASSWORD = 9
 
 
-BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = Type
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = ConfigType
 
-_BITS: Final = {Type.INT: 31, Type.SHORT: 15, Type.LONG: 63}
+_BITS: Final = {ConfigType.INT: 31, ConfigType.SHORT: 15, ConfigType.LONG: 63}
 
 
 class Effect(Enum):
@@ -75,7 +75,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigKey:
     """One row of a table.
 
     `unit` is for people ("ms", "bytes", ""). `dynamic` says whether it can be changed while the broker runs;
@@ -89,7 +89,7 @@ class Setting:
     """
 
     name: str
-    type: Type
+    type: ConfigType
     default: Value
     help: str
     unit: str = ""
@@ -122,7 +122,7 @@ class Setting:
     @property
     def sensitive(self) -> bool:
         """A secret: its value never leaves the process, not even to a log line."""
-        return self.type is Type.PASSWORD
+        return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Value:
         """The typed value of a text. Raises BadValueError with the reason."""
@@ -164,14 +164,14 @@ class Setting:
 
         Where the text that stood there is a whole number beyond those of the type, both ends of the range.
         """
-        if self.type is Type.BOOLEAN:
+        if self.type is ConfigType.BOOLEAN:
             return "true or false"
         if self.choices:
-            of = "any of" if self.type is Type.LIST else "one of"
+            of = "any of" if self.type is ConfigType.LIST else "one of"
             return f"{of} {', '.join(self.choices)}"
-        if self.type not in _BITS and self.type is not Type.DOUBLE:
+        if self.type not in _BITS and self.type is not ConfigType.DOUBLE:
             return ""
-        kind = "a number" if self.type is Type.DOUBLE else "a whole number"
+        kind = "a number" if self.type is ConfigType.DOUBLE else "a whole number"
         least, most = self.minimum, self.maximum
         if self.type in _BITS and _INTEGER.match(instead_of) and not _holds(self.type, instead_of):
             bits = _BITS[self.type]
@@ -199,19 +199,19 @@ class Setting:
                 raise BadValueError(f"{words}: {', '.join(self.choices)}")
 
     def _bound(self, bound: float) -> str:
-        return f"{bound:g}" if self.type is Type.DOUBLE else f"{int(bound)}"
+        return f"{bound:g}" if self.type is ConfigType.DOUBLE else f"{int(bound)}"
 
 
-def _holds(kind: Type, whole: str) -> bool:
+def _holds(kind: ConfigType, whole: str) -> bool:
     """Whether a type of whole numbers has this one."""
     return len(whole) <= 20 and -(2 ** _BITS[kind]) <= int(whole) < 2 ** _BITS[kind]
 
 
-def _read(kind: Type, text: str) -> Value:
-    if kind is Type.PASSWORD:
+def _read(kind: ConfigType, text: str) -> Value:
+    if kind is ConfigType.PASSWORD:
         return text
     text = text.strip()
-    if kind is Type.BOOLEAN:
+    if kind is ConfigType.BOOLEAN:
         match text.lower():
             case "true":
                 return True
@@ -222,11 +222,11 @@ def _read(kind: Type, text: str) -> Value:
         if not _INTEGER.match(text) or not _holds(kind, text):
             raise BadValueError(f"Not a number of type {kind.name}")
         return int(text)
-    if kind is Type.DOUBLE:
+    if kind is ConfigType.DOUBLE:
         if _DECIMAL.match(text) is None:
             raise BadValueError(f"Not a number of type {kind.name}")
         return float(text)
-    if kind is Type.LIST:
+    if kind is ConfigType.LIST:
         return tuple(_COMMA.split(text)) if text else ()
     return text
 

@@ -20,7 +20,7 @@ from leafcuttr.config.catalog import (
     OF_TOPICS,
     Catalog,
 )
-from leafcuttr.config.setting import BadValueError, Setting, Value, render, scaled
+from leafcuttr.config.setting import BadValueError, ConfigKey, Value, render, scaled
 from leafcuttr.errors import ConfigError, InvalidRequest
 from leafcuttr_sdk.settings import Values
 
@@ -247,7 +247,7 @@ class Settings(Values):
         given = {name: self.family(family) for name, family in OF_TOPICS.items()}
         self._of_topics = {name: patterns for name, patterns in given.items() if patterns}
 
-    def _topic_value(self, setting: Setting) -> Value:
+    def _topic_value(self, setting: ConfigKey) -> Value:
         if not setting.synonyms:
             return setting.default
         (first, _), *rest = setting.synonyms
@@ -286,7 +286,7 @@ class Settings(Values):
         self._static[name] = parse_given(setting, given)
         self._given[name] = given
 
-    def _known(self, name: str) -> Setting:
+    def _known(self, name: str) -> ConfigKey:
         setting = self.catalog.broker_setting(name)
         assert setting is not None, name
         return setting
@@ -295,7 +295,7 @@ class Settings(Values):
         setting = self._known(name)
         return None if setting.sensitive else render(setting.default)
 
-    def _for_messages(self, name: str) -> Setting | None:
+    def _for_messages(self, name: str) -> ConfigKey | None:
         """The setting that a refusal names: Kafka's names the common one even where it is one listener's."""
         setting = self.catalog.broker_setting(name)
         return setting and self.catalog.broker.get(self.catalog.base_of(name), setting)
@@ -313,7 +313,7 @@ def _best(patterns: Collection[str], topic: str) -> str:
     return max(matching, key=lambda one: (len(one.replace("*", "")), one), default="")
 
 
-def parse_given(setting: Setting, given: Given) -> Value:
+def parse_given(setting: ConfigKey, given: Given) -> Value:
     """The typed value of what a person gave. Raises ConfigError, one line: key, value, source, what is allowed."""
     shown = "[hidden]" if setting.sensitive else given.text
     try:
@@ -328,7 +328,7 @@ def parse_given(setting: Setting, given: Given) -> Value:
     return value
 
 
-def parse_dynamic(setting: Setting, text: str) -> Value:
+def parse_dynamic(setting: ConfigKey, text: str) -> Value:
     """The typed value of a change made over the wire. Raises InvalidRequest, as Kafka does for brokers."""
     try:
         value = setting.parse(text)

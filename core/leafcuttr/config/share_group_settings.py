@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import INT, LIST, SHORT, Effect, Setting
+from leafcuttr.config.setting import INT, LIST, SHORT, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
-unused: Final = partial(Setting, effect=Effect.NONE, reason="this kind of group comes in a later version")
+unused: Final = partial(ConfigKey, effect=Effect.NONE, reason="this kind of group comes in a later version")
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "group.share.assignment.interval.ms",
         INT,
@@ -237,7 +237,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="partitions",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "share.coordinator.state.topic.replication.factor",
         SHORT,
         3,

@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import INT, INT_MAX, Effect, Setting
+from leafcuttr.config.setting import INT, INT_MAX, ConfigKey, Effect
 
-unused: Final = partial(Setting, effect=Effect.NONE, reason="this kind of group comes in a later version")
+unused: Final = partial(ConfigKey, effect=Effect.NONE, reason="this kind of group comes in a later version")
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "group.streams.assignment.interval.ms",
         INT,

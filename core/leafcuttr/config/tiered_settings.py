@@ -4,12 +4,12 @@ from functools import partial
 from typing import Final
 
 from leafcuttr.config.checks import not_empty
-from leafcuttr.config.setting import BOOLEAN, INT, LONG, LONG_MAX, STRING, Effect, Override, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, LONG, LONG_MAX, STRING, ConfigKey, Effect, Override
 
 REFUSED: Final = Effect.REFUSED
-unused: Final = partial(Setting, effect=Effect.NONE, reason="there is no tiered storage")
+unused: Final = partial(ConfigKey, effect=Effect.NONE, reason="there is no tiered storage")
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused(
         "follower.fetch.last.tiered.offset.enable",
         BOOLEAN,
@@ -219,7 +219,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "The prefix of that class's own settings.",
         check=not_empty,
     ),
-    Setting(
+    ConfigKey(
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,

@@ -3,15 +3,15 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, CLASS, LIST, PASSWORD, STRING, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, CLASS, LIST, PASSWORD, STRING, ConfigKey, Effect
 
 unused: Final = partial(
-    Setting,
+    ConfigKey,
     effect=Effect.NONE,
     reason="TLS comes in a later version, and a listener that asks for it stops the start",
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     unused("ssl.allow.dn.changes", BOOLEAN, False, "Let a new certificate have another distinguished name."),
     unused("ssl.allow.san.changes", BOOLEAN, False, "Let a new certificate have other alternative names."),
     unused(

@@ -1,5 +1,5 @@
 """The settings of topics. Most override one of the broker's, and that one's row, in the table of its theme, declares
-both (`Setting.overridden_by`). The table below has only those that the broker has not.
+both (`ConfigKey.overridden_by`). The table below has only those that the broker has not.
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from functools import partial
 from typing import Final
 
 from leafcuttr.config.checks import throttled_replicas
-from leafcuttr.config.setting import BOOLEAN, LIST, Effect, Override, Setting, scaled
+from leafcuttr.config.setting import BOOLEAN, LIST, ConfigKey, Effect, Override, scaled
 
-_unused: Final = partial(Setting, dynamic=True, effect=Effect.NONE)
+_unused: Final = partial(ConfigKey, dynamic=True, effect=Effect.NONE)
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     _unused(
         "follower.replication.throttled.replicas",
         LIST,
@@ -43,7 +43,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Delete what is in tiered storage when it is switched off.",
         reason="there is no tiered storage",
     ),
-    Setting(
+    ConfigKey(
         "remote.storage.enable",
         BOOLEAN,
         False,
@@ -58,7 +58,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 )
 
 
-def joined(broker: Sequence[Setting]) -> list[Setting]:
+def joined(broker: Sequence[ConfigKey]) -> list[ConfigKey]:
     """All of them, given the broker's rows: Kafka's by name, as Kafka lists them, then ours by theme."""
     rows = {setting.name: setting for setting in broker}
     overrides = (_row(rows, setting, setting.overridden_by) for setting in broker if setting.overridden_by)
@@ -67,7 +67,7 @@ def joined(broker: Sequence[Setting]) -> list[Setting]:
     return [*of_kafka, *(s for s in every if s.is_ours)]
 
 
-def _row(rows: dict[str, Setting], setting: Setting, override: Override) -> Setting:
+def _row(rows: dict[str, ConfigKey], setting: ConfigKey, override: Override) -> ConfigKey:
     # A family has no value: what it gives to topics of some name is found by that name, not by synonyms.
     synonyms = () if setting.is_family else ((setting.name, 1), *setting.synonyms)
     defaults = (scaled(rows[name].default, factor) for name, factor in synonyms)

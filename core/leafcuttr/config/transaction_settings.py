@@ -3,14 +3,14 @@
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import BOOLEAN, INT, SHORT, Effect, Setting
+from leafcuttr.config.setting import BOOLEAN, INT, SHORT, ConfigKey, Effect
 
 NONE: Final = Effect.NONE
 no_wait: Final = partial(
-    Setting, effect=Effect.NONE, reason="a partition is added within the request that needs it"
+    ConfigKey, effect=Effect.NONE, reason="a partition is added within the request that needs it"
 )
 
-SETTINGS: Final[tuple[Setting, ...]] = (
+SETTINGS: Final[tuple[ConfigKey, ...]] = (
     no_wait(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
@@ -27,7 +27,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "producer.id.expiration.ms",
         INT,
         86_400_000,
@@ -36,7 +36,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         minimum=1,
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10_000,
@@ -44,7 +44,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.max.timeout.ms",
         INT,
         900_000,
@@ -52,14 +52,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
         "Check that a partition belongs to the transaction before it takes records of it.",
         dynamic=True,
     ),
-    Setting(
+    ConfigKey(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3_600_000,
@@ -67,7 +67,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="ms",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.state.log.load.buffer.size",
         INT,
         5_242_880,
@@ -75,7 +75,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.state.log.min.isr",
         INT,
         2,
@@ -85,7 +85,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication",
     ),
-    Setting(
+    ConfigKey(
         "transaction.state.log.num.partitions",
         INT,
         50,
@@ -93,7 +93,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="partitions",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.state.log.replication.factor",
         SHORT,
         3,
@@ -103,7 +103,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="there is no replication: above 1 prints a warning and 1 is used",
     ),
-    Setting(
+    ConfigKey(
         "transaction.state.log.segment.bytes",
         INT,
         104_857_600,
@@ -111,7 +111,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         unit="bytes",
         minimum=1,
     ),
-    Setting(
+    ConfigKey(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
@@ -119,7 +119,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         effect=NONE,
         reason="two-phase commit needs a version of InitProducerId that is not stable in Kafka yet",
     ),
-    Setting(
+    ConfigKey(
         "transactional.id.expiration.ms",
         INT,
         604_800_000,

@@ -20,7 +20,7 @@ from leafcuttr.config.describe import (
     describe_kept,
     describe_topic,
 )
-from leafcuttr.config.setting import Type
+from leafcuttr.config.setting import ConfigType
 from leafcuttr.config.settings import Source
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
 from leafcuttr.handlers.answers import FewRepeated
@@ -49,21 +49,21 @@ _CLIENT_METRICS: Final = (
         "interval.ms",
         "300000",
         Source.DEFAULT_CONFIG,
-        type=Type.INT,
+        type=ConfigType.INT,
         help="How often a client sends its metrics.",
     ),
     Described(
         "match",
         "",
         Source.DEFAULT_CONFIG,
-        type=Type.LIST,
+        type=ConfigType.LIST,
         help="Which clients send them: patterns for their id, software, address and port.",
     ),
     Described(
         "metrics",
         "",
         Source.DEFAULT_CONFIG,
-        type=Type.LIST,
+        type=ConfigType.LIST,
         help="Which metrics they send: the first parts of names.",
     ),
 )

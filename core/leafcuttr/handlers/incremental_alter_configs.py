@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Final
 
-from leafcuttr.config.setting import Type, render
+from leafcuttr.config.setting import ConfigType, render
 from leafcuttr.config.topic import defaults_of
 from leafcuttr.errors import BrokerError, InvalidConfig, InvalidRequest
 from leafcuttr.handlers import broker_loggers
@@ -105,7 +105,7 @@ def _list_changed(
     catalog = settings.catalog
     setting = catalog.broker_setting(config.name) if topic is None else catalog.topic_setting(config.name)
     append = config.config_operation == Operation.APPEND
-    if setting is None or setting.type is not Type.LIST:
+    if setting is None or setting.type is not ConfigType.LIST:
         if topic is None:
             word = "append" if append else "subtract"
             raise InvalidConfig(f"Config value {word} is not allowed for config key: {config.name}")

@@ -18,7 +18,7 @@ from leafcuttr.handlers.answers import FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.groups.offsets import CommittedOffset
+from leafcuttr.state.groups.offsets import OffsetAndMetadata
 from leafcuttr.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,15 +35,15 @@ _GROUP_ERROR: Final = 2
 _MANY_GROUPS: Final = 8
 _TOPIC_IDS: Final = 10
 
-_NOTHING: Final = CommittedOffset(-1)
-_UNSTABLE: Final = CommittedOffset(-1)  # stands for itself: this very object
-_Offsets = Mapping[str, Mapping[int, CommittedOffset]]
+_NOTHING: Final = OffsetAndMetadata(-1)
+_UNSTABLE: Final = OffsetAndMetadata(-1)  # stands for itself: this very object
+_Offsets = Mapping[str, Mapping[int, OffsetAndMetadata]]
 
 
 class _Topic(NamedTuple):
     name: str
     topic_id: bytes
-    offsets: Sequence[tuple[int, CommittedOffset]]
+    offsets: Sequence[tuple[int, OffsetAndMetadata]]
     error: ErrorCode = ErrorCode.NONE
 
 
@@ -91,7 +91,7 @@ def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything:
     return view
 
 
-def _error(topic: _Topic, committed: CommittedOffset) -> ErrorCode:
+def _error(topic: _Topic, committed: OffsetAndMetadata) -> ErrorCode:
     return ErrorCode.UNSTABLE_OFFSET_COMMIT if committed is _UNSTABLE else topic.error
 
 

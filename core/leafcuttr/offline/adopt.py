@@ -25,7 +25,7 @@ from leafcuttr.log.layout.checkpoints import (
 )
 from leafcuttr.log.layout.folders import DELETE
 from leafcuttr.log.segment.segment import DELETED
-from leafcuttr.offline.findings import Finding, Severity
+from leafcuttr.offline.findings import FileFinding, Severity
 from leafcuttr.offline.repair import rebuild_indexes, sound_ranges
 from leafcuttr.offline.verify import KnownTopic, partition_folders, segment_offsets
 from leafcuttr.offline.verify_segment import SegmentRules, check_segment
@@ -124,7 +124,7 @@ def _read(name: str, topic_id: bytes, folders: Mapping[int, Path]) -> Adoptable:
         expected = -1
         for base in bases:
             log = folder / f"{base:020d}.log"
-            findings: list[Finding] = []
+            findings: list[FileFinding] = []
             rules = SegmentRules(expected, Severity.NOTE, 0 if base == bases[-1] else None, False)
             checked = check_segment(log, base, rules, findings.append, lambda read: None)
             gaps = gaps or 0 <= expected < base

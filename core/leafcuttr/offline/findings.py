@@ -13,7 +13,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Finding(NamedTuple):
+class FileFinding(NamedTuple):
     """Something that is not as it should be. `position` is a byte of the file, where there is one to name."""
 
     severity: Severity
@@ -26,4 +26,4 @@ class Finding(NamedTuple):
         return f"{self.severity}: {self.path}{at}: {self.text}"
 
 
-Report = Callable[[Finding], None]
+Report = Callable[[FileFinding], None]

@@ -30,7 +30,7 @@ from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, META_FIL
 from leafcuttr.log.layout.epochs import EpochsWalk
 from leafcuttr.log.layout.partition_state import STATE_FILE, PartitionState, StateFile, read_state
 from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
-from leafcuttr.offline.findings import Finding, Severity
+from leafcuttr.offline.findings import FileFinding, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placing
 from leafcuttr.offline.verify_segment import SegmentChecked, SegmentRules, check_segment
 from leafcuttr.offline.verify_transactions import TransactionsWalk
@@ -61,7 +61,7 @@ class Verified:
     records: int = 0
     bytes: int = 0
     seconds: float = 0.0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FileFinding] = field(default_factory=list)
     sure_below: dict[TopicPartition, int] = field(default_factory=dict)
     """Per partition, the offset below which no loss of power can have changed the files."""
     leader_epochs: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Verified:
     """The partition folders in which batches have another leader epoch."""
 
     @property
-    def problems(self) -> list[Finding]:
+    def problems(self) -> list[FileFinding]:
         return [finding for finding in self.findings if finding.severity is Severity.PROBLEM]
 
 
@@ -147,10 +147,10 @@ class _Verification:
         return self.result
 
     def problem(self, path: Path, text: str, position: int | None = None) -> None:
-        self.result.findings.append(Finding(Severity.PROBLEM, path, position, text))
+        self.result.findings.append(FileFinding(Severity.PROBLEM, path, position, text))
 
     def note(self, path: Path, text: str, position: int | None = None) -> None:
-        self.result.findings.append(Finding(Severity.NOTE, path, position, text))
+        self.result.findings.append(FileFinding(Severity.NOTE, path, position, text))
 
     def _advance(self, read: int) -> None:
         self.result.bytes += read
@@ -271,7 +271,7 @@ class _Verification:
             log = folder / f"{base_offset:020d}.log"
             if 0 <= expected < base_offset:
                 self.result.findings.append(
-                    Finding(
+                    FileFinding(
                         gaps,
                         log,
                         None,

@@ -16,7 +16,7 @@ from leafcuttr.log.files.pool import OpenFile
 from leafcuttr.log.layout.epochs import EpochsWalk
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError
-from leafcuttr.offline.findings import Finding, Report, Severity
+from leafcuttr.offline.findings import FileFinding, Report, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placed, Placing, placed
 from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr.wire.batch import HEADER_SIZE, MIN_LENGTH, BatchHeader, parse
@@ -142,10 +142,10 @@ def _compare(
         text = f"base offset {claimed}, {header.base_offset} is due; the batch is sound, and "
         text += "the next start" if tail else "`leafcuttr repair --execute`"
         severity = Severity.NOTE if tail else Severity.PROBLEM
-        report(Finding(severity, log, position, f"{text} gives it back"))
+        report(FileFinding(severity, log, position, f"{text} gives it back"))
     elif not found.damaged:
         text = f"offsets {expected} to {header.base_offset - 1} are not there"
-        report(Finding(rules.gaps, log, position, text))
+        report(FileFinding(rules.gaps, log, position, text))
 
 
 def _after_damage(
@@ -161,9 +161,9 @@ def _after_damage(
     at = error.position
     if rules.open_tail is not None and at >= rules.open_tail:
         text = f"{error.reason}; the next start cuts the last {end - at} bytes"
-        report(Finding(Severity.NOTE, log, at, text))
+        report(FileFinding(Severity.NOTE, log, at, text))
         return end
-    report(Finding(Severity.PROBLEM, log, at, error.reason))
+    report(FileFinding(Severity.PROBLEM, log, at, error.reason))
     found.damaged = True
     return resume_after(file, at, end, found.base_offset)
 
@@ -197,11 +197,11 @@ def _check_records(log: Path, position: int, batch: bytes, header: BatchHeader, 
         for record in decode_records(batch):
             if not last < record.offset <= header.last_offset:
                 text = f"a record has offset {record.offset}, in a batch up to {header.last_offset}, behind {last}"
-                report(Finding(Severity.PROBLEM, log, position, text))
+                report(FileFinding(Severity.PROBLEM, log, position, text))
                 return
             last = record.offset
     except WireError as error:
-        report(Finding(Severity.PROBLEM, log, position, f"the records cannot be read: {error}"))
+        report(FileFinding(Severity.PROBLEM, log, position, f"the records cannot be read: {error}"))
 
 
 def check_index_alone(path: Path, base_offset: int, report: Report) -> int:
@@ -238,7 +238,9 @@ class _Walk:
         used = len(data.rstrip(b"\0"))
         used += -used % self.entry.size
         if used < len(data):
-            report(Finding(Severity.NOTE, path, used, f"{len(data) - used} bytes of unused preallocation"))
+            report(
+                FileFinding(Severity.NOTE, path, used, f"{len(data) - used} bytes of unused preallocation")
+            )
         elif len(data) % self.entry.size:
             self.fault(f"{len(data)} bytes are not a multiple of {self.entry.size}")
         whole = min(used, len(data)) // self.entry.size
@@ -249,7 +251,7 @@ class _Walk:
     def fault(self, text: str, severity: Severity = Severity.PROBLEM) -> None:
         """Report the first fault of the file; the rest usually follows from it."""
         if not self.faulty:
-            self.report(Finding(severity, self.path, self.position, text))
+            self.report(FileFinding(severity, self.path, self.position, text))
         self.faulty = True
         self.due = self.due_offset = _NEVER
         self.current = None

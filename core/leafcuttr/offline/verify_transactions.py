@@ -13,7 +13,7 @@ from pathlib import Path
 from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
 from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.segment.txn_index import VERSION, AbortedTransaction, TransactionIndex
-from leafcuttr.offline.findings import Finding, Report, Severity
+from leafcuttr.offline.findings import FileFinding, Report, Severity
 from leafcuttr.wire.batch import BatchHeader
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.markers import read_marker
@@ -45,7 +45,7 @@ class TransactionsWalk:
             try:
                 marker = read_marker(read())
             except MalformedRecord as error:
-                self._report(Finding(Severity.PROBLEM, log, position, str(error)))
+                self._report(FileFinding(Severity.PROBLEM, log, position, str(error)))
                 return
             if marker is not None and not marker.commit:
                 self._ends.add((header.producer_id, header.base_offset))
@@ -82,7 +82,7 @@ class TransactionsWalk:
             elif self._exact and (entry.producer_id, entry.last_offset) not in ends:
                 text = f"no marker at offset {entry.last_offset} aborts a transaction of producer {entry.producer_id}"
                 if tolerant:
-                    self._report(Finding(Severity.NOTE, path, at, text))
+                    self._report(FileFinding(Severity.NOTE, path, at, text))
                     return
                 fault = text
             elif self._exact and (number >= len(due) or entry != due[number]):
@@ -95,7 +95,7 @@ class TransactionsWalk:
         if self._exact and len(entries) < len(due):
             text = f"{len(due) - len(entries)} aborted transactions are missing, {due[len(entries)]} first"
             severity = Severity.NOTE if tolerant else Severity.PROBLEM
-            self._report(Finding(severity, path, len(data), text))
+            self._report(FileFinding(severity, path, len(data), text))
 
     def _problem(self, path: Path, position: int | None, text: str) -> None:
-        self._report(Finding(Severity.PROBLEM, path, position, text))
+        self._report(FileFinding(Severity.PROBLEM, path, position, text))

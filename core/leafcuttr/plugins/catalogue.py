@@ -9,7 +9,7 @@ from types import ModuleType
 
 from leafcuttr.config.catalog import CORE, Catalog
 from leafcuttr.config.declared import section
-from leafcuttr.config.findings import Finding, Level
+from leafcuttr.config.findings import ConfigFinding, Level
 from leafcuttr.config.load import examine
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError
@@ -50,7 +50,7 @@ def catalog_of(plugins: Plugins) -> Catalog:
 
 def examine_all(
     file: Path | None, environ: Mapping[str, str], overrides: Sequence[str] = ()
-) -> tuple[Settings, list[Finding], Plugins]:
+) -> tuple[Settings, list[ConfigFinding], Plugins]:
     """As `config.load.examine`, with what there is to say of plugins, errors first; and the plugins, each in the state
     that it would have in a broker with these settings. Raises ConfigError as that, and StartError as `Finder`.
     """
@@ -61,16 +61,16 @@ def examine_all(
     return settings, sorted(findings, key=lambda one: list(Level).index(one.level)), finder.plugins
 
 
-def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
+def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[ConfigFinding]:
     """What `Plugins.start` would stop at or say."""
     for remark in plugins.remarks:
-        yield Finding(Level.WARNING, DISABLED, None, settings.where(DISABLED), remark)
+        yield ConfigFinding(Level.WARNING, DISABLED, None, settings.where(DISABLED), remark)
     for trouble in plugins.troubles(settings):
         level = Level.ERROR if trouble.stops else Level.WARNING
         if trouble.switch is not None:
-            yield Finding(level, trouble.switch, "true", settings.where(trouble.switch), trouble.line)
+            yield ConfigFinding(level, trouble.switch, "true", settings.where(trouble.switch), trouble.line)
         else:
-            yield Finding(level, STRICT, None, str(trouble.plugin.origin), trouble.line)
+            yield ConfigFinding(level, STRICT, None, str(trouble.plugin.origin), trouble.line)
     for one in plugins.all:
         if one.state is not State.OFF or one.plugin is None:
             continue
@@ -79,4 +79,4 @@ def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[Finding]:
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             line = f"{', '.join(idle)} {verb} no effect: the plugin {one.name} is off; {one.why}"
-            yield Finding(Level.NOTE, idle[0], None, settings.where(idle[0]), line)
+            yield ConfigFinding(Level.NOTE, idle[0], None, settings.where(idle[0]), line)

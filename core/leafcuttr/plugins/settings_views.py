@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.config.catalog import Section
-from leafcuttr.config.setting import Setting, Value
+from leafcuttr.config.setting import ConfigKey, Value
 from leafcuttr.config.settings import Settings as Core
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr_sdk.settings import Values
@@ -44,7 +44,7 @@ class _Own(Mapping[str, Value]):
     """The values, as they are at any time, of what one plugin has declared. KeyError for everything else."""
 
     def __init__(
-        self, plugin: str, declared: Iterable[Setting], values: Callable[[], Mapping[str, Value]]
+        self, plugin: str, declared: Iterable[ConfigKey], values: Callable[[], Mapping[str, Value]]
     ) -> None:
         self._plugin = plugin
         self._names = frozenset(setting.name for setting in declared if not setting.is_family)
@@ -66,7 +66,7 @@ class _View(Values):
     """What both views share: nothing but what the plugin has declared is there."""
 
     def __init__(
-        self, plugin: str, declared: Iterable[Setting], values: Callable[[], Mapping[str, Value]]
+        self, plugin: str, declared: Iterable[ConfigKey], values: Callable[[], Mapping[str, Value]]
     ) -> None:
         self._plugin = plugin
         self._declared = {setting.name: setting for setting in declared}
@@ -78,7 +78,7 @@ class _View(Values):
             raise KeyError(f"{name} is no family that the plugin {self._plugin} has declared here")
         return self._members(setting)
 
-    def _members(self, family: Setting) -> Mapping[str, Value]:
+    def _members(self, family: ConfigKey) -> Mapping[str, Value]:
         raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ class PluginSettings(_View):
         self._core = core
         self._ends = ends
 
-    def _members(self, family: Setting) -> Mapping[str, Value]:
+    def _members(self, family: ConfigKey) -> Mapping[str, Value]:
         return self._core.family(family.name)
 
     def on_change(self, call: Changed) -> Callable[[], None]:
@@ -130,7 +130,7 @@ class TopicSettings(_View):
         super().__init__(section.plugin, section.topic, lambda: config.extra)
         self._config = config
 
-    def _members(self, family: Setting) -> Mapping[str, Value]:
+    def _members(self, family: ConfigKey) -> Mapping[str, Value]:
         prefix, others = family.prefix, [s.prefix for s in self._declared.values() if s.is_family]
         return {
             name.removeprefix(prefix): value

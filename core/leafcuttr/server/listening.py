@@ -48,7 +48,7 @@ class _Open:
         self.ended: Final = trio.Event()
 
 
-class Listening:
+class OpenListeners:
     """All listeners of a broker. `run` serves them."""
 
     def __init__(self, broker: Broker, connections: Connections, bound: Sequence[Bound]) -> None:

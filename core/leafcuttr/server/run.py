@@ -22,7 +22,7 @@ from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
 from leafcuttr.server.listener import Connections
-from leafcuttr.server.listening import Bound, Listening, bind
+from leafcuttr.server.listening import Bound, OpenListeners, bind
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.gates import Tables
 from leafcuttr.state.plugged import Plugged
@@ -87,7 +87,7 @@ async def _serve(
     task_status: trio.TaskStatus[Broker],
 ) -> None:
     connections = Connections(broker)
-    doors = Listening(broker, connections, bound)
+    doors = OpenListeners(broker, connections, bound)
     async with trio.open_nursery() as background:
         loops.start(broker, connections, background)
         background.start_soon(broker.dead_letters.run)

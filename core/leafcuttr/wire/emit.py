@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from leafcuttr.wire.errors import EncodeError, MalformedMessage, WireError
-from leafcuttr.wire.schema import Array, FieldSpec, Kind, Type, declaration
+from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType, Type, declaration
 
 PER_STEP: Final = 100
 """Array elements that are read or written between two stops of a reader or writer in steps: about 0.1 ms."""
@@ -115,7 +115,7 @@ def least_size(type_: Type, version: int, flexible: bool, *, nullable: bool = Fa
     """The fewest bytes that a value of the type can take: what a claimed array length is checked against."""
     if isinstance(type_, Array):
         return 1 if flexible else 4
-    if isinstance(type_, Kind):
+    if isinstance(type_, PrimitiveType):
         return type_.size or (1 if flexible else 2 if type_.name == "string" else 4)
     if nullable:
         return 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from leafcuttr.wire.emit import PER_STEP, Emitter
-from leafcuttr.wire.schema import INT16, Array, Kind, declaration
+from leafcuttr.wire.schema import INT16, Array, PrimitiveType, declaration
 
 _NAMES: Final = frozenset({"error_code", "partition_error_code"})
 
@@ -63,9 +63,9 @@ class _Walk(Emitter):
                     self.line(f"found.append({value})")
             elif isinstance(spec.type, Array):
                 element = spec.type.element
-                if not isinstance(element, Kind) and _has_codes(element):
+                if not isinstance(element, PrimitiveType) and _has_codes(element):
                     self._loop(element, value)
-            elif not isinstance(spec.type, Kind) and _has_codes(spec.type):
+            elif not isinstance(spec.type, PrimitiveType) and _has_codes(spec.type):
                 with self.block(f"if {value} is not None:"):
                     self._struct(spec.type, value)
 
@@ -84,7 +84,7 @@ class _Walk(Emitter):
 def _has_codes(cls: type[Any]) -> bool:
     for spec in declaration(cls).fields:
         inner = spec.type.element if isinstance(spec.type, Array) else spec.type
-        if isinstance(inner, Kind):
+        if isinstance(inner, PrimitiveType):
             if spec.name in _NAMES and inner == INT16:
                 return True
         elif _has_codes(inner):

@@ -26,7 +26,7 @@ from leafcuttr.wire.emit import (
 )
 from leafcuttr.wire.errors import MalformedMessage, ManyElements
 from leafcuttr.wire.primitives import more_of_unsigned_varint
-from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
+from leafcuttr.wire.schema import UUID, Array, FieldSpec, PrimitiveType, Type, declaration
 
 MAX_ELEMENTS = 25_000
 """The most array elements and tagged fields that one message may have, all levels together.
@@ -123,7 +123,7 @@ class _Reader(Emitter):
     def _value(self, type_: Type, target: str, *, nullable: bool) -> None:
         if isinstance(type_, Array):
             self._array(type_.element, target, nullable)
-        elif not isinstance(type_, Kind):
+        elif not isinstance(type_, PrimitiveType):
             self._nested(type_, target, nullable)
         elif type_.code:
             self._fixed(type_.code, target)
@@ -153,7 +153,7 @@ class _Reader(Emitter):
         with self.block("if n == 0:" if self._flexible else "if n < 0:"):
             self.line(f"{target} = None" if nullable else f"raise {_NULL}")
 
-    def _bytes(self, kind: Kind, target: str, nullable: bool) -> None:
+    def _bytes(self, kind: PrimitiveType, target: str, nullable: bool) -> None:
         is_string = kind.name == "string"
         self._length("h" if is_string else "i", target, nullable)
         with self.block("else:"):
@@ -166,7 +166,7 @@ class _Reader(Emitter):
             take = {"string": 'str(buffer[at:stop], "utf-8")', "bytes": "bytes(buffer[at:stop])"}
             self.line(f"{target} = {take.get(kind.name, 'buffer[at:stop]')}; at = stop")
 
-    def _array(self, element: Kind | type[Any], target: str, nullable: bool) -> None:
+    def _array(self, element: PrimitiveType | type[Any], target: str, nullable: bool) -> None:
         self._length("i", target, nullable)
         least = least_size(element, self._version, self._flexible)
         with self.block("else:"):
@@ -175,22 +175,22 @@ class _Reader(Emitter):
             with self.block(f"if n{f' * {least}' if least > 1 else ''} > end - at:"):
                 self.line(f"raise {_SHORT}")
             self._spend("n")
-            if isinstance(element, Kind) and element is UUID:
+            if isinstance(element, PrimitiveType) and element is UUID:
                 self.line(f"{target} = tuple([bytes(buffer[i:i + 16]) for i in range(at, at + n * 16, 16)])")
                 self.line("at += n * 16")
-            elif isinstance(element, Kind) and element.code:
+            elif isinstance(element, PrimitiveType) and element.code:
                 self.line(
                     f'{target} = unpack_array(f">{{n}}{element.code}", buffer, at); at += n * {element.size}'
                 )
             else:
                 self._loop(element, target)
 
-    def _loop(self, element: Kind | type[Any], target: str) -> None:
+    def _loop(self, element: PrimitiveType | type[Any], target: str) -> None:
         items = self._fresh("items")
         self.line(f"{items} = []")
         with self.block("for _ in range(n):"):
             self._pause()
-            if isinstance(element, Kind):
+            if isinstance(element, PrimitiveType):
                 self._value(element, "item", nullable=False)
                 self.line(f"{items}.append(item)")
             else:

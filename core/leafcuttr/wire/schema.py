@@ -57,7 +57,7 @@ def versions(text: str) -> Versions:
     return Versions(int(first), int(last or first))
 
 
-class Kind(NamedTuple):
+class PrimitiveType(NamedTuple):
     """A type of the protocol. `code` is its letter for the struct module if its size is fixed, else ""."""
 
     name: str
@@ -66,30 +66,30 @@ class Kind(NamedTuple):
     default: Any
 
 
-BOOL = Kind("bool", "?", 1, False)
-INT8 = Kind("int8", "b", 1, 0)
-INT16 = Kind("int16", "h", 2, 0)
-UINT16 = Kind("uint16", "H", 2, 0)
-INT32 = Kind("int32", "i", 4, 0)
-UINT32 = Kind("uint32", "I", 4, 0)
-INT64 = Kind("int64", "q", 8, 0)
-FLOAT64 = Kind("float64", "d", 8, 0.0)
-UUID = Kind("uuid", "16s", 16, ZERO_UUID)
-STRING = Kind("string", "", 0, "")
-BYTES = Kind("bytes", "", 0, b"")
-RECORDS = Kind("records", "", 0, None)
+BOOL = PrimitiveType("bool", "?", 1, False)
+INT8 = PrimitiveType("int8", "b", 1, 0)
+INT16 = PrimitiveType("int16", "h", 2, 0)
+UINT16 = PrimitiveType("uint16", "H", 2, 0)
+INT32 = PrimitiveType("int32", "i", 4, 0)
+UINT32 = PrimitiveType("uint32", "I", 4, 0)
+INT64 = PrimitiveType("int64", "q", 8, 0)
+FLOAT64 = PrimitiveType("float64", "d", 8, 0.0)
+UUID = PrimitiveType("uuid", "16s", 16, ZERO_UUID)
+STRING = PrimitiveType("string", "", 0, "")
+BYTES = PrimitiveType("bytes", "", 0, b"")
+RECORDS = PrimitiveType("records", "", 0, None)
 
 
 class Array(NamedTuple):
     """The type of an array of `element`."""
 
-    element: "Kind | type[Any]"
+    element: "PrimitiveType | type[Any]"
 
 
-Type = Kind | Array | type[Any]
+Type = PrimitiveType | Array | type[Any]
 
 
-def array(element: Kind | type[Any]) -> Array:
+def array(element: PrimitiveType | type[Any]) -> Array:
     """An array of a kind or of a struct."""
     return Array(element)
 
@@ -129,7 +129,7 @@ def field(
     ignorable or not: we answer clients, and an answer with less in it serves an old client better than none.
     """
     if default is _NO_DEFAULT:
-        if isinstance(type_, Kind):
+        if isinstance(type_, PrimitiveType):
             default = type_.default
         else:
             default = () if isinstance(type_, Array) else type_()

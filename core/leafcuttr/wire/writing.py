@@ -14,7 +14,7 @@ from typing import Any, Final
 from leafcuttr.wire.emit import PER_STEP, Emitter, literal, locate_writing, present_fields
 from leafcuttr.wire.errors import EncodeError, ManyElements
 from leafcuttr.wire.primitives import write_unsigned_varint
-from leafcuttr.wire.schema import UUID, Array, FieldSpec, Kind, Type, declaration
+from leafcuttr.wire.schema import UUID, Array, FieldSpec, PrimitiveType, Type, declaration
 
 _ANY: Final = 1 << 62  # elements: no limit
 
@@ -111,7 +111,7 @@ class _Writer(Emitter):
     def _value(self, type_: Type, source: str, *, nullable: bool) -> None:
         if isinstance(type_, Array):
             self._array(type_.element, source, nullable)
-        elif not isinstance(type_, Kind):
+        elif not isinstance(type_, PrimitiveType):
             self._nested(type_, source, nullable)
         elif type_.code:
             self._fixed(type_.code, source)
@@ -156,7 +156,7 @@ class _Writer(Emitter):
         else:
             self.line(f"{convert}n = {length}{plus}")
 
-    def _bytes(self, kind: Kind, source: str, nullable: bool) -> None:
+    def _bytes(self, kind: PrimitiveType, source: str, nullable: bool) -> None:
         if kind.name == "records":
             self._records(source, nullable)
             return
@@ -176,10 +176,10 @@ class _Writer(Emitter):
         with self.block("else:"):
             self.line(f"regions.append((len({self._out}), v))")
 
-    def _array(self, element: Kind | type[Any], source: str, nullable: bool) -> None:
+    def _array(self, element: PrimitiveType | type[Any], source: str, nullable: bool) -> None:
         self._measured(source, nullable, "", "len(v)", "()")
         self._prefix("i")
-        if isinstance(element, Kind) and element.code and element is not UUID:
+        if isinstance(element, PrimitiveType) and element.code and element is not UUID:
             self.line(f'{self._out} += pack_array(f">{{len(v)}}{element.code}", *v)')
             return
         if not self._in_steps:
@@ -192,7 +192,7 @@ class _Writer(Emitter):
                 self.line("step += 1")
                 with self.block(f"if step == {PER_STEP}:"):
                     self.line("step = 0; yield")
-            if isinstance(element, Kind):
+            if isinstance(element, PrimitiveType):
                 self._value(element, item, nullable=False)
             else:
                 self._struct(element, item)
@@ -227,6 +227,6 @@ class _Writer(Emitter):
         if isinstance(spec.type, Array):
             return f"({source} is not None and not {source})"
         default = literal(self, spec.default)
-        if isinstance(spec.type, Kind):
+        if isinstance(spec.type, PrimitiveType):
             return f"({source} == {default})"
         return f"({source} is {default} or {source} == {default})"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.groups.offsets import CommittedOffset
+from leafcuttr.state.groups.offsets import OffsetAndMetadata
 from leafcuttr.state.groups.records import offset_value, parse_offset
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.internal_log import Producer
@@ -112,7 +112,7 @@ def test_offsets_come_back(
     offset: int, epoch: int, text: str, timestamp: int, topic_id: bytes, data: st.DataObject
 ) -> None:
     """Also those that are read by a short way; and what is damaged is refused, or read as something else."""
-    known = CommittedOffset(offset, epoch, text, timestamp, -1, topic_id, 7)
+    known = OffsetAndMetadata(offset, epoch, text, timestamp, -1, topic_id, 7)
     value = offset_value(known)
     assert parse_offset(value, 7) == known
     damaged = bytearray(value)

@@ -12,7 +12,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import GroupLimits, Join, Sync
 from leafcuttr.state.groups.machine import Group
-from leafcuttr.state.groups.offsets import CommittedOffset
+from leafcuttr.state.groups.offsets import OffsetAndMetadata
 from leafcuttr.state.groups.records import (
     GroupKey,
     OffsetKey,
@@ -56,28 +56,28 @@ def test_keys_of_other_kinds_of_groups_are_nobodys() -> None:
     [
         (
             b"\0\4\0\0\0\0\0\0\0\3\0\0\0\2\2m\0\0\1\xa1\xfd\x9aT'\1\0\x10" + TOPIC_ID,
-            CommittedOffset(3, 2, "m", COMMIT_TIME, topic_id=TOPIC_ID),
+            OffsetAndMetadata(3, 2, "m", COMMIT_TIME, topic_id=TOPIC_ID),
         ),
         (
             b"\0\4\xff\xff\xff\xff\xff\xff\xff\xfb\0\0\0\2\1\0\0\1\xa1\xfd\x9aT'\1\0\x10" + TOPIC_ID,
-            CommittedOffset(-5, 2, "", COMMIT_TIME, topic_id=TOPIC_ID),
+            OffsetAndMetadata(-5, 2, "", COMMIT_TIME, topic_id=TOPIC_ID),
         ),
         (
             b"\0\1\0\0\0\0\0\0\0\3\0\1m\0\0\1\xa1\xfd\x9aT'\0\0\1\xa1\xfd\x9b\xda\xe4",
-            CommittedOffset(3, -1, "m", COMMIT_TIME, 0x1A1FD9BDAE4),
+            OffsetAndMetadata(3, -1, "m", COMMIT_TIME, 0x1A1FD9BDAE4),
         ),
     ],
 )
-def test_offsets_that_kafka_wrote(value: bytes, committed: CommittedOffset) -> None:
+def test_offsets_that_kafka_wrote(value: bytes, committed: OffsetAndMetadata) -> None:
     assert parse_offset(value) == committed
     assert offset_value(committed) == value
 
 
 def test_older_offsets_are_read() -> None:
     version_3 = b"\0\3\0\0\0\0\0\0\0\3\0\0\0\2\0\1m\0\0\0\0\0\0\0\x09"
-    assert parse_offset(version_3) == CommittedOffset(3, 2, "m", 9)
+    assert parse_offset(version_3) == OffsetAndMetadata(3, 2, "m", 9)
     version_2 = b"\0\2\0\0\0\0\0\0\0\3\0\1m\0\0\0\0\0\0\0\x09"
-    assert parse_offset(version_2) == CommittedOffset(3, -1, "m", 9)
+    assert parse_offset(version_2) == OffsetAndMetadata(3, -1, "m", 9)
 
 
 def test_empty_group_as_kafka_wrote_it() -> None:

@@ -17,7 +17,7 @@ from leafcuttr.cli.common.output import count, json_option, print_json, print_ta
 if TYPE_CHECKING:
     from leafcuttr.cli.config.rows import SettingRow
     from leafcuttr.config.catalog import Catalog
-    from leafcuttr.config.findings import Finding
+    from leafcuttr.config.findings import ConfigFinding
     from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.table import Plugins
 
@@ -197,7 +197,9 @@ def _shown(cell: str | None) -> str:
     return "(none)" if cell is None else cell or '""'
 
 
-def _examine(file: Path | None, overrides: tuple[str, ...]) -> "tuple[Settings, list[Finding], Plugins]":
+def _examine(
+    file: Path | None, overrides: tuple[str, ...]
+) -> "tuple[Settings, list[ConfigFinding], Plugins]":
     """What `serve` would have: the settings, what there is to say of them and of plugins, and these."""
     from leafcuttr.errors import ConfigError, StartError
     from leafcuttr.plugins.catalogue import examine_all
@@ -232,7 +234,7 @@ def _print_rows(rows: "list[SettingRow]", plugins: "Plugins", *, as_json: bool, 
             print_table(*settings_table(list(own)))
 
 
-def _plain(findings: "list[Finding]") -> list[dict[str, str | None]]:
+def _plain(findings: "list[ConfigFinding]") -> list[dict[str, str | None]]:
     return [
         {
             "level": finding.level.value,

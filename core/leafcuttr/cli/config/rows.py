@@ -18,7 +18,7 @@ from leafcuttr.config.catalog import (
     TOPIC,
     Catalog,
 )
-from leafcuttr.config.setting import BadValueError, Effect, Setting, render
+from leafcuttr.config.setting import BadValueError, ConfigKey, Effect, render
 from leafcuttr.config.settings import Settings, Source
 
 _CORE: Final = {
@@ -44,7 +44,7 @@ class SettingRow(NamedTuple):
     setting it is, None for ours.
     """
 
-    setting: Setting
+    setting: ConfigKey
     value: str | None
     source: str
     plugin: str | None = None
@@ -89,7 +89,7 @@ class SettingValue(NamedTuple):
     sensitive: bool = False
 
 
-def kafka_default(setting: Setting) -> str | None:
+def kafka_default(setting: ConfigKey) -> str | None:
     """Kafka's own default, as text; None where it has none, and for what Kafka does not know."""
     if not _is_kafkas(setting.name):
         return None
@@ -118,8 +118,8 @@ def select(
     ]
 
 
-def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, Setting]]:
-    tables: list[tuple[str | None, Iterable[Setting]]] = [(None, _CORE[of])]
+def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, ConfigKey]]:
+    tables: list[tuple[str | None, Iterable[ConfigKey]]] = [(None, _CORE[of])]
     if of != "group":
         tables += [
             (one.plugin, one.broker if of == "broker" else one.topic) for one in settings.catalog.sections
@@ -132,7 +132,7 @@ def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, Setting]]:
                 yield from ((plugin, replace(setting, name=name)) for name in members)
 
 
-def _row(settings: Settings, setting: Setting, of: str) -> SettingRow:
+def _row(settings: Settings, setting: ConfigKey, of: str) -> SettingRow:
     if setting.is_family:
         return SettingRow(setting, None, "default")
     if of == "broker":
@@ -147,7 +147,7 @@ def _row(settings: Settings, setting: Setting, of: str) -> SettingRow:
     return SettingRow(setting, render(value), "default" if where == "default" else f"{given} ({where})")
 
 
-def _broker_row(settings: Settings, setting: Setting) -> SettingRow:
+def _broker_row(settings: Settings, setting: ConfigKey) -> SettingRow:
     value, where = settings.value(setting.name), settings.where(setting.name)
     if value is None:
         for name, _ in setting.synonyms:
@@ -200,12 +200,12 @@ def details(row: SettingRow, plugin: str = "") -> str:
     return f"{setting.name}\n  {setting.help}\n{body}"
 
 
-def _type(setting: Setting) -> str:
+def _type(setting: ConfigKey) -> str:
     kind = setting.type.name.lower()
     return f"{kind}, {setting.unit}" if setting.unit else kind
 
 
-def _changes(setting: Setting) -> str:
+def _changes(setting: ConfigKey) -> str:
     if not setting.dynamic:
         return "at start"
     return "this broker" if setting.per_broker else "running"
@@ -283,7 +283,7 @@ def differences(
             yield Difference(name, _HIDDEN if found.sensitive else found.value, found.source, None, None)
 
 
-def _same(setting: Setting, one: str | None, other: str | None) -> bool:
+def _same(setting: ConfigKey, one: str | None, other: str | None) -> bool:
     """Whether two texts are one value: `1` and `01`, `a,b` and `a, b`."""
     if one is None or other is None:
         return (one or None) == (other or None)

@@ -23,7 +23,7 @@ from leafcuttr_sdk.formats import FormatError
 
 if TYPE_CHECKING:
     from leafcuttr.offline.dump import Depth, Show
-    from leafcuttr.offline.findings import Finding
+    from leafcuttr.offline.findings import FileFinding
 
 _INDEXES = (".index", ".timeindex")
 
@@ -162,7 +162,7 @@ def _checked(file: Path, *, against_log: bool) -> list[dict[str, Any]]:
     from leafcuttr.offline.findings import Severity
     from leafcuttr.offline.verify_segment import SegmentRules, check_index_alone, check_segment
 
-    found: list[Finding] = []
+    found: list[FileFinding] = []
     base = file.name.partition(".")[0]
     if not base.isdecimal():
         raise ValueError(f"{file}: not the name of an index")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from leafcuttr.offline.findings import Finding
+    from leafcuttr.offline.findings import FileFinding
 
 
 @dataclass
@@ -25,7 +25,7 @@ class RepairReport:
         if not self.as_json:
             click.echo(text, err=err)
 
-    def problem(self, finding: "Finding") -> None:
+    def problem(self, finding: "FileFinding") -> None:
         """What is wrong with a file."""
         self._problems.append({"path": str(finding.path), "position": finding.position, "text": finding.text})
         self.line(str(finding))

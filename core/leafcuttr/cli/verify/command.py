@@ -53,7 +53,7 @@ def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:
 
 def _verify(directory: Path, deep: bool, online: bool) -> "Verified":
     from leafcuttr.errors import BrokerError, StartError
-    from leafcuttr.offline.findings import Finding, Severity
+    from leafcuttr.offline.findings import FileFinding, Severity
     from leafcuttr.offline.verify import verify_directory
     from leafcuttr.state.metadata import FILE_NAME
 
@@ -63,7 +63,7 @@ def _verify(directory: Path, deep: bool, online: bool) -> "Verified":
         topics = known_topics(stored_topics(directory))
     except (StartError, BrokerError) as error:
         severity = Severity.NOTE if online else Severity.PROBLEM
-        unusable = Finding(severity, directory / FILE_NAME, None, str(error))
+        unusable = FileFinding(severity, directory / FILE_NAME, None, str(error))
     with progress_bar("verifying") as progress:
         checked = verify_directory(directory, deep=deep, online=online, topics=topics, progress=progress)
     if unusable is not None:

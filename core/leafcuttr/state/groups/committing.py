@@ -11,7 +11,7 @@ import trio
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
-from leafcuttr.state.groups.offsets import NO_EXPIRY, CommittedOffset
+from leafcuttr.state.groups.offsets import NO_EXPIRY, OffsetAndMetadata
 from leafcuttr.state.groups.records import group_key, group_value, offset_key, offset_value
 from leafcuttr.state.groups.states import State
 from leafcuttr.state.groups.store import OffsetsLog
@@ -169,11 +169,11 @@ class Offsets:
             for new in offsets
         ]
         group_id = entry.group.group_id
-        accepted: list[tuple[NewOffset, CommittedOffset]] = []
+        accepted: list[tuple[NewOffset, OffsetAndMetadata]] = []
         records: list[Record] = []
         for new, code in zip(offsets, codes, strict=True):
             if not code:
-                committed = CommittedOffset(
+                committed = OffsetAndMetadata(
                     new.offset, new.leader_epoch, new.metadata, now_ms, expiry, new.topic_id
                 )
                 accepted.append((new, committed))
@@ -229,7 +229,7 @@ class Offsets:
         """How long a client waits for the disk. What is under way goes on, and counts once it is written."""
         return self._settings.int("offsets.commit.timeout.ms") / 1000
 
-    def fetch(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+    def fetch(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """All offsets of a group by topic and partition; none if there is no such group.
 
         Raises CoordinatorLoadInProgress, CoordinatorNotAvailable.
@@ -389,7 +389,11 @@ def _forget(entry: Entry, topic: str) -> set[int]:
 
 
 def _staged(
-    entry: Entry, producer_id: int, new: NewOffset, committed: CommittedOffset, kept: CommittedOffset | None
+    entry: Entry,
+    producer_id: int,
+    new: NewOffset,
+    committed: OffsetAndMetadata,
+    kept: OffsetAndMetadata | None,
 ) -> None:
     """What was staged is in the log as `kept`, or not at all; unless its transaction has ended meanwhile, or it was
     committed again."""

@@ -16,7 +16,7 @@ import trio
 
 from leafcuttr.errors import BrokerError
 from leafcuttr.state.groups.machine import Group
-from leafcuttr.state.groups.offsets import CommittedOffset
+from leafcuttr.state.groups.offsets import OffsetAndMetadata
 from leafcuttr.state.groups.records import (
     GroupKey,
     OffsetKey,
@@ -145,7 +145,7 @@ class _Found:
         self._table = table
         self._partition = partition
         # By the key without its number of a partition: a group's offsets of one topic, and the ids it may have had.
-        self._places: dict[bytes, tuple[dict[int, CommittedOffset], tuple[bytes, ...]]] = {}
+        self._places: dict[bytes, tuple[dict[int, OffsetAndMetadata], tuple[bytes, ...]]] = {}
 
     def apply(self, key: bytes, value: bytes, offset: int, producer_id: int) -> None:
         """Raises WireError."""
@@ -172,7 +172,7 @@ class _Found:
             )
         return entry
 
-    def _offset(self, parsed: OffsetKey, key: bytes, committed: CommittedOffset, producer_id: int) -> None:
+    def _offset(self, parsed: OffsetKey, key: bytes, committed: OffsetAndMetadata, producer_id: int) -> None:
         entry = self._entry(parsed.group)
         # A topic may have been deleted, and made anew, without time for its tombstones.
         if not self._table.log.knows(parsed.topic, committed.topic_id):

@@ -10,7 +10,7 @@ from leafcuttr_sdk import TopicPartition
 NO_EXPIRY = -1
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """What a group has said of one partition. Timestamps are ms since 1970.
 
     `expire_timestamp` is set for a commit of before v5 that asked for a retention of its own, else -1.
@@ -42,22 +42,22 @@ class GroupOffsets:
     __slots__ = ("by_topic", "pending")
 
     def __init__(self) -> None:
-        self.by_topic: dict[str, dict[int, CommittedOffset]] = {}
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = {}
+        self.pending: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.by_topic)
 
-    def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+    def __iter__(self) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
         for topic, partitions in self.by_topic.items():
             for partition, committed in partitions.items():
                 yield TopicPartition(topic, partition), committed
 
-    def get(self, topic: str, partition: int) -> CommittedOffset | None:
+    def get(self, topic: str, partition: int) -> OffsetAndMetadata | None:
         partitions = self.by_topic.get(topic)
         return None if partitions is None else partitions.get(partition)
 
-    def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def put(self, topic: str, partition: int, committed: OffsetAndMetadata) -> None:
         partitions = self.by_topic.setdefault(topic, {})
         known = partitions.get(partition)
         if known is None or known.written_at <= committed.written_at:
@@ -77,7 +77,7 @@ class GroupOffsets:
             if not partitions:
                 del self.by_topic[topic]
 
-    def stage(self, producer_id: int, partition: TopicPartition, committed: CommittedOffset) -> None:
+    def stage(self, producer_id: int, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
         """Keep an offset until its transaction ends."""
         self.pending.setdefault(producer_id, {})[partition] = committed
 

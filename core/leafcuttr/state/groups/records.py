@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from leafcuttr.state.groups.machine import Group
 from leafcuttr.state.groups.members import Member
-from leafcuttr.state.groups.offsets import NO_EXPIRY, CommittedOffset
+from leafcuttr.state.groups.offsets import NO_EXPIRY, OffsetAndMetadata
 from leafcuttr.wire.codec import decode, writer
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.messages.internal.group_metadata import (
@@ -52,7 +52,7 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
     return _bytes(1, OffsetCommitKey(group=group, topic=topic, partition=partition))
 
 
-def offset_value(committed: CommittedOffset) -> bytes:
+def offset_value(committed: OffsetAndMetadata) -> bytes:
     version = _OFFSET_VALUE if committed.expire_timestamp == NO_EXPIRY else _OFFSET_VALUE_WITH_EXPIRY
     return _bytes(
         version,
@@ -110,7 +110,7 @@ def parse_key(key: bytes) -> OffsetKey | GroupKey | None:
     return None
 
 
-def parse_offset(value: bytes, written_at: int = -1) -> CommittedOffset:
+def parse_offset(value: bytes, written_at: int = -1) -> OffsetAndMetadata:
     """The value of a record at offset `written_at` of the log. Raises WireError."""
     if len(value) >= _USUAL_SIZE and value[1] == _OFFSET_VALUE and 0 < value[14] < 128:
         # What is written here, without the general way, which takes ten times as long: a start reads it for each.
@@ -120,11 +120,11 @@ def parse_offset(value: bytes, written_at: int = -1) -> CommittedOffset:
             timestamp, _, topic_id = _USUAL_TAIL.unpack_from(value, at)
             try:
                 metadata = value[15:at].decode() if at > 15 else ""
-                return CommittedOffset(offset, epoch, metadata, timestamp, NO_EXPIRY, topic_id, written_at)
+                return OffsetAndMetadata(offset, epoch, metadata, timestamp, NO_EXPIRY, topic_id, written_at)
             except UnicodeDecodeError:
                 pass
     found = _message(OffsetCommitValue, _version(value), value)
-    return CommittedOffset(
+    return OffsetAndMetadata(
         found.offset,
         found.leader_epoch,
         found.metadata,

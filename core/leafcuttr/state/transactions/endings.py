@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _AT_ONCE: Final = 50
 _RETRY_S: Final = (0.1, 0.5, 1.0, 5.0)
 
-Outcome = ErrorCode | Awaitable[ErrorCode]
+Completion = ErrorCode | Awaitable[ErrorCode]
 
 
 class Endings:
@@ -35,7 +35,7 @@ class Endings:
         table: TransactionTable,
         log: TransactionLog,
         markers: Markers,
-        complete: Callable[[Transaction], Outcome],
+        complete: Callable[[Transaction], Completion],
     ) -> None:
         self._table = table
         self._log = log
@@ -55,7 +55,7 @@ class Endings:
         if self._nursery is None:
             return
         waiting: list[Wait] = []
-        coming: Outcome = ErrorCode.NOT_COORDINATOR
+        coming: Completion = ErrorCode.NOT_COORDINATOR
         if len(transaction.now.partitions) <= _AT_ONCE:
             waiting = self._mark(transaction, transaction.now.partitions)
             if not transaction.now.partitions:
@@ -70,7 +70,9 @@ class Endings:
                 self.finish(transaction)
             await trio.lowlevel.checkpoint()
 
-    async def _finish_in_time(self, transaction: Transaction, waiting: list[Wait], coming: Outcome) -> None:
+    async def _finish_in_time(
+        self, transaction: Transaction, waiting: list[Wait], coming: Completion
+    ) -> None:
         """As `finish`, with waits where the disk is slow, and again and again where it refuses."""
         try:
             await wait_for_all(waiting)
@@ -101,5 +103,5 @@ class Endings:
         return self._markers.write_all(partitions, end, done)
 
 
-async def outcome(coming: Outcome) -> ErrorCode:
+async def outcome(coming: Completion) -> ErrorCode:
     return coming if isinstance(coming, ErrorCode) else await coming
