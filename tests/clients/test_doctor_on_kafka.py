@@ -60,7 +60,7 @@ def test_a_healthy_kafka(kafka: Address) -> None:
 def test_its_sasl_listener(kafka: Address, sasl_port: int) -> None:
     severities, seen = look(sasl_port)["log-in"]
     assert severities == {"problem"}
-    assert "ends the connection at the first request that needs a log-in" in seen
+    assert "closes the connection at the first request that needs authentication" in seen
     given = {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanisms": "PLAIN",
@@ -69,10 +69,10 @@ def test_its_sasl_listener(kafka: Address, sasl_port: int) -> None:
     }
     found = look(sasl_port, writes=True, **given)
     assert {name for name, (severities, _) in found.items() if severities != {"fine"}} == {"disk", "clock"}
-    assert found["access"][1] == "the listener asks for a log-in\n"
+    assert found["access"][1] == "the listener requires authentication\n"
     severities, seen = look(sasl_port, **given | {"sasl_password": "guess"})["log-in"]
     assert severities == {"problem"}
-    assert "the log-in fails" in seen
+    assert "authentication fails" in seen
 
 
 def test_its_controller(kafka: Address, tmp_path_factory: pytest.TempPathFactory) -> None:

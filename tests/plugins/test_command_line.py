@@ -128,7 +128,7 @@ def test_a_command_runs_and_has_help(site: Path) -> None:
 )  # fmt: skip
 def test_a_command_that_cannot_be_had_is_one_line(site: Path, word: str, says: str) -> None:
     ran = leafcuttr(site, word)
-    assert ran == Ran(1, "", f"leafcuttr: the command {word} of plugin turned cannot be had: {says}\n")
+    assert ran == Ran(1, "", f"leafcuttr: the command {word} of plugin turned cannot be loaded: {says}\n")
 
 
 def test_a_name_of_ours_stays_ours(site: Path) -> None:

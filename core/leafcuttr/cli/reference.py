@@ -43,7 +43,7 @@ def walk() -> Iterator[tuple[click.Context, click.Command]]:
 
 
 def examples() -> Iterator[tuple[str, str]]:
-    """(path of the command, line) for each example line of a help text; a line that ends in \\ goes on in the next."""
+    """(path of the command, line) for each example of a help text; a line that ends in \\ continues in the next."""
     for context, command in walk():
         for text in inspect.cleandoc(command.help or "").split("\n\n"):
             if text.startswith("\b"):

@@ -73,7 +73,7 @@ class _LazyGroup(click.Group):
             raise Failure(str(error)) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Names and helps from the table, so that nobody waits for every module to be imported."""
+        """Names and helps from the table, so that no module of a command is imported."""
         from click.shell_completion import CompletionItem
 
         if incomplete and not incomplete[0].isalnum():
@@ -113,7 +113,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # A broker whose disk fails in a place that does not expect it has to say where.
+        # If the disk of a broker fails where that is not expected, the traceback says where.
         if error.errno not in _CANNOT_WRITE or error.filename is not None or sys.argv[1:2] == ["serve"]:
             raise
         # What is still buffered cannot be written either: without this the interpreter says so, with a traceback.

@@ -277,7 +277,7 @@ def test_a_member_that_gets_no_partition_ends(run: Run, address: str, ten: str) 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--from", "yesterday"), "'yesterday' is no place in a partition"),
+        (("--from", "yesterday"), "'yesterday' is no position in a partition"),
         (("--to", "soon"), "--to: 'soon'"),
         (("--filter", "value ="), "--filter: '=' has no meaning here, at column 7"),
         (("-g", "g", "-p", "0"), "--group reads where the group is"),

@@ -169,7 +169,7 @@ def test_partitions_that_belong_to_somebody_else(file: Path, used: Path) -> None
     os.chown(used, NOBODY, NOBODY)
     with as_nobody():
         one = only(look(file), Severity.PROBLEM, "directory")
-    assert "2 partition folders belong to somebody else" in one.seen
+    assert "2 partition folders belong to another user" in one.seen
     assert "to root" in one.seen
 
 
@@ -441,19 +441,22 @@ def test_every_interface_and_nothing_advertised(file: Path) -> None:
     assert found["settings"][0].severity is Severity.FINE, "it is said once"
     one = found["advertised"][0]
     assert one.severity is Severity.WARNING
-    assert f"binds every interface and advertises nothing: clients are told {host_name()}" in one.seen
+    assert f"binds every interface and has no advertised address: clients get {host_name()}" in one.seen
     assert one.change[0].startswith(f"advertised.listeners=PLAINTEXT://NAME-THAT-CLIENTS-KNOW:{port}")
     access = found["access"][0]
     assert access.severity is Severity.WARNING
-    assert "is open to every machine that reaches it, without a log-in" in access.seen
+    assert "accepts every client that reaches it, without authentication" in access.seen
     assert access.change[0].startswith(f"-o listeners=PLAINTEXT://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize(
     ("advertised", "seen"),
     [
-        ("no-such-host.invalid:9092", "a name that is unknown here"),
-        ("localhost:9092", "takes clients from other machines and tells them localhost:9092, their own"),
+        ("no-such-host.invalid:9092", "a name that this machine cannot resolve"),
+        (
+            "localhost:9092",
+            "accepts clients from other machines and advertises localhost:9092, which is their own machine",
+        ),
     ],
 )
 def test_what_is_advertised(file: Path, advertised: str, seen: str) -> None:

@@ -30,7 +30,7 @@ def test_settings_of_java_are_translated(tmp_path: Path) -> None:
         "ssl.endpoint.identification.algorithm": "none",
         "socket.receive.buffer.bytes": "0",
     }
-    with pytest.raises(ValueError, match=r"ssl.truststore.type=JKS: only PEM can be read here"):
+    with pytest.raises(ValueError, match=r"ssl.truststore.type=JKS: only PEM can be read"):
         for_librdkafka({"ssl.truststore.location": "/x.jks"})
     file.write_text("just words\n")
     with pytest.raises(ValueError, match="line 1: expected NAME=VALUE"):

@@ -1,6 +1,6 @@
-"""`leafcuttr cluster`: what kafka-cluster, kafka-broker-api-versions and kafka-features tell.
+"""`leafcuttr cluster`: what kafka-cluster, kafka-broker-api-versions and kafka-features print.
 
-Through our own client: librdkafka keeps versions and features to itself.
+Through our own client: librdkafka does not show versions and features.
 
 Exit status of all of them: 0 done, 1 refused or no broker answers, 2 wrong usage.
 """

@@ -10,7 +10,7 @@ COMMANDS: Final = {
     "consume": "print records",
     "groups": "list, describe and delete consumer groups; reset their offsets",
     "configs": "describe and change settings and quotas in a running cluster",
-    "logdirs": "what the log directories of brokers hold, and how much room is left",
+    "logdirs": "what the log directories of brokers hold, and how much space is free",
     "cluster": "the id, brokers, features and API versions of a cluster",
     "transactions": "list, describe, find hanging and abort transactions",
     "perf": "measure how fast a broker takes and gives records",
@@ -18,7 +18,7 @@ COMMANDS: Final = {
     "verify": "check every file of a data directory (offline)",
     "dump": "print what a log, index, snapshot or checkpoint file holds",
     "doctor": "find what usually goes wrong with a broker or a configuration",
-    "repair": "mend a data directory or adopt topic folders (offline)",
+    "repair": "repair a data directory or adopt topic folders (offline)",
     "plugins": "list and describe the plugins that are installed; check and write one",
     "completion": "print the script that lets a shell complete our command line",
 }

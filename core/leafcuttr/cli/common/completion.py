@@ -1,7 +1,7 @@
-"""Names of topics and groups for the shell to complete, asked of the broker that the command line names.
+"""Names of topics and groups for the shell to complete, got from the broker that the command line names.
 
-A shell must never wait or see an error for it: a broker that does not answer within a second completes nothing. Asked
-through `wire_client`, because librdkafka takes longer to load than a person likes to wait for a key; so nothing is
+A shell must never wait or see an error for it: a broker that does not answer within a second completes nothing. It
+goes through `wire_client`, because librdkafka takes too long to load for the press of a key; so nothing is
 completed behind TLS or SASL.
 """
 

@@ -1,6 +1,6 @@
 """How a command ends badly: one line on standard error and an exit status, never a traceback.
 
-No I/O with a broker here, and no knowledge of any client library.
+This module does no I/O with a broker and knows no client library.
 """
 
 from typing import IO, Any, Final
@@ -18,7 +18,7 @@ COORDINATOR_NOT_YET: Final = frozenset(
 )
 """What a broker answers while the internal topic of groups or transactions is being made, read, or moved."""
 AGAIN_S: Final = 0.1
-"""How long to wait then before asking again."""
+"""How long to wait before the next try."""
 
 
 class Failure(click.ClickException):

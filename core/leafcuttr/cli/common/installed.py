@@ -2,7 +2,7 @@
 
 Of settings only `lc.plugins.disabled` and `lc.plugins.path` count, from the environment (`KAFKA_LC_PLUGINS_DISABLED`,
 `KAFKA_LC_PLUGINS_PATH`), because no command but `serve` and its kin reads a file of settings. `leafcuttr serve` never
-comes here, and a command that is ours looks for plugins only if a name is not one of ours.
+imports this module, and our own commands look for plugins only if a name is not one of ours.
 """
 
 import os
@@ -23,7 +23,7 @@ _COMMAND: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 @cache
 def installed() -> "Plugins":
-    """Looked for once. What would stop a broker's start, such as a folder that is not there, is one line here."""
+    """Looked for once. What would stop a broker's start, such as a missing folder, is one line on standard error."""
     from leafcuttr.config.load import read_given
     from leafcuttr.config.settings import Settings
     from leafcuttr.errors import ConfigError, StartError
@@ -55,10 +55,10 @@ def loaded_command(plugin: "Loaded", command: "CliCommand") -> click.Command:
         why = (
             plugin.lacks if plugin.missing else described(error, plugin.hooks.file if plugin.hooks else None)
         )
-        raise Failure(f"the command {command.name} of plugin {plugin.name} cannot be had: {why}") from None
+        raise Failure(f"the command {command.name} of plugin {plugin.name} cannot be loaded: {why}") from None
     if not isinstance(made, click.Command):
         raise Failure(
-            f"the command {command.name} of plugin {plugin.name} cannot be had: "
+            f"the command {command.name} of plugin {plugin.name} cannot be loaded: "
             f"its load() returned a {type(made).__name__}; it has to return a click.Command"
         )
     return made

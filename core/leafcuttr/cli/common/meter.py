@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 METER_EVERY: Final = 64
-"""Often enough to call `count`, for who handles one record at a time."""
+"""Calling `count` after so many records is often enough."""
 _EVERY_S: Final = 0.1
 
 

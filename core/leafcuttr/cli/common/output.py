@@ -1,6 +1,6 @@
 """What commands print: tables for people, JSON for programs, progress on standard error, what came of each item.
 
-Nothing here asks a broker. rich is imported only where the output is a terminal.
+This module uses no broker. rich is imported only where the output is a terminal.
 """
 
 import json
@@ -45,7 +45,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what would move the cursor of a terminal: names come from whoever made them."""
+    """The text with escapes for what would move the cursor of a terminal: names come from any client."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
@@ -83,7 +83,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 class ItemResults:
     """What came of each item of a command that changes several: a line or a JSON object for each.
 
-    Failures are told on standard error as they come. `finish` ends the command with status 1 if there was one.
+    Failures are printed to standard error as they come. `finish` ends the command with status 1 if there was one.
     """
 
     def __init__(self, kind: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Settings as a person gives them: `KEY=VALUE` words and `.properties` files. What they mean is not known here."""
+"""Settings as a person gives them: `KEY=VALUE` words and `.properties` files. What they mean is not its subject."""
 
 import re
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def read_properties(path: Path) -> dict[str, str]:
     lines = re.split(r"\r\n|\n|\r", text)
     found = {}
     for name, value, number in parse_properties(text):
-        # To Java a name alone is one with an empty value; here it is a mistake.
+        # Java takes a name alone for one with an empty value; we take it for a mistake.
         if not name or not re.search("[=:]", lines[number - 1]):
             raise ValueError(f"{path} line {number}: expected NAME=VALUE")
         found[name] = value

@@ -1,4 +1,4 @@
-"""Which brokers a command talks to, as one value. No connection is made here."""
+"""Which brokers a command talks to, as one value."""
 
 from dataclasses import dataclass
 from typing import Final

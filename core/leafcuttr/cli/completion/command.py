@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 def command(shell: str) -> None:
     """Print the script that lets a shell complete commands, options, topics and groups.
 
-    Names of topics, groups and transactional ids are asked of the broker of --bootstrap-server or
+    Names of topics, groups and transactional ids come from the broker of --bootstrap-server or
     LEAFCUTTR_BOOTSTRAP_SERVER, plaintext only; a broker that does not answer within a second, or the seconds of
     LEAFCUTTR_COMPLETION_TIMEOUT, completes nothing.
 

@@ -1,7 +1,7 @@
 """`leafcuttr config`: what settings there are, whether a file is right, what differs from the defaults.
 
-`describe` and `check` need no broker; `diff` asks one if it is told to. Exit status: 0 done and nothing wrong, 1 a
-setting would stop the start or the broker refused or cannot be reached, 2 wrong usage.
+`describe` and `check` need no broker; `diff` connects to one if an option names it. Exit status: 0 done and
+nothing wrong, 1 a setting would stop the start or the broker refused or cannot be reached, 2 wrong usage.
 """
 
 import os
@@ -54,7 +54,7 @@ def command() -> None:
 @click.option("--topic", "of", flag_value="topic", help="The settings of topics.")
 @click.option("--group", "of", flag_value="group", help="The settings of groups.")
 @click.option("--dynamic", is_flag=True, help="Only those that change while running.")
-@click.option("--honoured", is_flag=True, help="Only those that have an effect here.")
+@click.option("--honoured", is_flag=True, help="Only those that have an effect in LeafCuttr.")
 @json_option
 def describe(
     names: tuple[str, ...],
@@ -100,7 +100,7 @@ def check(file: Path | None, overrides: tuple[str, ...], strict: bool, as_json: 
     """Check a server.properties file, the KAFKA_* variables and -o together, as `serve` would take them.
 
     Says everything at once: errors (the broker would not start), warnings (it starts and warns), notes (accepted, but
-    without effect here). Nothing is started, no directory and no port is opened; `leafcuttr doctor` looks at those.
+    without effect in LeafCuttr). Nothing is started, no directory and no port is opened: see `leafcuttr doctor`.
     Exit status: 0 without errors, 1 with errors (or with warnings, if --strict), 2 wrong usage.
 
     \b
@@ -137,9 +137,11 @@ def check(file: Path | None, overrides: tuple[str, ...], strict: bool, as_json: 
     "-b",
     "address",
     metavar="HOST:PORT",
-    help="Ask this broker, of LeafCuttr or of Kafka, instead of a file.",
+    help="Take the settings of this broker, of LeafCuttr or of Kafka, instead of a file.",
 )
-@click.option("--broker", type=int, help="The id of the broker to ask about; the first if left out.")
+@click.option(
+    "--broker", type=int, help="The id of the broker whose settings are compared; the first if left out."
+)
 @click.option("--topic", help="Compare this topic's settings instead of the broker's.")
 @property_option
 @json_option

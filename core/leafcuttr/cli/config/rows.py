@@ -236,7 +236,7 @@ def of_settings(settings: Settings) -> Mapping[str, SettingValue]:
 def of_broker(
     address: str, properties: Sequence[str], broker: int | None, topic: str | None
 ) -> Mapping[str, SettingValue]:
-    """The settings of a running broker or of one of its topics; ends the command if they cannot be had."""
+    """The settings of a running broker or of one of its topics; ends the command if they cannot be read."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType
 

@@ -28,9 +28,7 @@ from leafcuttr.cli.configs.entries import DescribedConfig
 @click.option(
     "--default", is_flag=True, help="Of all brokers, clients, users or addresses that have none of their own."
 )
-@click.option(
-    "--all", "everything", is_flag=True, help="Every setting, not only those that somebody has set."
-)
+@click.option("--all", "everything", is_flag=True, help="Every setting, not only those that have been set.")
 def describe(
     target: Target,
     as_json: bool,
@@ -43,7 +41,7 @@ def describe(
 
     KIND is topic, broker, group, broker-logger, client-metrics, or client, user, ip for quotas.
 
-    Clients, users and addresses have quotas. Those, broker defaults, loggers and client metrics are asked in plaintext
+    Clients, users and addresses have quotas. Those, broker defaults, loggers and client metrics are read in plaintext
     only for now: no TLS, no SASL.
 
     \b
@@ -89,7 +87,7 @@ def describe(
 
 
 def _print(entity_type: EntityType, shown: dict[str, list[DescribedConfig]], everything: bool) -> None:
-    """A table; a name that was asked for is there even if nothing is set."""
+    """A table; a name that was given is there even if nothing is set."""
     rows = [
         (name or quotas.DEFAULT, entry.name, "(hidden)" if entry.sensitive else entry.value, entry.source)
         for name, each in shown.items()

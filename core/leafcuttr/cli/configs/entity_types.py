@@ -46,7 +46,7 @@ _OWN: Final = {"topic": {1}, "broker": {2, 3}, "group": {8}, "broker-logger": {6
 
 
 def own_sources(entity_type: EntityType) -> set[str]:
-    """The sources of what somebody has set for an entity of this type, while the cluster runs."""
+    """The sources of settings that were set for an entity of this type while the cluster runs."""
     return {SOURCES[source] for source in _OWN[entity_type.name]}
 
 
@@ -71,11 +71,11 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def by_librdkafka(target: Target, entity_type: EntityType, default: bool) -> bool:
-    """Whether librdkafka can ask this. Raises click.UsageError if it cannot and has settings of its own."""
+    """Whether librdkafka has the request for it. Raises click.UsageError if it cannot and has settings of its own."""
     if entity_type.librdkafka and not default:
         return True
     if target.properties:
         name = entity_type.name
         what = f"the default of a {name}" if default else f"{name}s" if entity_type.quota else name
-        raise click.UsageError(f"-X: {what} can be asked in plaintext only for now, without librdkafka")
+        raise click.UsageError(f"-X: {what} works in plaintext only for now, without librdkafka")
     return False

@@ -91,12 +91,12 @@ def _through_librdkafka(
         return {}
     if entity_type.name == "broker":
         _check_brokers(admin, wanted)
-    # Each broker answers for itself, and librdkafka asks one a call.
+    # Each broker describes itself, and librdkafka sends to one a call.
     calls = [[name] for name in wanted] if entity_type.name == "broker" else [wanted]
     found: dict[str, list[DescribedConfig] | Failure] = {}
-    for asked in calls:
+    for batch in calls:
         futures = admin.client.describe_configs(
-            [_resource(entity_type, name) for name in asked], **admin.wait
+            [_resource(entity_type, name) for name in batch], **admin.wait
         )
         for resource, future in futures.items():
             try:
@@ -123,7 +123,7 @@ def _through_wire(
     resource = DescribeConfigsResource(
         resource_type=entity_type.resource, resource_name=name, configuration_keys=None
     )
-    (found,) = _ask(cluster, entity_type, name, DescribeConfigsRequest(resources=[resource])).results
+    (found,) = _send(cluster, entity_type, name, DescribeConfigsRequest(resources=[resource])).results
     if found.error_code:
         return Failure(reason(found.error_code, found.error_message))
     return sorted(
@@ -159,15 +159,15 @@ def alter(
         AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
         for change in changes
     ]
-    asked = AlterConfigsResource(resource_type=entity_type.resource, resource_name=name, configs=configs)
+    changed = AlterConfigsResource(resource_type=entity_type.resource, resource_name=name, configs=configs)
     with ClusterClient(target) as cluster:
-        request = IncrementalAlterConfigsRequest(resources=[asked], validate_only=dry_run)
-        (answer,) = _ask(cluster, entity_type, name, request).responses
+        request = IncrementalAlterConfigsRequest(resources=[changed], validate_only=dry_run)
+        (answer,) = _send(cluster, entity_type, name, request).responses
     if answer.error_code:
         raise Failure(reason(answer.error_code, answer.error_message))
 
 
-def _ask(cluster: ClusterClient, entity_type: EntityType, name: str, request: Any) -> Any:
+def _send(cluster: ClusterClient, entity_type: EntityType, name: str, request: Any) -> Any:
     # Loggers and the settings of one broker are that broker's own business; any broker answers for the rest.
     if entity_type in (ENTITY_TYPES["broker"], ENTITY_TYPES["broker-logger"]) and name:
         if not name.isascii() or not name.isdigit():

@@ -14,7 +14,9 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
 class Entity(NamedTuple):
-    """Who has a quota; with `other`, an entity type, it is for the two together. A name that is None is the default."""
+    """The user, client or address that has a quota; with `other`, an entity type, the quota is for the two together. A
+    name that is None is the default.
+    """
 
     name: str | None
     other: str = ""

@@ -3,7 +3,7 @@
 This is the command: its options and its loop. Where to begin and to end is in `reading`, how a record is printed in
 `printing` and `json_records`, which records are wanted in `record_filter`.
 
-Exit status: 0 at the end, after `--max`, Ctrl-C or when the reader of a pipe has gone, 1 no such topic or no broker or
+Exit status: 0 at the end, after `--max`, Ctrl-C or when the reader of a pipe has ended, 1 no such topic or no broker or
 a record that is not of the format, 2 wrong usage.
 """
 
@@ -69,7 +69,7 @@ _COMMIT_EVERY_MS: Final = 1000
     "--group",
     "-g",
     shell_complete=complete_groups,
-    help="Read as a member of this group and commit; goes on where the group is.",
+    help="Read as a member of this group and commit; starts at the committed offsets.",
 )
 @click.option("--filter", "condition", metavar="CONDITION", help="Only records for which it holds.")
 @click.option(
@@ -104,8 +104,8 @@ def command(topic: str, **given: Any) -> None:
     A CONDITION for --filter joins comparisons by `and`, `or`, `not` and parentheses. Fields are `key`, `value`,
     `headers.NAME`, `topic`, `partition`, `offset`, `timestamp`; `value.order.lines[0].price` and `value["a b"]` go
     into JSON. Operators: `==` `!=` `<` `<=` `>` `>=`, `~` and `!~` (regular expression), `contains`. Literals: "text",
-    'text', numbers, `true`, `false`, `null`, for `timestamp` also a time in quotes. A field alone asks whether it is
-    there. Unlike things are neither equal nor less nor greater; a member that is missing is null.
+    'text', numbers, `true`, `false`, `null`, for `timestamp` also a time in quotes. A field alone is true if it
+    exists. Values of different types are neither equal nor less nor greater; a missing member is null.
 
     \b
     Examples:
@@ -118,7 +118,7 @@ def command(topic: str, **given: Any) -> None:
       leafcuttr consume events --filter 'key ~ "^user-[0-9]+$" or value contains "error"'
       leafcuttr consume photos -p 0 --from 7 -n 1 --delimiter '' > front.jpg
 
-    Exit status: 0 at the end, after --max, Ctrl-C, or when the reader of a pipe has gone; 1 no such topic, no broker
+    Exit status: 0 at the end, after --max, Ctrl-C, or when the reader of a pipe has ended; 1 no such topic, no broker
     answers, or a record is not of the format; 2 wrong usage.
     """
     from confluent_kafka import Consumer, KafkaException
@@ -253,7 +253,7 @@ class _Loop:
 
     def run(self) -> int:
         """The exit status. Raises KafkaException, BrokenPipeError, KeyboardInterrupt."""
-        for batch in self._reader.batches(self._room):
+        for batch in self._reader.batches(self._limit):
             if batch:
                 problem = self._print(batch)
                 if problem is not None:
@@ -263,7 +263,7 @@ class _Loop:
             click.echo(f"leafcuttr: {count(self._skipped, 'record')} not of the format left out", err=True)
         return 0
 
-    def _room(self) -> int:
+    def _limit(self) -> int:
         most = self._given["most"]
         return sys.maxsize if most is None else int(most) - self._printed
 

@@ -1,4 +1,4 @@
-r"""The language of `consume --filter`: a condition on one record, read once, then asked of every record.
+r"""The language of `consume --filter`: a condition on one record, parsed once, then evaluated for each.
 
     condition   comparisons joined by `and`, `or`, `not` and parentheses
     comparison  FIELD  or  FIELD OPERATOR LITERAL
@@ -7,14 +7,14 @@ r"""The language of `consume --filter`: a condition on one record, read once, th
     OPERATOR    == != < <= > >=   ~ !~ (regular expression, found anywhere)   contains
     LITERAL     "text" or 'text' (a quote or a backslash in it after a backslash), a number, true, false, null
 
-A FIELD alone asks whether it is there and not null. `key` and `value` without a member are the text that the format
-makes of the bytes; beside a number, true or false they are that text read as JSON. Only alike things compare: a number
-with a number, a text with a text; anything else is unequal and neither less nor greater. A member that is missing, a
-document that is no JSON, a key of no bytes: all are null. `timestamp` compares with milliseconds since the epoch or
-with a time in quotes. Of headers of one name, any may answer. `contains` finds a text in a text, or a literal among
-the elements of a JSON list.
+A FIELD alone is true if it exists and is not null. `key` and `value` without a member are the text that the format
+makes of the bytes; beside a number, true or false they are that text read as JSON. Only values of one type compare: a
+number with a number, a text with a text; anything else is unequal and neither less nor greater. A member that is
+missing, a document that is no JSON, a key of no bytes: all are null. `timestamp` compares with milliseconds since the
+epoch or with a time in quotes. Of headers of one name, any may match. `contains` finds a text in a text, or a literal
+among the elements of a JSON list.
 
-There is nothing to call and nothing to evaluate; a condition costs what its fields cost.
+A condition runs no code of the user; it costs what its fields cost.
 """
 
 import json
@@ -61,7 +61,7 @@ class _Token(NamedTuple):
 
 
 class _Record:
-    """One message, with its texts and documents made when they are first asked for."""
+    """One message, with its texts and documents made when they are first needed."""
 
     __slots__ = ("_codecs", "_documents", "_message", "_texts")
 

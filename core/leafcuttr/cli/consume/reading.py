@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
 
 def partitions(consumer: Any, topic: str, wanted: tuple[int, ...], address: str) -> list[int]:
     """The partitions to read; ends the command with one line if there is no such topic or partition."""
-    # Asking for all topics does not create the one that is missing.
+    # A request for all topics does not create the one that is missing.
     found = topics(consumer, address).get(topic)
     if found is None:
         fail(f"there is no topic {topic}", address)
@@ -49,12 +49,12 @@ def bounds(consumer: Any, topic: str, numbers: list[int], start: Position, stop:
 
     def at(position: Position) -> dict[int, int]:
         if position.kind is PositionKind.TIME:
-            asked = [TopicPartition(topic, number, position.number) for number in numbers]
-            told = {one.partition: one for one in consumer.offsets_for_times(asked, TIMEOUT_S)}
-            for one in told.values():
+            wanted = [TopicPartition(topic, number, position.number) for number in numbers]
+            results = {one.partition: one for one in consumer.offsets_for_times(wanted, TIMEOUT_S)}
+            for one in results.values():
                 if one.error is not None:
                     raise_error(one.error)
-            found = {n: high[n] if told[n].offset < 0 else told[n].offset for n in numbers}
+            found = {n: high[n] if results[n].offset < 0 else results[n].offset for n in numbers}
         else:
             found = {
                 number: {
@@ -141,17 +141,17 @@ class Reader:
 
         self._consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
 
-    def batches(self, room: Callable[[], int]) -> Iterator[list[Any]]:
-        """Lists of messages before the ends, at most `room()` a time, also empty ones.
+    def batches(self, limit: Callable[[], int]) -> Iterator[list[Any]]:
+        """Lists of messages before the ends, at most `limit()` a time, also empty ones.
 
         Raises KafkaException, KeyboardInterrupt.
         """
         last = heard = time.monotonic()
-        while room() > 0 and not self._done():
+        while limit() > 0 and not self._done():
             # `consume` alone would wait until it has as many as it may take.
             try:
                 first = self._consumer.poll(_WAIT_S)
-                got = [] if first is None else [first, *self._consumer.consume(min(room(), BATCH) - 1, 0)]
+                got = [] if first is None else [first, *self._consumer.consume(min(limit(), BATCH) - 1, 0)]
             except SystemError:
                 # Ctrl-C while librdkafka calls back: confluent-kafka loses the KeyboardInterrupt on its way.
                 raise KeyboardInterrupt from None
@@ -188,15 +188,15 @@ class Reader:
         return bool(message.offset() < end)
 
     def _look_for_the_broker(self) -> None:
-        """Nothing has come for a while: because nothing is there, or because nobody is?"""
+        """Nothing has come for a while: find out whether the broker is still there."""
         from confluent_kafka import KafkaException
 
         if self._ends is None and not self._watch.down:
-            return  # who follows expects to wait
+            return  # with --follow it is right to wait
         try:
             self._consumer.list_topics(timeout=_QUIET_S if self._ends is None else REACH_S)
         except KafkaException as error:
             if self._ends is not None:
                 fail(error, self._address)
-            click.echo(f"leafcuttr: no broker answers at {self._address}; trying on", err=True)
+            click.echo(f"leafcuttr: no broker answers at {self._address}; trying again", err=True)
         self._watch.down = False

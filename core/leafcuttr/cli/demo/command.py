@@ -1,4 +1,4 @@
-"""`leafcuttr demo`: the whole product in ten seconds, judged by somebody else's client.
+"""`leafcuttr demo`: the whole product in ten seconds, checked with librdkafka.
 
 A broker in a temporary directory, a topic, 200,000 records cut from a text that ships with Python, sent through
 librdkafka and read back by a consumer group; every byte is compared. Exit status 0 only if all is equal.
@@ -78,7 +78,7 @@ def _broker(folder: Path) -> Iterator[_Broker]:
         "listeners=PLAINTEXT://127.0.0.1:0",
         f"log.dirs={folder / 'data'}",
         "lc.metrics.enable=false",
-        "group.initial.rebalance.delay.ms=0",  # nobody else will come
+        "group.initial.rebalance.delay.ms=0",  # there is one member only
     ]
     # The demo's broker is a plain one, whatever this shell's KAFKA_ variables say.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}

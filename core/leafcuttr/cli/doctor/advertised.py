@@ -1,6 +1,6 @@
-"""Whether clients here can go where the cluster sends them: the classic trap of containers, NAT and two networks.
+"""Whether clients on this machine can connect to the advertised addresses, which fails with containers and NAT.
 
-A client asks the address that it was given only for the way; then it connects to what the brokers advertise.
+A client uses the address that it was given only to find the brokers; then it connects to what they advertise.
 """
 
 import ipaddress
@@ -16,8 +16,8 @@ from leafcuttr.cli.doctor.remote_broker import Node, RemoteBroker, words_of
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (
-    "A client asks the address it was given only for the way; then it connects to what the broker advertises, "
-    "and there it gets no further."
+    "A client uses the address it was given only to find the brokers; then it connects to what they advertise, "
+    "and there it fails."
 )
 _AT_ONCE: Final = 16
 
@@ -29,7 +29,7 @@ def can_be_reached(target: RemoteBroker) -> Iterator[DoctorFinding]:
     if not nodes:
         yield problem(
             "the cluster names no broker at all",
-            "A client has nobody to connect to.",
+            "A client has no broker to connect to.",
             "wait until the brokers have registered with the controller; look at their logs",
         )
         return
@@ -52,9 +52,11 @@ def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
     try:
         addresses = [a[0] for *_, a in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
-        return problem(f"{node} advertises {where}, a name that is unknown here", _WHY, *_lines(target, node))
-    here = all(_loopback(str(one)) for one in addresses)
-    if here and not all(_loopback(one) for one in target.addresses):
+        return problem(
+            f"{node} advertises {where}, a name that this machine cannot resolve", _WHY, *_lines(target, node)
+        )
+    local = all(_loopback(str(one)) for one in addresses)
+    if local and not all(_loopback(one) for one in target.addresses):
         return problem(
             f"{node} advertises {where}, which is each client's own machine, and was reached as "
             f"{at(target.host, target.port)}",
@@ -75,11 +77,11 @@ def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
         )
     except (NotKafkaError, NotOfferedError):
         return problem(
-            f"{node} advertises {where}, where something else than Kafka answers", _WHY, *_lines(target, node)
+            f"{node} advertises {where}, where another server than Kafka answers", _WHY, *_lines(target, node)
         )
     except OSError as error:
         return problem(
-            f"{node} advertises {where}, which cannot be reached from here: {words_of(error)}",
+            f"{node} advertises {where}, which cannot be reached from this machine: {words_of(error)}",
             _WHY,
             *_lines(target, node),
         )

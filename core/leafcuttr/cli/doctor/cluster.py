@@ -1,4 +1,4 @@
-"""What a cluster tells of its health: leaders, disks, clocks; and whether a record comes back."""
+"""The health of a cluster: leaders, disks, clocks; and whether a record that is sent can be read."""
 
 import secrets
 import time
@@ -21,7 +21,7 @@ _CLOCK_WARNING_S: Final = 5.0
 # message.timestamp.after.max.ms by default: what is further ahead of the broker's clock it does not take.
 _CLOCK_PROBLEM_S: Final = 3600.0
 _SHOWN: Final = 5
-_NOT_TOLD: Final = (OSError, NotKafkaError, NotOfferedError)
+_NO_ANSWER: Final = (OSError, NotKafkaError, NotOfferedError)
 
 
 def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
@@ -34,17 +34,17 @@ def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
     shown = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
     yield problem(
         f"{len(lost)} partition{'s are' if len(lost) > 1 else ' is'} offline: {shown}",
-        "Nobody can write to or read from them.",
+        "No client can write to or read from them.",
         "the broker's log says why; with LeafCuttr, when it is stopped: leafcuttr verify DIRECTORY, "
         "then leafcuttr repair DIRECTORY",
         "with Kafka, start the brokers that have their replicas",
     )
 
 
-def disks_have_room(target: RemoteBroker) -> Iterator[DoctorFinding]:
+def disks_have_space(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The volumes of the brokers that can be reached are not nearly full, and none has failed."""
     if target.sasl:
-        yield skipped("not looked at behind a log-in")
+        yield skipped("not checked behind a log-in")
         return
     nodes = target.reachable or [Node(-1, target.host, target.port)]
     with ThreadPoolExecutor(len(nodes[:16])) as threads:
@@ -57,8 +57,8 @@ def _disks_of(target: RemoteBroker, node: Node) -> list[DoctorFinding]:
     try:
         with target.connect(node.host, node.port) as peer:
             answer = peer.send(DescribeLogDirsRequest(topics=None))
-    except _NOT_TOLD as error:
-        return [skipped(f"{name} does not tell of its directories: {error}")]
+    except _NO_ANSWER as error:
+        return [skipped(f"{name} does not describe its directories: {error}")]
     findings = []
     for one in answer.results:
         if one.error_code:
@@ -71,26 +71,26 @@ def _disks_of(target: RemoteBroker, node: Node) -> list[DoctorFinding]:
             )
         elif getattr(one, "total_bytes", -1) <= 0:
             findings.append(
-                skipped(f"{name} does not tell how full {one.log_dir} is (Kafka 3.3 and later do)")
+                skipped(f"{name} does not report how full {one.log_dir} is (Kafka 3.3 and later do)")
             )
         else:
             findings.append(fullness(f"{name}: the disk of {one.log_dir}", one.usable_bytes, one.total_bytes))
-    return findings or [skipped(f"{name} tells of no directory")]
+    return findings or [skipped(f"{name} reports no directory")]
 
 
 def clocks_agree(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """The broker's clock and the one here differ little.
+    """The clocks of the broker and of this machine differ little.
 
-    Kafka has no request for the time. The answer of DescribeQuorum (KIP-836) carries the present of the controller's
-    leader: in a cluster of one that is the broker's.
+    Kafka has no request for the time. The response of DescribeQuorum (KIP-836) carries the current time of the leader
+    of the controllers, which in a cluster of one is the broker.
     """
     try:
         with target.connect() as peer:
             before = time.time()
             answer = peer.send(_quorum())
             after = time.time()
-    except _NOT_TOLD as error:
-        yield skipped(f"the broker does not tell its time ({error}); --write finds it by a record")
+    except _NO_ANSWER as error:
+        yield skipped(f"the broker does not report its time ({error}); --write finds it by a record")
         return
     there = [
         voter.last_fetch_timestamp / 1000
@@ -100,7 +100,7 @@ def clocks_agree(target: RemoteBroker) -> Iterator[DoctorFinding]:
         if voter.replica_id == part.leader_id and voter.last_fetch_timestamp > 0
     ]
     if not there:
-        yield skipped("the broker does not tell its time; --write finds it by a record")
+        yield skipped("the broker does not report its time; --write finds it by a record")
         return
     yield _clock(there[0] - (before + after) / 2, (after - before) / 2)
 
@@ -113,14 +113,14 @@ def _quorum() -> DescribeQuorumRequest:
 
 
 def _clock(ahead: float, unsure: float) -> DoctorFinding:
-    """`ahead` in seconds: the broker's clock against the one here."""
+    """`ahead` in seconds: the broker's clock against that of this machine."""
     beyond = abs(ahead) - unsure
     if beyond < _CLOCK_WARNING_S:
-        return fine(f"the broker's clock and the one here agree to {max(abs(ahead), unsure):.1f} s")
+        return fine(f"the clocks of the broker and of this machine agree to {max(abs(ahead), unsure):.1f} s")
     which = "ahead of" if ahead > 0 else "behind"
     kind = problem if beyond > _CLOCK_PROBLEM_S else warning
     return kind(
-        f"the broker's clock is {abs(ahead):.0f} s {which} the one here",
+        f"the broker's clock is {abs(ahead):.0f} s {which} that of this machine",
         "Records carry the clients' time and are deleted by the broker's: with clocks apart they go too early or too "
         "late, offsets by time are wrong, and a time more than message.timestamp.after.max.ms ahead is refused.",
         "on both machines: timedatectl set-ntp true",

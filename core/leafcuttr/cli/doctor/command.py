@@ -1,7 +1,7 @@
 """`leafcuttr doctor`: find what usually goes wrong, and say what to change.
 
-The checks stand in two tables, `remote.CHECKS` and `local.CHECKS`; here are the command, what it prints and how it
-ends: 0 nothing is wrong (warnings alone do not count), 1 something is, 2 wrong usage.
+The checks stand in two tables, `remote.CHECKS` and `local.CHECKS`; this is the command, what it prints and its
+exit status: 0 nothing is wrong (warnings alone do not count), 1 something is, 2 wrong usage.
 """
 
 import os
@@ -72,7 +72,7 @@ def command(
     """Find what usually goes wrong, and say what to change.
 
     With HOST:PORT it looks at a broker, any Kafka, as a client on this machine would see it: the name, the port, what
-    answers there, versions, log-in, whether the advertised addresses can be reached from here, offline partitions,
+    answers there, versions, log-in, whether the advertised addresses can be reached, offline partitions,
     disks, clocks. With --config it looks at a configuration (the file, KAFKA_* variables and -o, as serve takes them)
     and at this machine: directory, file system, disk, ports, listeners, open files. Nothing is changed; only --write
     makes a topic, and deletes it.
@@ -174,9 +174,7 @@ def _print(title: str, found: list[CheckResult]) -> None:
                     click.echo(" " * _MARGIN + line)
 
     if not_looked_at:
-        _print_line(
-            Severity.SKIPPED, "", f"not looked at, because of that: {', '.join(not_looked_at)}", width
-        )
+        _print_line(Severity.SKIPPED, "", f"skipped, because of that: {', '.join(not_looked_at)}", width)
 
 
 def _print_line(severity: Severity, check: str, text: str, width: int) -> None:

@@ -1,4 +1,4 @@
-"""The data directory of a configuration: whose it is, where it lies, what its disk and file system can do."""
+"""The data directory of a configuration: its owner, where it lies, what its disk can hold."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ _FUTURE_S: Final = 3600
 
 
 def can_be_used(site: Site) -> Iterator[DoctorFinding]:
-    """The directory can be had: it is one, may be written, is not another broker's."""
+    """The directory can be used: it is one, may be written, and no other broker uses it."""
     directory, standing = site.directory, site.standing
     if not standing.is_dir():
         yield problem(
@@ -38,7 +38,7 @@ def can_be_used(site: Site) -> Iterator[DoctorFinding]:
         yield problem(
             f"the file system of {standing} is read-only",
             "The broker cannot start; a kernel that met an error on a disk makes it so too.",
-            "see why: dmesg | tail; then: mount -o remount,rw " + str(mount_of(standing).place),
+            "see why: dmesg | tail; then: mount -o remount,rw " + str(mount_of(standing).point),
             "or another disk: " + site.directory_line(_PROPOSED),
         )
         return
@@ -56,7 +56,7 @@ def can_be_used(site: Site) -> Iterator[DoctorFinding]:
     foreign = [one for one in _folders(directory) if not _writable(one)]
     if foreign:
         yield problem(
-            f"{len(foreign)} partition folders belong to somebody else, {foreign[0].name} to {_owner(foreign[0])}",
+            f"{len(foreign)} partition folders belong to another user, {foreign[0].name} to {_owner(foreign[0])}",
             "The broker was started once as another user; these partitions go offline.",
             f"chown -R {os.geteuid()} {directory}",
         )
@@ -108,7 +108,7 @@ def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
     if not (directory / FORMAT_FILE).exists():
         if (directory / META_FILE).exists() or (directory.exists() and _folders(directory)):
             yield problem(
-                f"{directory} was written by Apache Kafka, or its {FORMAT_FILE} is gone",
+                f"{directory} was written by Apache Kafka, or its {FORMAT_FILE} is missing",
                 "LeafCuttr starts there without the topics: they are not in its metadata.",
                 f"take them in first: leafcuttr repair --adopt --execute {directory}",
                 "or begin an empty directory: " + site.directory_line(_PROPOSED),
@@ -167,19 +167,19 @@ def will_stay(site: Site) -> Iterator[DoctorFinding]:
     temporary = next((one for one in _TEMPORARY if standing.is_relative_to(Path(one).resolve())), None)
     if mount.kind in IN_MEMORY:
         yield warning(
-            f"{standing} is in memory ({mount.kind} at {mount.place})",
-            "All records are gone when the machine restarts, and they take its memory.",
+            f"{standing} is in memory ({mount.kind} at {mount.point})",
+            "All records are lost when the machine restarts, and they take its memory.",
             site.directory_line(_PROPOSED),
         )
     elif mount.kind == "overlay":
         yield warning(
             f"{standing} is in a container's own layer",
-            "All records are gone when the container is made anew.",
+            "All records are lost when the container is made anew.",
             f"mount a volume there: volumes: [leafcuttr-data:{site.directory.resolve()}] (compose), "
             f"-v leafcuttr-data:{site.directory.resolve()}",
         )
     elif temporary is not None:
-        yield from _below(site, standing, temporary, mount.place)
+        yield from _below(site, standing, temporary, mount.point)
     elif mount.kind in _OVER_THE_NETWORK:
         yield warning(
             f"{standing} is on another machine ({mount.kind})",
@@ -188,24 +188,24 @@ def will_stay(site: Site) -> Iterator[DoctorFinding]:
             site.directory_line("/a/local/disk"),
         )
     else:
-        yield fine(f"{standing} is on {mount.kind} at {mount.place}")
+        yield fine(f"{standing} is on {mount.kind} at {mount.point}")
 
 
-def _below(site: Site, standing: Path, temporary: str, place: Path) -> Iterator[DoctorFinding]:
+def _below(site: Site, standing: Path, temporary: str, point: Path) -> Iterator[DoctorFinding]:
     """A volume of its own that is mounted below a temporary folder stays; what lies in the folder itself does not."""
-    if place != Path(temporary).resolve() and place.is_relative_to(Path(temporary).resolve()):
-        yield fine(f"{standing} is on a volume of its own, mounted at {place}")
+    if point != Path(temporary).resolve() and point.is_relative_to(Path(temporary).resolve()):
+        yield fine(f"{standing} is on a volume of its own, mounted at {point}")
         return
     yield warning(
         f"{standing} lies below {temporary}",
-        "That folder is emptied at a restart, or file by file after some days: records are gone without a word.",
+        "That folder is emptied at a restart, or file by file after some days: records are lost without an error.",
         site.directory_line(_PROPOSED),
         f"and move what is there, with the broker stopped: mv {site.directory.resolve()} {_PROPOSED}",
     )
 
 
 class Mount(NamedTuple):
-    place: Path
+    point: Path
     kind: str
 
 
@@ -214,13 +214,13 @@ def mount_of(path: Path, table: str | None = None) -> Mount:
     best = Mount(Path("/"), "unknown")
     for line in (table or Path("/proc/self/mountinfo").read_text()).splitlines():
         fields = line.split()
-        place = Path(fields[4].encode().decode("unicode_escape"))
-        if path.is_relative_to(place) and len(place.parts) >= len(best.place.parts):
-            best = Mount(place, fields[fields.index("-") + 1])
+        point = Path(fields[4].encode().decode("unicode_escape"))
+        if path.is_relative_to(point) and len(point.parts) >= len(best.point.parts):
+            best = Mount(point, fields[fields.index("-") + 1])
     return best
 
 
-def has_room(site: Site) -> Iterator[DoctorFinding]:
+def has_space(site: Site) -> Iterator[DoctorFinding]:
     """The disk is not nearly full: neither of bytes nor of files."""
     found = os.statvfs(site.standing)
     free = found.f_bavail * found.f_frsize
@@ -228,8 +228,10 @@ def has_room(site: Site) -> Iterator[DoctorFinding]:
     if free < least:
         yield problem(
             f"{site.standing} has {free / 1e6:.0f} MB free, and lc.log.min.free.bytes keeps {least / 1e6:.0f} MB",
-            "Whatever a producer sends is refused with KAFKA_STORAGE_ERROR.",
-            "make room, or: " + site.line("log.retention.bytes", "1073741824") + " (for each partition)",
+            "What producers send is refused with KAFKA_STORAGE_ERROR.",
+            "free some space, or: "
+            + site.line("log.retention.bytes", "1073741824")
+            + " (for each partition)",
             "or another disk: " + site.directory_line(_PROPOSED),
         )
     else:
@@ -238,10 +240,10 @@ def has_room(site: Site) -> Iterator[DoctorFinding]:
         yield fullness(f"the disk of {site.standing}", free, used + free)
     if found.f_files and found.f_favail < min(10_000, found.f_files // 10):
         yield warning(
-            f"{site.standing} has room for {found.f_favail} more files",
-            "Each segment is three files and more; without them a disk is full although it has room.",
+            f"{site.standing} can hold {found.f_favail} more files",
+            "Each segment is three files and more; without them a disk is full although it has free space.",
             "fewer and larger segments: " + site.line("log.segment.bytes", "1073741824"),
-            "see who has so many: du --inodes -d 2 " + str(mount_of(site.standing).place),
+            "see where they are: du --inodes -d 2 " + str(mount_of(site.standing).point),
         )
 
 
@@ -257,13 +259,13 @@ def clock_is_plausible(site: Site) -> Iterator[DoctorFinding]:
     if when > now + _FUTURE_S:
         assert newest is not None
         yield problem(
-            f"{newest} was written {(when - now) / 3600:.1f} hours from now: the clock here stands behind",
+            f"{newest} was written {(when - now) / 3600:.1f} hours from now: the clock of this machine is behind",
             "Records get times of the past, retention and offsets by time go wrong. Boxes without a battery for their "
             "clock start like this.",
             "timedatectl set-ntp true; in the systemd unit: After=time-sync.target and Wants=time-sync.target",
         )
     elif newest is None:
-        yield skipped("nothing has been written yet that the time could be compared with")
+        yield skipped("there is no file yet to compare the time with")
     else:
         yield fine("the time is later than all that was written")
 

@@ -1,4 +1,4 @@
-"""Whether a file system can do what the broker asks of one. Each ability is tried in a folder that goes again."""
+"""Whether a file system can do what the broker needs. Each ability is tried in a folder that is removed again."""
 
 import errno
 import fcntl
@@ -32,7 +32,7 @@ def can_do_what_is_needed(site: Site) -> Iterator[DoctorFinding]:
         yield problem(
             f"no folder can be made in {standing}: {error.strerror}",
             "The broker makes one for each partition.",
-            "make room, or another place: " + site.directory_line("/var/lib/leafcuttr"),
+            "free some space, or use another directory: " + site.directory_line("/var/lib/leafcuttr"),
         )
         return
     lacking = []
@@ -44,7 +44,7 @@ def can_do_what_is_needed(site: Site) -> Iterator[DoctorFinding]:
                 lacking.append(ability)
                 words = getattr(error, "strerror", None) or str(error)
                 yield (problem if stops else warning)(
-                    f"{mount_of(standing).kind} at {mount_of(standing).place} has no {ability}: {words}",
+                    f"{mount_of(standing).kind} at {mount_of(standing).point} has no {ability}: {words}",
                     why,
                     "a local disk with ext4, xfs or btrfs: " + site.directory_line("/var/lib/leafcuttr"),
                 )
@@ -131,7 +131,7 @@ _ABILITIES: Final[dict[str, tuple[Callable[[Path], None], str, bool]]] = {
         "Topic sync mode acknowledges only what is on the disk.",
         True,
     ),
-    "syncing of folders": (_sync_folder, "A new segment could be gone after a power loss.", True),
+    "syncing of folders": (_sync_folder, "A new segment could be lost after a power loss.", True),
     "renaming over a file": (_rename_over, "Checkpoints are replaced whole, never in part.", True),
     "sendfile": (_sendfile, "Consumers are sent records from the page cache by it.", True),
     "SQLite's write-ahead log": (_database, "The broker keeps topics and settings in SQLite.", True),

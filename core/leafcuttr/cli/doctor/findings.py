@@ -1,6 +1,6 @@
-"""What a check finds, and how a table of checks is gone through. Nothing here knows what is looked at.
+"""What a check finds, and how a table of checks is run. This module does not know what is checked.
 
-A check is a function of one subject (a broker as seen from here, or a configuration on this machine) that yields
+A check is a function of one subject (a broker as seen from this machine, or a configuration on it) that yields
 findings. Checks stand in a table (`remote.CHECKS`, `local.CHECKS`) in the order in which one builds on another; what an
 earlier one has learnt it leaves in the subject. More checks, a plugin's for example, are more rows.
 """
@@ -87,7 +87,7 @@ def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[CheckResult]:
         missing = [name for name in check.needs if name in unusable]
         if missing:
             unusable.add(check.name)
-            words = f"not looked at, because of {', '.join(missing)}"
+            words = f"skipped, because of {', '.join(missing)}"
             yield CheckResult(check.name, DoctorFinding(Severity.SKIPPED, words, unmet=tuple(missing)))
             continue
         findings = list(_look(check, subject))
@@ -103,6 +103,6 @@ def _look(check: Check[S], subject: S) -> Iterator[DoctorFinding]:
     except Exception as error:
         yield problem(
             f"the check itself failed: {type(error).__name__}: {error}",
-            "What it looks at is not known.",
+            "What it checks is not known.",
             "report this line together with the command",
         )

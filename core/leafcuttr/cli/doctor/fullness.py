@@ -1,4 +1,4 @@
-"""How full a disk may be: the same measure for a broker that tells of its disks and for the one here."""
+"""How full a disk may be: the same measure for the disks that a broker reports and for those of this machine."""
 
 from typing import Final
 
@@ -17,10 +17,10 @@ def fullness(what: str, free: int, total: int) -> DoctorFinding:
     kind = problem if used >= _PROBLEM else warning
     return kind(
         seen,
-        "On a full disk the broker takes nothing more from producers.",
+        "On a full disk the broker refuses what producers send.",
         "keep less: leafcuttr configs alter broker --default --set log.retention.bytes=1073741824 "
         "(for each partition), "
         "or log.retention.hours=24",
-        "see what takes the room: leafcuttr logdirs",
+        "see what uses the space: leafcuttr logdirs",
         "or give log.dirs a larger disk",
     )

@@ -23,8 +23,8 @@ def may_open_enough(site: Site) -> Iterator[DoctorFinding]:
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     partitions = partitions_in(site.directory)
-    asked = site.settings.int("max.connections")
-    connections = _EXPECTED if asked == _NO_LIMIT else asked
+    given = site.settings.int("max.connections")
+    connections = _EXPECTED if given == _NO_LIMIT else given
     wanted = _BROKER + _PER_PARTITION * partitions + connections
     seen = f"the limit of open files is {hard}, for {partitions} partitions and {connections} connections"
     # Of many partitions the broker keeps the files open that are in use, so that few descriptors cost time, not work.

@@ -1,4 +1,4 @@
-"""Who answers at an address where no Kafka does: HTTP, TLS, something that greets, something silent."""
+"""Which server answers at an address where no Kafka does: HTTP, TLS, one that speaks first, one that is silent."""
 
 import contextlib
 import socket
@@ -32,7 +32,7 @@ class OtherServer(NamedTuple):
 
 
 def identify(host: str, port: int, said: bytes, patience: float) -> OtherServer:
-    """Find out by what it `said` so far, then by asking in other languages, each for `patience` seconds."""
+    """Find out by what it `said` so far, then by trying other protocols, each for `patience` seconds."""
     if said[:2] in _TLS_RECORDS:
         return _tls(host, port, patience) or OtherServer("tls", "a TLS server")
     if said.startswith(b"HTTP/"):

@@ -1,4 +1,4 @@
-"""The addresses of a configuration: can they be opened, what are clients told, who may come in."""
+"""The addresses of a configuration: whether they can be opened, what is advertised, which clients are accepted."""
 
 import errno
 import ipaddress
@@ -39,7 +39,7 @@ def can_be_opened(site: Site) -> Iterator[DoctorFinding]:
 
 
 def _metrics(site: Site) -> Iterator[DoctorFinding]:
-    """A port of metrics that is taken does not stop the broker, but nobody sees how it is."""
+    """A port of metrics that is in use does not stop the broker, but its metrics cannot be read."""
     host, port = site.settings.text("lc.metrics.host"), site.settings.int("lc.metrics.port")
     if not site.settings.bool("lc.metrics.enable") or not port:
         return
@@ -47,7 +47,7 @@ def _metrics(site: Site) -> Iterator[DoctorFinding]:
     if _reason(listener) == errno.EADDRINUSE:
         yield warning(
             f"port {port} for metrics and health checks is taken by {_holders(port)}",
-            "The broker starts without them, and the one who asks there sees somebody else's.",
+            "The broker starts without them, and another program answers at that port.",
             site.line("lc.metrics.port", str(port + 1)),
             site.line("lc.metrics.enable", "false"),
         )
@@ -120,7 +120,7 @@ def _free_port() -> int:
     return 29092
 
 
-def tell_clients(site: Site) -> Iterator[DoctorFinding]:
+def advertises_reachable(site: Site) -> Iterator[DoctorFinding]:
     """What each listener advertises leads clients back to it."""
     guessed = advertised_by_host_name(site.settings)
     for listener in site.listeners:
@@ -132,28 +132,31 @@ def tell_clients(site: Site) -> Iterator[DoctorFinding]:
         addresses = {str(address[0]) for *_, address in found}
         if listener.name in guessed:
             known = (
-                "a name that is unknown even here" if not found else f"here {', '.join(sorted(addresses))}"
+                "a name that even this machine cannot resolve"
+                if not found
+                else f"on this machine {', '.join(sorted(addresses))}"
             )
             yield warning(
-                f"{listener} binds every interface and advertises nothing: clients are told {host}, {known}",
-                "Clients connect to what they are told. A container or a host that no name server knows is told by a "
-                "name that nobody else can resolve.",
+                f"{listener} binds every interface and has no advertised address: clients get {host}, {known}",
+                "Clients connect to the advertised address. The name of a container, or of a host that is in no name "
+                "server, cannot be resolved by other machines.",
                 site.line(
                     "advertised.listeners", f"{listener.name}://NAME-THAT-CLIENTS-KNOW:{listener.port}"
                 ),
             )
         elif not found:
             yield warning(
-                f"{listener} advertises {listener.advertised}, a name that is unknown here",
-                "If clients do not know it either, they find the broker and then get no further.",
+                f"{listener} advertises {listener.advertised}, a name that this machine cannot resolve",
+                "If clients cannot resolve it either, they find the broker and then cannot connect to it.",
                 site.line(
                     "advertised.listeners", f"{listener.name}://NAME-THAT-CLIENTS-KNOW:{listener.port}"
                 ),
             )
         elif _all_loopback(addresses) and not _is_local(listener):
             yield warning(
-                f"{listener} takes clients from other machines and tells them {listener.advertised}, their own",
-                "Only clients on this machine get further.",
+                f"{listener} accepts clients from other machines and advertises {listener.advertised}, "
+                "which is their own machine",
+                "Only clients on this machine can connect to it.",
                 site.line("advertised.listeners", f"{listener.name}://{_own_name()}:{listener.port}"),
                 "or, if no others are meant: "
                 + site.line("listeners", f"{listener.name}://localhost:{listener.port}"),
@@ -162,17 +165,17 @@ def tell_clients(site: Site) -> Iterator[DoctorFinding]:
             yield fine(f"{listener} advertises {listener.advertised}")
 
 
-def ask_who_you_are(site: Site) -> Iterator[DoctorFinding]:
-    """No listener that other machines reach lets in whoever comes."""
+def requires_authentication(site: Site) -> Iterator[DoctorFinding]:
+    """No listener that other machines can reach accepts clients without authentication."""
     for listener in site.listeners:
         if listener.protocol.startswith("SASL"):
-            yield fine(f"{listener} asks for a log-in")
+            yield fine(f"{listener} requires authentication")
         elif _is_local(listener):
             yield fine(f"{listener} is for this machine only")
         else:
             yield warning(
-                f"{listener} is open to every machine that reaches it, without a log-in",
-                "Everybody in that network may read, write and delete every topic.",
+                f"{listener} accepts every client that reaches it, without authentication",
+                "Every client in that network may read, write and delete every topic.",
                 site.line("listeners", f"{listener.name}://127.0.0.1:{listener.port}")
                 + ", or an address of a private network",
                 f"or a firewall: ufw allow from 192.0.2.0/24 to any port {listener.port} proto tcp",
@@ -204,7 +207,7 @@ def _own_name() -> str:
 
 
 def listening_processes(port: int) -> set[int]:
-    """Who listens at a TCP port, as far as this user may see it in /proc."""
+    """The processes that listen at a TCP port, as far as this user may see them in /proc."""
     inodes = set()
     for table in ("tcp", "tcp6"):
         try:

@@ -25,8 +25,8 @@ def settings_are_good(site: Site) -> Iterator[DoctorFinding]:
     for one in errors:
         yield _stops(one.line)
     # What a listener advertises by a guess, the check of that name says with what to change.
-    told = [one for one in findings if one.level is Level.WARNING and one.key != "advertised.listeners"]
-    for one in told:
+    warnings = [one for one in findings if one.level is Level.WARNING and one.key != "advertised.listeners"]
+    for one in warnings:
         yield warning(
             one.line, "The broker starts and says this line.", f"correct or remove it: {one.source}"
         )
@@ -34,7 +34,7 @@ def settings_are_good(site: Site) -> Iterator[DoctorFinding]:
         return
     site.listeners = parse_listeners(site.settings)
     site.directory = data_directory(site.settings)
-    if not told:
+    if not warnings:
         yield fine("all settings are known and allowed")
 
 
@@ -52,11 +52,11 @@ CHECKS: Final[tuple[Check[Site], ...]] = (
     Check("format", directory.fits_this_version, needs=("directory",)),
     Check("place", directory.will_stay, needs=("settings",)),
     Check("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
-    Check("disk", directory.has_room, needs=("settings",)),
+    Check("disk", directory.has_space, needs=("settings",)),
     Check("ports", listeners.can_be_opened, needs=("settings",)),
     Check("plugins", plugins.can_listen, needs=("settings",)),
-    Check("advertised", listeners.tell_clients, needs=("settings",)),
-    Check("access", listeners.ask_who_you_are, needs=("settings",)),
+    Check("advertised", listeners.advertises_reachable, needs=("settings",)),
+    Check("access", listeners.requires_authentication, needs=("settings",)),
     Check("descriptors", host.may_open_enough, needs=("settings",)),
     Check("clock", directory.clock_is_plausible, needs=("settings",)),
 )

@@ -12,18 +12,18 @@ from leafcuttr.cli.doctor import local, remote
 from leafcuttr.cli.doctor.findings import Check, Severity
 
 _HEAD: Final = """\
-# What the doctor looks at
+# What the doctor checks
 
 <!-- Written by `python -m leafcuttr.cli.doctor.reference`; a test fails when this page and the code differ. -->
 
-[`leafcuttr doctor`](cli.md#leafcuttr-doctor) goes through these tables in their order. A check that needs another is
-left out when that one has found a problem. Every finding says what was seen; one that is a warning or a problem says
-also why it matters and which lines to change, best first.
+[`leafcuttr doctor`](cli.md#leafcuttr-doctor) runs the checks of these tables in their order. A check that needs another
+is skipped when that one has found a problem. Every finding says what was seen; a warning or a problem also says why it
+matters and which lines to change, best first.
 
 With `--json` it prints one object: `healthy`, the numbers of `problems` and `warnings`, and `examined`, a list with
-`subject` and `findings` of each thing it looked at. A finding has `check`, `severity`, `seen`, `why` and `change`, a
-list of lines. The severities are {severities}. The exit status is 0 if `healthy`, else 1; `--strict` lets
-warnings count.
+`subject` and `findings` of each subject. A finding has `check`, `severity`, `seen`, `why` and `change`, a
+list of lines. The severities are {severities}. The exit status is 0 if `healthy`, else 1;
+`--strict` counts warnings too.
 """
 
 
@@ -32,7 +32,7 @@ def page() -> str:
     severities = ", ".join(f"`{one.value}`" for one in Severity)
     return (
         _HEAD.format(severities=severities)
-        + _table("A broker, from here: `doctor HOST:PORT`", remote.CHECKS)
+        + _table("A broker, seen from this machine: `doctor HOST:PORT`", remote.CHECKS)
         + _table("A configuration, on this machine: `doctor --config FILE`", local.CHECKS)
     )
 
@@ -42,7 +42,7 @@ def _table(title: str, checks: Sequence[Check[Any]]) -> str:
         f"| `{check.name}` | {_promise(check)} | {', '.join(f'`{name}`' for name in check.needs)} |\n"
         for check in checks
     ]
-    return f"\n## {title}\n\n| check | what is to hold | needs |\n|---|---|---|\n" + "".join(rows)
+    return f"\n## {title}\n\n| check | what has to be true | needs |\n|---|---|---|\n" + "".join(rows)
 
 
 def _promise(check: Check[Any]) -> str:

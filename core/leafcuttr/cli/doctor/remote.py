@@ -1,6 +1,6 @@
 """The table of checks for a broker as clients on this machine see it: name, port, protocol, versions, log-in.
 
-What a cluster tells of itself is looked at in `advertised` and `cluster`; the whole table is here.
+What a cluster says of itself is checked in `advertised` and `cluster`; this module has the whole table.
 """
 
 import errno
@@ -38,13 +38,13 @@ _VOTE: Final = 52  # only a KRaft controller answers it, and it answers no Metad
 
 
 def name_resolves(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """The name of the broker is known here."""
+    """The name of the broker can be resolved on this machine."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         words = getattr(error, "strerror", None) or str(error)
         yield problem(
-            f"the name {target.host} is unknown here: {words}",
+            f"the name {target.host} cannot be resolved on this machine: {words}",
             "A client resolves the name first and never gets as far as the broker.",
             f"correct the name, or add it to DNS, or to /etc/hosts: 192.0.2.1 {target.host} (with its address)",
         )
@@ -126,24 +126,24 @@ def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
             yield _not_kafka(target, server)
         elif isinstance(error, HungUpError):
             yield problem(
-                f"{at(target.host, target.port)} takes the connection and ends it without a word",
+                f"{at(target.host, target.port)} accepts the connection and closes it without an answer",
                 "A Kafka older than 0.10 does so, a broker that has reached its limit of connections, a proxy without "
                 "a broker behind it, and every server of another kind.",
-                "look at the broker's own log; see who listens: ss -ltnp",
+                "look at the broker's own log; see which process listens: ss -ltnp",
                 "if it is the limit: max.connections, max.connections.per.ip",
             )
         else:
             yield problem(
-                f"{at(target.host, target.port)} takes the connection and says nothing within {target.timeout:g} s",
+                f"{at(target.host, target.port)} accepts the connection, but does not answer in {target.timeout:g} s",
                 "A broker answers this request at once: this is another server, or a broker that hangs, or one that "
                 "has reached max.connections.",
-                "see who listens there: ss -ltnp; look at the broker's own log",
+                "see which process listens there: ss -ltnp; look at the broker's own log",
             )
     else:
         if ApiKey.METADATA not in target.versions:
             what = "the KRaft controller of a Kafka" if _VOTE in target.versions else "no broker"
             yield problem(
-                f"{at(target.host, target.port)} speaks Kafka's protocol, but is {what}: it does not tell of topics",
+                f"{at(target.host, target.port)} speaks Kafka's protocol, but is {what}: it does not serve Metadata",
                 "Clients talk to brokers; the listener of a controller is for brokers only.",
                 "give clients the port of a broker's listener (listeners=...), usually 9092",
             )
@@ -155,17 +155,17 @@ def _not_kafka(target: RemoteBroker, server: OtherServer) -> DoctorFinding:
     where = at(target.host, target.port)
     if server.kind == "tls-kafka":
         return problem(
-            f"{where} is {server.words}, and it was spoken to without",
+            f"{where} is {server.words}, and the client connected without TLS",
             "Client and listener have to agree on security.protocol; a client without TLS only sees a connection "
             "that ends.",
-            "-X security.protocol=SSL -X ssl.ca.location=/path/to/ca.pem (SASL_SSL if it asks for a log-in too)",
+            "-X security.protocol=SSL -X ssl.ca.location=/path/to/ca.pem (SASL_SSL if it requires authentication too)",
             "for Java clients: security.protocol=SSL, ssl.truststore.location=...",
         )
     return problem(
         f"what answers at {where} is not Kafka but {server.words}{usual(target.port)}",
         "A Kafka client takes the first bytes for the length of an answer and fails, often with words about a size.",
         "give clients the port of the Kafka listener, usually 9092 (the broker's listeners=...)",
-        f"see who listens there: ss -ltnp 'sport = :{target.port}'",
+        f"see which process listens there: ss -ltnp 'sport = :{target.port}'",
     )
 
 
@@ -206,7 +206,7 @@ def versions_fit(target: RemoteBroker) -> Iterator[DoctorFinding]:
 
 
 def lets_in(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """The broker tells this client of the cluster, with the log-in that was given."""
+    """The broker describes the cluster to this client, with the credentials that were given."""
     if target.sasl:
         yield _log_in(target)
         return
@@ -215,8 +215,8 @@ def lets_in(target: RemoteBroker) -> Iterator[DoctorFinding]:
             found = peer.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     except HungUpError:
         yield problem(
-            "the broker ends the connection at the first request that needs a log-in",
-            "Its listener asks for SASL: who has not said who he is gets no answer.",
+            "the broker closes the connection at the first request that needs authentication",
+            "Its listener requires SASL: a client that has not authenticated gets no response.",
             "-X security.protocol=SASL_PLAINTEXT (or SASL_SSL) -X sasl.mechanisms=PLAIN -X sasl.username=NAME "
             "-X sasl.password=PASSWORD",
         )
@@ -253,16 +253,16 @@ def _log_in(target: RemoteBroker) -> DoctorFinding:
     until = time.monotonic() + target.timeout * 2
     while True:
         try:
-            # In short turns: librdkafka goes on trying a password that was refused until the time is over.
+            # In short turns: librdkafka repeats a password that was refused until the time is over.
             found = client.list_topics(timeout=min(1.0, target.timeout))
             break
         except KafkaException as error:
-            client.poll(0)  # which hands over what librdkafka has to say
+            client.poll(0)  # delivers the errors of librdkafka
             refused = next((one for one in said if one.name() == "_AUTHENTICATION"), None)
             if refused is None and time.monotonic() < until:
                 continue
             return problem(
-                f"the log-in fails: {(refused or error.args[0]).str()}",
+                f"authentication fails: {(refused or error.args[0]).str()}",
                 "Without it the broker answers nothing.",
                 "check sasl.mechanisms, sasl.username and sasl.password of the client against the broker's users",
                 "on the broker: sasl.enabled.mechanisms has to name the mechanism",
@@ -283,21 +283,21 @@ def _log_in(target: RemoteBroker) -> DoctorFinding:
     return _welcome(target.cluster)
 
 
-def _welcome(told: ClusterView) -> DoctorFinding:
-    counts = (len(told.nodes), "broker"), (told.topics, "topic"), (told.partitions, "partition")
-    return fine(f"cluster {told.id}: {', '.join(count(number, what) for number, what in counts)}")
+def _welcome(view: ClusterView) -> DoctorFinding:
+    counts = (len(view.nodes), "broker"), (view.topics, "topic"), (view.partitions, "partition")
+    return fine(f"cluster {view.id}: {', '.join(count(number, what) for number, what in counts)}")
 
 
-def asks_who_you_are(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """Whoever reaches the broker has to say who he is, unless only this machine can reach it."""
+def requires_authentication(target: RemoteBroker) -> Iterator[DoctorFinding]:
+    """Clients have to authenticate, unless only this machine can reach the broker."""
     if target.sasl or (target.tls and "ssl.certificate.location" in target.properties):
-        yield fine("the listener asks for a log-in")
+        yield fine("the listener requires authentication")
     elif _is_loopback(target.addresses):
-        yield fine("no log-in, and the address used is of this machine only")
+        yield fine("no authentication, and the address used is of this machine only")
     else:
         yield warning(
-            f"{at(target.host, target.port)} lets in whoever reaches it, without a log-in",
-            "Everybody in that network may read, write and delete every topic.",
+            f"{at(target.host, target.port)} accepts every client that reaches it, without authentication",
+            "Every client in that network may read, write and delete every topic.",
             "listen at an inner address only: listeners=PLAINTEXT://127.0.0.1:9092 (or one of a private network)",
             f"or let only your clients through the firewall: ufw allow from 192.0.2.0/24 to any port {target.port}",
         )
@@ -336,9 +336,9 @@ CHECKS: Final[tuple[Check[RemoteBroker], ...]] = (
     Check("client", a_client_works, needs=("log-in",)),
     Check("advertised", advertised.can_be_reached, needs=("log-in",)),
     Check("leaders", cluster.has_leaders, needs=("log-in",)),
-    Check("disk", cluster.disks_have_room, needs=("log-in",)),
+    Check("disk", cluster.disks_have_space, needs=("log-in",)),
     Check("clock", cluster.clocks_agree, needs=("log-in",)),
-    Check("access", asks_who_you_are, needs=("log-in",)),
+    Check("access", requires_authentication, needs=("log-in",)),
     Check("round-trip", cluster.takes_a_record, needs=("log-in", "advertised")),
 )
 """For a broker at HOST:PORT, in this order."""

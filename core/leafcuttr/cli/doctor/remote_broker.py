@@ -12,7 +12,7 @@ SOFTWARE: Final = "leafcuttr-doctor"
 
 
 class Node(NamedTuple):
-    """A broker as the cluster tells clients of it."""
+    """A broker as the cluster advertises it."""
 
     id: int
     host: str
@@ -24,7 +24,7 @@ class Node(NamedTuple):
 
 @dataclass
 class ClusterView:
-    """What clients are told. `leaderless` are partitions without a leader, as `topic-3`."""
+    """The cluster as clients see it. `leaderless` are partitions without a leader, as `topic-3`."""
 
     id: str | None
     nodes: Sequence[Node]
@@ -36,7 +36,7 @@ class ClusterView:
 @dataclass
 class RemoteBroker:
     """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait;
-    `patience` for each language that a server is tried in."""
+    `patience` for each protocol that is tried on an unknown server."""
 
     host: str
     port: int

@@ -3,7 +3,7 @@
 The reading is `leafcuttr.offline.dump`, the checks are `leafcuttr.offline.verify_segment`.
 
 Exit status: 0 all was readable, 1 damage was found (it is printed where it lies), 2 wrong usage or a file that
-cannot be read or is of no kind known here.
+cannot be read or is of an unknown kind.
 """
 
 import errno
@@ -71,7 +71,7 @@ def command(files: tuple[Path, ...], listed: str | None, as_json: bool, **given:
 
     The kind of a file follows from its name. Of a log every batch is printed, its CRC checked, and every record in it;
     with --records what the records say. Those of __consumer_offsets and __transaction_state are decoded: the folder's
-    name tells them, or an option. A broker may be running. The options of kafka-dump-log mean the same here.
+    name tells them, or an option. A broker may be running. The options of kafka-dump-log have the same meaning.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def command(files: tuple[Path, ...], listed: str | None, as_json: bool, **given:
       leafcuttr dump leafcuttr-data/orders-0/*.index leafcuttr-data/recovery-point-offset-checkpoint
 
     Exit status: 0 all was readable, 1 damage was found (it is printed where it lies), 2 wrong usage or a file that
-    cannot be read or is of no kind known here.
+    cannot be read or is of an unknown kind.
     """
     files += tuple(Path(name.strip()) for name in (listed or "").split(",") if name.strip())
     if not files:

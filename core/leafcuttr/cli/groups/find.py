@@ -10,7 +10,7 @@ from leafcuttr_sdk.types import TopicPartition
 
 DEAD = "dead"
 INACTIVE = ("empty", DEAD)
-"""States in which nobody commits: offsets may be changed."""
+"""States in which no member commits: offsets may be changed."""
 
 
 def word(member: Any) -> str:

@@ -1,4 +1,4 @@
-"""The offsets that `groups reset-offsets` would set: one function for all its modes. Nothing is changed here."""
+"""The offsets that `groups reset-offsets` would set: one function for all its modes. It changes nothing."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def new_offsets(
     if mode.name in ("to-datetime", "by-duration"):
         moment = mode.value if mode.name == "to-datetime" else int(time.time() * 1000) - mode.value
         found = offsets(OffsetSpec.for_timestamp(max(moment, 0)))
-        # Nothing is that young: the group goes on at the end.
+        # No record is that new: the group starts at the end.
         return {tp: found[tp] if found[tp] >= 0 else last[tp] for tp in partitions}
     wanted: dict[TopicPartition, int]
     if mode.name == "shift-by":

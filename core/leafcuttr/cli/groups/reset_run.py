@@ -25,7 +25,7 @@ class ResetRun:
         self._groups = groups
 
     def plan(self, mode: Mode, topics: tuple[Selection, ...]) -> None:
-        """Find the new offsets of every group that nobody uses."""
+        """Find the new offsets of every group without members."""
         listed = None
         if mode.name == "from-file":
             listed = plan_file.read(_text(mode.value), mode.value.name, self._groups)
@@ -69,10 +69,12 @@ class ResetRun:
         from confluent_kafka import ConsumerGroupTopicPartitions
 
         parts = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
-        asked = [ConsumerGroupTopicPartitions(group, parts)]
+        request = [ConsumerGroupTopicPartitions(group, parts)]
         client, wait = self._admin.client, self._admin.wait
         try:
-            answer = self._admin.patiently(lambda: client.alter_consumer_group_offsets(asked, **wait)[group])
+            answer = self._admin.patiently(
+                lambda: client.alter_consumer_group_offsets(request, **wait)[group]
+            )
         except Failure as failure:
             self._errors[group, None] = failure.message
             return

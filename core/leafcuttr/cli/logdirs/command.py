@@ -20,7 +20,7 @@ from leafcuttr.cli.common.target import Target
 def command(
     target: Target, as_json: bool, topics: tuple[Selection, ...], brokers: tuple[int, ...], partitions: bool
 ) -> None:
-    """Print what the log directories of the brokers hold, and how much room is left; by partition, if some are named.
+    """Print what the log directories of the brokers hold, and how much space is free; by partition, if some are named.
 
     Sizes are those of the copies that a broker has, in bytes in JSON. Speaks plaintext only for now: no TLS, no SASL.
 
@@ -32,7 +32,7 @@ def command(
 
     Exit status: 0 done, 1 a directory is offline, a broker refused or cannot be reached, 2 wrong usage.
     """
-    found = _ask(target, topics, list(dict.fromkeys(brokers)))
+    found = _describe(target, topics, list(dict.fromkeys(brokers)))
     if as_json:
         print_json(found)
     elif partitions or topics:
@@ -46,7 +46,7 @@ def command(
         raise Failure(printable("; ".join(bad)))
 
 
-def _ask(target: Target, topics: tuple[Selection, ...], brokers: list[int]) -> list[dict[str, Any]]:
+def _describe(target: Target, topics: tuple[Selection, ...], brokers: list[int]) -> list[dict[str, Any]]:
     from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
@@ -58,9 +58,9 @@ def _ask(target: Target, topics: tuple[Selection, ...], brokers: list[int]) -> l
                 DescribableLogDirTopic(topic=topic, partitions=numbers)
                 for topic, numbers in by_topic(select(topics, cluster.topics())).items()
             ]
-        asked = brokers or list(cluster.brokers())
-        with progress("brokers", len(asked)) as advance:
-            for broker in asked:
+        wanted_brokers = brokers or list(cluster.brokers())
+        with progress("brokers", len(wanted_brokers)) as advance:
+            for broker in wanted_brokers:
                 answer = cluster.send(broker, DescribeLogDirsRequest(topics=wanted))
                 if answer.error_code:
                     raise Failure(f"broker {broker}: {reason(answer.error_code)}")
@@ -74,7 +74,7 @@ def _directory(broker: int, result: Any) -> dict[str, Any]:
         "broker": broker,
         "directory": result.log_dir,
         "error": reason(result.error_code) if result.error_code else None,
-        # Brokers before Kafka 3.3 do not tell (KIP-827).
+        # Brokers before Kafka 3.3 do not report it (KIP-827).
         "total_bytes": result.total_bytes if result.total_bytes >= 0 else None,
         "free_bytes": result.usable_bytes if result.usable_bytes >= 0 else None,
         "cordoned": result.is_cordoned,

@@ -59,7 +59,7 @@ class ClientFigures:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """To be given to the client; empty if nobody wants its figures."""
+        """To be given to the client; empty if its figures are not wanted."""
         if not self._wanted:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java clients, given to librdkafka: names, units, and what of them has no meaning here.
+"""Settings of Kafka's Java clients, given to librdkafka: names, units, and those without a meaning for librdkafka.
 
 What is not in these tables goes to librdkafka under its own name; what it does not know it refuses by name. Files are
 read in `pairs`.
@@ -10,7 +10,7 @@ from typing import Final
 
 ClientSettings = dict[str, str]
 
-_NOTHING_HERE: Final = frozenset(
+_WITHOUT_MEANING: Final = frozenset(
     {
         # Bytes go as they are, and the client runs no classes.
         "key.serializer",
@@ -60,7 +60,7 @@ def for_librdkafka(settings: Mapping[str, str]) -> ClientSettings:
     """The same settings under librdkafka's names. Raises ValueError for one that it cannot take."""
     found: ClientSettings = {}
     for name, value in settings.items():
-        if name in _NOTHING_HERE:
+        if name in _WITHOUT_MEANING:
             continue
         try:
             if name == "sasl.jaas.config":
@@ -102,5 +102,5 @@ def _stores(settings: Mapping[str, str]) -> ClientSettings:
 def _refuse_jks(settings: Mapping[str, str], prefix: str, known: tuple[str, ...]) -> str:
     kind = settings.get(f"{prefix}.type", "JKS").upper()
     if kind not in known:
-        raise ValueError(f"{prefix}.type={kind}: only {' and '.join(known)} can be read here")
+        raise ValueError(f"{prefix}.type={kind}: only {' and '.join(known)} can be read")
     return kind

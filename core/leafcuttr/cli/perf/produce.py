@@ -1,4 +1,4 @@
-"""`leafcuttr perf produce`: send as fast as asked, and time the broker's word on every record.
+"""`leafcuttr perf produce`: send at the given rate, and time the acknowledgement of every record.
 
 Latency is from the moment a record is queued to its acknowledgement, as librdkafka takes it: none is left out.
 """
@@ -71,7 +71,7 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
 )
 @figure_options
 def produce(**given: Any) -> None:
-    """Send records as fast as asked; say how many a second were acknowledged, and how long each took.
+    """Send records at the given rate; print how many a second were acknowledged, and how long each took.
 
     Its options and its lines are those of kafka-producer-perf-test. Settings of the client are those of Java's
     (linger.ms, batch.size, acks, compression.type, buffer.memory...) or, with -X, librdkafka's own. One client, one
@@ -193,8 +193,8 @@ class _Load:
     def run(
         self, payload: Callable[[int], bytes], count: int, throughput: float, lasts_ms: int | None
     ) -> None:
-        """Send them all and wait for the broker's word on each. Raises KafkaException."""
-        producer, topic, told = self._producer, self._topic, self._told
+        """Send them all and wait for the acknowledgement of each. Raises KafkaException."""
+        producer, topic, delivered = self._producer, self._topic, self._delivered
         if lasts_ms is not None:
             producer.init_transactions(TIMEOUT_S * 2)
             producer.begin_transaction()
@@ -206,7 +206,7 @@ class _Load:
                 value = payload(number)
                 while True:
                     try:
-                        producer.produce(topic, value, on_delivery=told)
+                        producer.produce(topic, value, on_delivery=delivered)
                         break
                     except BufferError:
                         producer.poll(0.01)
@@ -237,7 +237,7 @@ class _Load:
         while self._producer.flush(0.2):
             self._look()
 
-    def _told(self, error: Any, message: Any) -> None:
+    def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
             self.failed += 1
             self.failure = self.failure or error

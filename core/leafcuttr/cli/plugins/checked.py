@@ -1,6 +1,6 @@
 """What is checked of one plugin: itself, then everything that its hooks return, each against its contract.
 
-The contracts are checked by `leafcuttr_sdk.testing`; here is only what a plugin has and an object has not.
+The contracts are checked by `leafcuttr_sdk.testing`; this module checks only the plugin itself.
 """
 
 import subprocess
@@ -38,7 +38,7 @@ print(*sorted(new - set(sys.stdlib_module_names) - {{"leafcuttr_sdk", {top!r}}})
 
 
 def report_of_failure(name: str, why: str) -> Report:
-    """Of one that cannot be had at all."""
+    """Of a plugin that cannot be loaded at all."""
     return Report("plugin", name, (Check("found", _FOUND, (why,)),))
 
 
@@ -215,7 +215,7 @@ def _command(command: Any) -> Report:
         if not isinstance(made, click.Command):
             problems.append(f"load() returned a {type(made).__name__}, not a click.Command")
         elif not made.help:
-            about.append("it has no help: write a docstring, for who asks --help")
+            about.append("it has no help: write a docstring; --help shows it")
     if not command.summary or command.summary[0].isupper() or command.summary.endswith("."):
         about.append(f"its summary is {command.summary!r}: a few words in lower case, without a full stop")
     return Report(

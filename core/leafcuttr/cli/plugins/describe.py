@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def describe(name: str, file: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print one plugin: where it comes from, what switches it on, and everything that it brings.
 
-    What it brings is asked of its hooks, whether or not it is switched on; nothing is started. Exit status: 0 done,
+    Its hooks say what it brings, whether or not it is switched on; nothing is started. Exit status: 0 done,
     1 the plugin has failed or is not there, 2 wrong usage.
 
     \b

@@ -81,7 +81,7 @@ def render(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _required(version: str) -> str:
-    """The least version that a new plugin asks for: MAJOR.MINOR, but all of a version that is not released, because
+    """The least version that a new plugin requires: MAJOR.MINOR, but all of a version that is not released, because
     0.7 comes after 0.7.0.dev0."""
     return version if "dev" in version else ".".join(version.split(".")[:2])
 

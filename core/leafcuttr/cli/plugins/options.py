@@ -52,7 +52,7 @@ def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
         _, _, plugins = examine_all(file, os.environ, overrides)
     except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
-    # Both remark on what cannot be offered here because its name is taken.
+    # Both remark on a name that is taken already.
     commands_of(plugins, COMMANDS)
     formats_of(plugins)
     return plugins

@@ -1,6 +1,6 @@
-"""`leafcuttr repair`: mend a data directory, or adopt topic folders into it.
+"""`leafcuttr repair`: repair a data directory, or adopt topic folders into it.
 
-The work is `leafcuttr.offline.repair` and `leafcuttr.offline.adopt`; here the plan is shown, and the metadata written.
+The work is `leafcuttr.offline.repair` and `leafcuttr.offline.adopt`; this module shows the plan and writes metadata.
 Exit status: 0 nothing to do or done, 1 there is something to do (without --execute) or left that cannot be done,
 2 wrong usage, or the directory is in use or unreadable.
 """
@@ -55,7 +55,7 @@ def command(
     configs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Mend a data directory, or adopt topic folders that Apache Kafka 4 or another LeafCuttr wrote.
+    """Repair a data directory, or adopt topic folders that Apache Kafka 4 or another LeafCuttr wrote.
 
     DIRECTORY is the data directory, or with --adopt also a single partition folder in it. The broker must not be
     running on it. First the plan is shown; --execute carries it out. Damaged bytes that are taken out of a log are

@@ -79,7 +79,7 @@ def _put_in_place(directory: Path, found: "Rebuilt") -> None:
         with contextlib.suppress(FileNotFoundError):
             shutil.copyfile(f"{old}{suffix}", _free_name(Path(f"{old}{suffix}{_ASIDE}")))
     for suffix in ("-wal", "-shm"):
-        # Before the new file has its name: what SQLite finds here it would write into it.
+        # Before the new file has its name: SQLite would write what it finds beside it into the new file.
         Path(f"{old}{suffix}").unlink(missing_ok=True)
     os.replace(beside / FILE_NAME, old)  # noqa: PTH105
     sync_directory(directory)

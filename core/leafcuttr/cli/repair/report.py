@@ -1,4 +1,4 @@
-"""What `leafcuttr repair` tells: a line for people as it comes, or one JSON object at the end. It changes nothing."""
+"""What `leafcuttr repair` reports: a line for people as it comes, or one JSON object at the end. It changes nothing."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -99,7 +99,7 @@ def command(
 
 
 def _end(status: int, message: str, log_format: str) -> NoReturn:
-    """End the process with one line, in the form that whoever reads standard error expects."""
+    """End the process with one line, in the form that the reader of standard error expects."""
     _say(message, log_format)
     sys.exit(status)
 
@@ -135,7 +135,7 @@ async def _serve_and_leave(
 
 
 def _remove(ready_file: Path) -> None:
-    with suppress(OSError):  # it may lie on a disk that has become read-only; the stop goes on
+    with suppress(OSError):  # it may lie on a disk that has become read-only; the stop continues
         ready_file.unlink(missing_ok=True)
 
 
@@ -193,7 +193,7 @@ async def _serve(
             # What start-up has allocated stays; the collector need not look at it again.
             gc.collect()
             gc.freeze()
-            # Hardly anything here is garbage in a circle, while the elements of long requests are many and live long
+            # Hardly any garbage of a broker is in a circle, while the elements of long requests are many and live long
             # enough to be looked at: by default again and again, tens of milliseconds each time.
             gc.set_threshold(5000, 10, 100)
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.

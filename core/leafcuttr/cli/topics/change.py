@@ -13,7 +13,7 @@ from leafcuttr.cli.common.target import Target
 
 _MOST_PARTITIONS: Final = 100_000
 _MOST_COPIES: Final = 10_000
-"""What librdkafka asks of a broker at most."""
+"""The most that librdkafka requests of a broker."""
 
 
 def _assignment(text: str | None) -> list[list[int]] | None:

@@ -73,8 +73,10 @@ def delete_records(
     admin = Admin(target)
     wanted = listed if before is None else _offsets(admin, select(topics, admin.partitions()), *before)
     results = ItemResults("partition", as_json)
-    asked = [confluent_kafka.TopicPartition(tp.topic, tp.partition, offset) for tp, offset in wanted.items()]
-    futures = admin.client.delete_records(asked, **admin.wait) if asked else {}
+    partitions = [
+        confluent_kafka.TopicPartition(tp.topic, tp.partition, offset) for tp, offset in wanted.items()
+    ]
+    futures = admin.client.delete_records(partitions, **admin.wait) if partitions else {}
     for part, future in futures.items():
         tp = TopicPartition(part.topic, part.partition)
         why = admin.outcome(future)

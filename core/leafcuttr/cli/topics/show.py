@@ -1,4 +1,4 @@
-"""`topics list` and `topics describe`. Nothing is changed here."""
+"""`topics list` and `topics describe`. They change nothing."""
 
 import fnmatch
 from typing import Any
@@ -88,8 +88,8 @@ def _add_ids(admin: Admin, described: list[dict[str, Any]]) -> None:
     """The id of each topic, as Kafka's tools write it; None from a broker before Kafka 2.8 (KIP-516)."""
     from confluent_kafka import TopicCollection
 
-    asked = TopicCollection([about["topic"] for about in described])
-    found = admin.client.describe_topics(asked, **admin.wait) if described else {}
+    names = TopicCollection([about["topic"] for about in described])
+    found = admin.client.describe_topics(names, **admin.wait) if described else {}
     for about in described:
         text = str(admin.answer(found[about["topic"]]).topic_id)
         about["id"] = None if text == _NO_ID else text
@@ -127,7 +127,7 @@ def _add_settings(admin: Admin, described: list[dict[str, Any]]) -> None:
 
 
 def _print(about: dict[str, Any]) -> None:
-    # What a broker keeps to itself has no value here.
+    # A setting that a broker does not show has no value.
     settings = [f"{name}={'(hidden)' if value is None else value}" for name, value in about["config"].items()]
     parts = about["partitions"]
     click.echo(

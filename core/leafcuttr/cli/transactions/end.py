@@ -1,4 +1,4 @@
-"""`transactions abort` and `transactions force-terminate`: the two commands here that change something."""
+"""`transactions abort` and `transactions force-terminate`: the two of these commands that change something."""
 
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ def abort(
 ) -> None:
     """Abort a transaction that hangs in a partition, by a marker that is written into that partition alone.
 
-    The coordinator of the transaction is not asked: use it for what find-hanging prints, and for nothing else. A
+    The coordinator of the transaction does not take part: use it for what find-hanging prints, and for nothing else. A
     transaction that its coordinator knows is ended with force-terminate.
 
     \b
@@ -63,18 +63,18 @@ def abort(
     with ClusterClient(target) as cluster:
         (tp,) = select([partition], cluster.topics())
         if producer_id is not None and producer_epoch is not None:
-            who = _Producer(producer_id, producer_epoch, coordinator_epoch)
+            producer = _Producer(producer_id, producer_epoch, coordinator_epoch)
         else:
-            who = _at(cluster, tp, start_offset)
-        _write_marker(cluster, tp, who)
+            producer = _at(cluster, tp, start_offset)
+        _write_marker(cluster, tp, producer)
     if as_json:
-        print_json({"topic": tp.topic, "partition": tp.partition, **who._asdict(), "aborted": True})
+        print_json({"topic": tp.topic, "partition": tp.partition, **producer._asdict(), "aborted": True})
     else:
-        click.echo(printable(f"aborted the transaction of producer {who.producer_id} in {tp}"))
+        click.echo(printable(f"aborted the transaction of producer {producer.producer_id} in {tp}"))
 
 
 class _Producer(NamedTuple):
-    """Whose transaction it is, as the partition knows it; no coordinator has written to it yet if that is None."""
+    """The producer of the transaction, as the partition knows it; the coordinator epoch is None before any marker."""
 
     producer_id: int
     producer_epoch: int
@@ -90,7 +90,7 @@ def _at(cluster: Any, tp: TopicPartition, start_offset: int | None) -> _Producer
     raise Failure(f"{tp}: no open transaction begins at offset {start_offset}")
 
 
-def _write_marker(cluster: Any, tp: TopicPartition, who: _Producer) -> None:
+def _write_marker(cluster: Any, tp: TopicPartition, producer: _Producer) -> None:
     from leafcuttr.wire.messages.write_txn_markers import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
@@ -98,10 +98,10 @@ def _write_marker(cluster: Any, tp: TopicPartition, who: _Producer) -> None:
     )
 
     marker = WritableTxnMarker(
-        producer_id=who.producer_id,
-        producer_epoch=who.producer_epoch,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
         # Where no coordinator has written yet, any epoch of one is new.
-        coordinator_epoch=max(who.coordinator_epoch or 0, 0),
+        coordinator_epoch=max(producer.coordinator_epoch or 0, 0),
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
     )
@@ -136,7 +136,7 @@ def force_terminate(target: Target, as_json: bool, transactional_id: str) -> Non
         answer = cluster.send_to_coordinator(
             CoordinatorKind.TRANSACTION,
             transactional_id,
-            # The new producer is used by nobody, so its timeout matters to nobody.
+            # No client uses the new producer, so its timeout does not matter.
             InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1),
             lambda answer: int(answer.error_code),
             # What is open is being aborted.

@@ -48,7 +48,7 @@ def find_hanging(
 
     now = int(time.time() * 1000)
     with ClusterClient(target) as cluster:
-        wanted = _places(cluster, topics, broker)
+        wanted = _partitions(cluster, topics, broker)
         old = [
             row
             for rows in queries.producers(cluster, wanted).values()
@@ -75,7 +75,7 @@ def find_hanging(
     )
 
 
-def _places(cluster: Any, topics: tuple[Selection, ...], broker: int | None) -> list[TopicPartition]:
+def _partitions(cluster: Any, topics: tuple[Selection, ...], broker: int | None) -> list[TopicPartition]:
     if broker is None:
         known = cluster.topics()
         return select(topics or [Selection(topic, None) for topic in sorted(known)], known)

@@ -15,7 +15,7 @@ from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 from leafcuttr_sdk.types import TopicPartition
 
 _SLICE: Final = 500
-"""How many partitions one request asks for."""
+"""How many partitions one request names."""
 _MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE})
 
 
@@ -88,7 +88,7 @@ def producers(
 ) -> dict[TopicPartition, list[dict[str, Any]]]:
     """The producers that the leader of each partition keeps, or that `broker` does. Raises Failure.
 
-    While a partition has just been made or has another leader than a moment ago, it is asked again, until the time of
+    The request is repeated while a partition has just been created or has just got another leader, until the time of
     the target is over.
     """
     wanted = list(wanted)

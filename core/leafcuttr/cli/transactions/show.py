@@ -1,4 +1,4 @@
-"""`transactions list`, `describe` and `describe-producers`: what is printed. Brokers are asked in `ask`."""
+"""`transactions list`, `describe` and `describe-producers`: what is printed. The requests are in `queries`."""
 
 import time
 from typing import Any
@@ -85,13 +85,13 @@ def describe(target: Target, as_json: bool, ids: tuple[str, ...]) -> None:
     from leafcuttr.cli.transactions import queries
 
     with ClusterClient(target) as cluster:
-        asked = {each: queries.describe(cluster, each) for each in dict.fromkeys(ids)}
-    found = [about for about in asked.values() if about is not None]
+        described = {each: queries.describe(cluster, each) for each in dict.fromkeys(ids)}
+    found = [about for about in described.values() if about is not None]
     if as_json:
         print_json(found)
     elif found:
         _print(found)
-    missing = [each for each in asked if asked[each] is None]
+    missing = [each for each in described if described[each] is None]
     if missing:
         raise Failure(printable(f"there is no transactional id {', '.join(missing)}"))
 
@@ -121,7 +121,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 @plain_target_options
 @json_option
 @partitions_argument(required=True)
-@click.option("--broker", "-B", type=int, help="Ask this replica, not the leader.")
+@click.option("--broker", "-B", type=int, help="Send the request to this replica, not to the leader.")
 def describe_producers(
     target: Target, as_json: bool, topics: tuple[Selection, ...], broker: int | None
 ) -> None:

@@ -29,7 +29,7 @@ def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:
     """Check every file of a data directory, and change none.
 
     The broker must not be running on it (or say --online). Exit status 0: nothing is wrong. 1: problems were found.
-    2: wrong usage, or the directory is in use or cannot be read. A note is no problem: the next start mends it.
+    2: wrong usage, or the directory is in use or cannot be read. A note is no problem: the next start repairs it.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Places in a partition as people write them."""
+"""Positions in a partition as people write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_place(text: str, position: Position) -> None:
     "text", ["yesterday", "", "-", "@", "1.5", "-1y", "2023-13-01", "9" * 30, "-" + "9" * 30, "٣", *LONGEST]
 )
 def test_what_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no place|beyond"):
+    with pytest.raises(ValueError, match=r"no position|beyond"):
         parse_position(text, NOW)
 
 

@@ -1,6 +1,7 @@
 """librdkafka's admin client, as the operator's commands use it: reach a broker, wait for answers, name what failed.
 
-What librdkafka cannot ask is asked through `wire_client`. confluent-kafka is imported when the first client is made.
+Requests that librdkafka does not have go through `wire_client`. confluent-kafka is imported with
+the first client.
 """
 
 import functools
@@ -15,7 +16,7 @@ from leafcuttr.cli.common.target import Target
 from leafcuttr_sdk.types import TopicPartition
 
 _SLICE = 1000
-"""How many partitions one call asks for: librdkafka makes a future for each."""
+"""How many partitions one call names: librdkafka makes a future for each."""
 
 
 class Admin:
@@ -96,8 +97,8 @@ class Admin:
         found: dict[TopicPartition, Any] = {}
         partitions = list(wanted)
         for at in range(0, len(partitions), _SLICE):
-            asked = {confluent_kafka.TopicPartition(*tp): wanted[tp] for tp in partitions[at : at + _SLICE]}
-            for part, future in self.client.list_offsets(asked, **self.wait).items():
+            request = {confluent_kafka.TopicPartition(*tp): wanted[tp] for tp in partitions[at : at + _SLICE]}
+            for part, future in self.client.list_offsets(request, **self.wait).items():
                 tp = TopicPartition(part.topic, part.partition)
                 try:
                     found[tp] = self.answer(future)
@@ -109,8 +110,8 @@ class Admin:
         """The committed offset of each partition that has one. Raises Failure."""
         from confluent_kafka import ConsumerGroupTopicPartitions
 
-        asked = [ConsumerGroupTopicPartitions(group)]
-        answer = self.patiently(lambda: self.client.list_consumer_group_offsets(asked, **self.wait)[group])
+        request = [ConsumerGroupTopicPartitions(group)]
+        answer = self.patiently(lambda: self.client.list_consumer_group_offsets(request, **self.wait)[group])
         return {
             TopicPartition(part.topic, part.partition): part.offset
             for part in answer.topic_partitions

@@ -40,7 +40,7 @@ def client(kind: Any, settings: dict[str, Any]) -> Any:
 
 
 def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
-    """The topics by name, as the first word with a broker; ends the command with one line if none answers."""
+    """The topics by name, as the first request to a broker; ends the command with one line if none answers."""
     from confluent_kafka import KafkaException
 
     try:

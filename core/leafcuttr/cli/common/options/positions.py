@@ -1,4 +1,4 @@
-"""Places in a partition as a person writes them: the ends, offsets, distances from the end, and times."""
+"""Positions in a partition as a person writes them: the ends, offsets, distances from the end, and times."""
 
 import re
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ def parse_position(text: str, now_ms: int) -> Position:
             return Position(PositionKind.TIME, _int64(text[1:]))
         return Position(PositionKind.TIME, parse_time(text.removeprefix("@"), now_ms))
     except ValueError:
-        places = "earliest, latest, an offset, -COUNT (before the end)"
-        raise ValueError(f"{text!r} is no place in a partition: {places} or a time: {TIMES}") from None
+        positions = "earliest, latest, an offset, -COUNT (before the end)"
+        raise ValueError(f"{text!r} is no position in a partition: {positions} or a time: {TIMES}") from None
 
 
 def parse_time(text: str, now_ms: int) -> int:

@@ -1,8 +1,8 @@
 """The record formats that `--format` can name: the ones that are always there, and those of plugins.
 
 The contract is `leafcuttr_sdk.formats`, ours are in `own_formats`. A command opens what it needs with `opened`; plugins
-are looked for only where a name is not one of ours, or where all of them are to be shown. Nothing here knows of files
-or brokers.
+are looked for only if a name is not one of ours, or if all of them are to be shown. This module knows no files or
+brokers.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Formats:
     """Record formats by name, in the order in which they were added.
 
-    `more` has others, with names of their own; it is asked once, when a name is not known or all are wanted.
+    `more` has others, with names of their own; it is called once, when a name is not found or all are wanted.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Formats:
         self._by_name[added.name] = added
 
     def get(self, name: str) -> RecordFormat:
-        """Raises FormatError, which names the nearest, for a name that is not known."""
+        """Raises FormatError, which names the nearest, for an unknown name."""
         if name not in self._by_name:
-            self._ask_for_more()
+            self._load_more()
         found = self._by_name.get(name)
         if found is None:
             near = difflib.get_close_matches(name, self._by_name, 1)
@@ -57,10 +57,10 @@ class Formats:
         return found
 
     def __iter__(self) -> Iterator[RecordFormat]:
-        self._ask_for_more()
+        self._load_more()
         return iter(self._by_name.values())
 
-    def _ask_for_more(self) -> None:
+    def _load_more(self) -> None:
         more, self._more = self._more, None
         for one in more() if more else ():
             self.add(one)
@@ -82,7 +82,7 @@ def _of_plugins() -> Iterator[RecordFormat]:
 
 
 class _PluginFormat:
-    """A plugin's format. Whatever it raises is a FormatError here: one line, and `--skip-errors` can pass over it."""
+    """A plugin's format. Any exception of it becomes a FormatError: one line, and `--skip-errors` can pass over it."""
 
     def __init__(self, plugin: "Loaded", of: RecordFormat) -> None:
         self._plugin = plugin
@@ -98,7 +98,7 @@ class _PluginFormat:
             raise
         except (Exception, SystemExit) as error:
             why = self._plugin.lacks if self._plugin.missing else _described(error)
-            raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be had: {why}") from None
+            raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be loaded: {why}") from None
 
 
 class _PluginCodec:
@@ -137,7 +137,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 class _FormatOption(click.Option):
-    """Names the formats in its help; plugins are looked for when somebody reads it."""
+    """Names the formats in its help; plugins are looked for only when it is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
@@ -197,7 +197,7 @@ def opened(
             for name in given:
                 if not any(name in one.options for one in formats):
                     names = sorted({option for one in formats for option in one.options})
-                    raise FormatError(f"no option {name!r} here: there are {', '.join(names) or 'none'}")
+                    raise FormatError(f"no option {name!r}: there are {', '.join(names) or 'none'}")
             codecs = []
             for one in formats:
                 codec = one.open({name: value for name, value in given.items() if name in one.options})

@@ -1,7 +1,7 @@
 """Lines of a file, a pipe or a terminal, one at a time and never longer than a bound.
 
 While nothing comes from a pipe or a terminal, the reader calls `idle` now and then, so that a program that waits for
-input still hears what the broker says.
+input still handles what the broker sends.
 """
 
 import os
@@ -21,7 +21,7 @@ class TooLongError(ValueError):
 def lines(
     source: IO[bytes], limit: int, idle: Callable[[], None], took: Callable[[int], None] = lambda _: None
 ) -> Iterator[bytes]:
-    """The lines without their ends (LF or CRLF). `took` is told how many bytes were read.
+    """The lines without their ends (LF or CRLF). `took` is called with the number of bytes read.
 
     Raises TooLongError for a line of more than `limit` bytes; those before it have been yielded then.
     """

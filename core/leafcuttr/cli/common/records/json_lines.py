@@ -3,12 +3,12 @@
 An object a line, with these members:
 
     key, value      what the format makes of the bytes: a string, or for a format of JSON documents the document; null
-                    for none. Bytes of which that cannot be told without loss are in key_base64 or value_base64 instead.
+                    for none. Bytes that cannot be shown so without loss are in key_base64 or value_base64 instead.
     headers         a list of {"name": ..., "value": ...} in their order, value_base64 and null as above; input may also
                     be an object of names and texts
     partition       a number
     timestamp       milliseconds since the Unix epoch; input may also be ISO 8601
-    topic, offset, timestamp_type    only told; input ignores them
+    topic, offset, timestamp_type    only printed; input ignores them
 
 Documents are cut out of the line and put into it as they are written, never parsed and printed anew: 1.10 stays 1.10.
 """
@@ -50,7 +50,7 @@ class Codecs:
         self._value = value, Place(topic, "value")
 
     def of(self, part: Literal["key", "value"]) -> tuple[FormatCodec, Place]:
-        """The codec, and what to tell it of where the bytes or the text belong."""
+        """The codec, and its argument that says where the bytes or the text belong."""
         return self._key if part == "key" else self._value
 
 

@@ -1,5 +1,5 @@
 """Our own record formats, those that are always there: `text`, `json`, `hex`, `base64`. No registry, no plugin, no
-command line here.
+command line.
 """
 
 import base64
@@ -152,7 +152,7 @@ def _check_json(text: str) -> None:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno} column {error.colno}"
         raise FormatError(f"no JSON: {error.msg} at {where}") from None
     except RecursionError:
-        raise FormatError("no JSON that can be read here: it is nested too deeply") from None
+        raise FormatError("JSON that cannot be read: it is nested too deeply") from None
     except ValueError as error:
         raise FormatError(f"no JSON: {error}") from None
 

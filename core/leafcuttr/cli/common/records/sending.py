@@ -13,10 +13,10 @@ from leafcuttr.cli.common.records.json_lines import OutRecord
 from leafcuttr.cli.common.target import TIMEOUT_S
 
 LONGEST_BYTES: Final = 32 << 20
-"""Of one record, unless the user sets message.max.bytes: what is too long for a topic is the broker's to say."""
+"""Of one record, unless the user sets message.max.bytes: the broker refuses what is too long for a topic."""
 QUEUE_BYTES: Final = 64 << 20
 TOPIC_MADE_MS: Final = 10_000
-"""How long a topic that is not there may take to be made by the first record; then it is taken for missing."""
+"""How long the creation of a topic by its first record may take; after that the topic counts as missing."""
 _POLL_EVERY: Final = 64
 _TRANSACTION_TIMEOUT_S: Final = 60.0
 
@@ -53,16 +53,16 @@ class Sender:
         from confluent_kafka import KafkaException
 
         value, key, headers, partition, timestamp = record
-        told = partial(self._told, source, number)
+        on_delivery = partial(self._delivered, source, number)
         while True:
             try:
-                # 0 is the client's word for now, -1 for what its partitioner says.
+                # To the client 0 means the current time, and -1 that its partitioner chooses.
                 self._producer.produce(
                     self._topic,
                     value,
                     key,
                     partition=-1 if partition is None else partition,
-                    on_delivery=told,
+                    on_delivery=on_delivery,
                     timestamp=timestamp or 0,
                     headers=headers or None,
                 )
@@ -83,7 +83,7 @@ class Sender:
             self._producer.begin_transaction()
 
     def idle(self) -> None:
-        """Hear what the broker has said. Raises FailedError once any record has failed."""
+        """Handle what the broker has acknowledged. Raises FailedError once any record has failed."""
         self._producer.poll(0)
         self._check()
 
@@ -109,7 +109,7 @@ class Sender:
         while self._producer.flush(0.2) and time.monotonic() < until:
             pass
 
-    def _told(self, source: str, number: int, error: Any, _: Any) -> None:
+    def _delivered(self, source: str, number: int, error: Any, _: Any) -> None:
         if error is None:
             self.acknowledged += 1
         elif self._failure is None:

@@ -5,5 +5,5 @@
 
 One request at a time, each connection negotiates versions, plaintext only: no TLS, no SASL. Everything that goes wrong
 is a `Failure`, one line for the person. Below it is `channel`, which the doctor uses by itself: there TLS is spoken,
-and every way of going wrong has a name. It is not for the data path, and nothing here prints.
+and every kind of failure has a name. It is not for the data path, and prints nothing.
 """

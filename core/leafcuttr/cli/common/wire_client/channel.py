@@ -54,7 +54,7 @@ class HungUpError(ConnectionError):
 
 
 class NotOfferedError(Exception):
-    """The broker does not have an API, or no version of it that we speak: the text goes on from its name."""
+    """The broker does not have an API, or no version of it that we speak: the text continues after its name."""
 
 
 class Channel:
@@ -104,13 +104,13 @@ class Channel:
         """Learn which APIs the broker has; needed before `send`. The response may be an error."""
         from leafcuttr.version import __version__
 
-        asked = ApiVersionsRequest(client_software_name=self._software, client_software_version=__version__)
-        answer = self._exchange(_API_VERSIONS, asked, _API_VERSIONS.max_version)
+        request = ApiVersionsRequest(client_software_name=self._software, client_software_version=__version__)
+        answer = self._exchange(_API_VERSIONS, request, _API_VERSIONS.max_version)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             # KIP-511: an older broker answers in version 0, and newer ones of those say what they speak.
             offered = [key.max_version for key in answer.api_keys if key.api_key == ApiKey.API_VERSIONS]
             version = min(max(offered, default=0), _API_VERSIONS.max_version)
-            answer = self._exchange(_API_VERSIONS, asked, version)
+            answer = self._exchange(_API_VERSIONS, request, version)
         found: ApiVersionsResponse = answer
         self.versions = {key.api_key: (key.min_version, key.max_version) for key in found.api_keys}
         return found
@@ -118,7 +118,7 @@ class Channel:
     def send(self, request: Any, *, at_least: int = 0) -> Any:
         """The answer to a request, in the highest version that both sides speak.
 
-        `at_least` is the lowest version that can carry what is asked. Raises NotOfferedError too, and WireError for a
+        `at_least` is the lowest version that can carry the request. Raises NotOfferedError too, and WireError for a
         request that cannot be written.
         """
         api = api_of(request)
@@ -188,7 +188,7 @@ class Channel:
         return data
 
     def _more(self) -> bytes:
-        """What a stranger has said beside: only to show it."""
+        """More of what a peer that speaks another protocol has said, to show it."""
         if self.versions:
             return b""
         try:

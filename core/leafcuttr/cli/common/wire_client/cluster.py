@@ -1,4 +1,4 @@
-"""Whom to ask: the brokers of a cluster, leaders of partitions, coordinators of groups and transactional ids."""
+"""Which broker gets a request: any, the leader of a partition, the coordinator of a group or transactional id."""
 
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -64,11 +64,11 @@ class ClusterClient:
         return self._first
 
     def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
-        """Metadata of these topics, or of all; nothing is created by asking."""
-        asked = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        """Metadata of these topics, or of all; the request creates nothing."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
         # Below 4 a request cannot say that nothing shall be created.
         found: MetadataResponse = self._first.send(
-            MetadataRequest(topics=asked, allow_auto_topic_creation=False), at_least=4
+            MetadataRequest(topics=wanted, allow_auto_topic_creation=False), at_least=4
         )
         self._brokers = {
             broker.node_id: BrokerAddress(broker.node_id, broker.host, broker.port, broker.rack)

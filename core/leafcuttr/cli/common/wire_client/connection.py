@@ -1,6 +1,6 @@
 """One connection to one broker, as commands use it: every failure is the one line that ends the command.
 
-Plaintext only. Bytes are the business of `channel`, which broker to ask that of `cluster`.
+Plaintext only. Bytes are the business of `channel`, the choice of a broker that of `cluster`.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class NotOffered(Failure):
 class Connection:
     """A connection whose versions are negotiated; `about` is the broker's answer to that.
 
-    Raises Failure from every method: nobody listens, no answer within `timeout` seconds, not Kafka's protocol.
+    Raises Failure from every method: nothing listens, no answer within `timeout` seconds, not Kafka's protocol.
     """
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
@@ -69,24 +69,24 @@ class Connection:
     def send(self, request: Any, *, at_least: int = 0) -> Any:
         """The answer to a request, in the highest version that both sides speak.
 
-        `at_least` is the lowest version that can carry what is asked. Raises NotOffered.
+        `at_least` is the lowest version that can carry the request. Raises NotOffered.
         """
         with self._failures(api_of(request).name):
             return self.channel.send(request, at_least=at_least)
 
     @contextmanager
-    def _failures(self, asked: str) -> Iterator[None]:
+    def _failures(self, api: str) -> Iterator[None]:
         try:
             yield
         except NotOfferedError as error:
             raise NotOffered(f"the broker at {self.name} {error}") from None
         except UnreadableError as error:
-            raise Failure(f"{self.name}: its answer to {asked} cannot be read: {error}") from None
+            raise Failure(f"{self.name}: its answer to {api} cannot be read: {error}") from None
         except NotKafkaError as error:
             raise Failure(self._not_kafka(error.said)) from None
         except TimeoutError:
             raise Failure(
-                f"{self.name} does not answer {asked} within {self.channel.timeout:g} seconds"
+                f"{self.name} does not answer {api} within {self.channel.timeout:g} seconds"
             ) from None
         except OSError:
             raise Failure(self._closed()) from None
