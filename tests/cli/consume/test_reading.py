@@ -38,7 +38,8 @@ def test_one_that_follows_says_so_and_goes_on(tmp_path: Path) -> None:
             assert reader.stdout.readline() == b"before\n"
             broker.stop(signal.SIGKILL)
             assert (
-                reader.stderr.readline() == f"leafcuttr: no broker answers at {address}; trying again\n".encode()
+                reader.stderr.readline()
+                == f"leafcuttr: no broker answers at {address}; trying again\n".encode()
             )
             again = start_broker(tmp_path, settings)
             try:
