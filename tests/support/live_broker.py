@@ -20,6 +20,7 @@ from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.log import Log
 from leafcuttr.server.run import run_broker
+from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr_sdk import Clock, TopicPartition
@@ -132,15 +133,22 @@ async def serve_here(
     directory: Path,
     settings: Mapping[str, str] | None = None,
     *,
+    make_transport: MakeTransport = PlainTransport,
     stop: trio.Event | None = None,
     ended: trio.Event | None = None,
 ) -> Broker:
-    """Serve in the nursery; the broker once it is ready. `stop` ends it, and `ended` is set when it has."""
+    """Serve in the nursery, over transports that `make_transport` makes; the broker once it is ready. `stop` ends it,
+    and `ended` is set when it has."""
     given = with_sockets(directory, settings)
 
     async def run(task_status: trio.TaskStatus[Broker]) -> None:
         await run_broker(
-            given, parse_listeners(given), pressure=CalmDisk(), stop=stop, task_status=task_status
+            given,
+            parse_listeners(given),
+            pressure=CalmDisk(),
+            make_transport=make_transport,
+            stop=stop,
+            task_status=task_status,
         )
         if ended is not None:
             ended.set()

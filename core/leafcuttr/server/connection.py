@@ -15,10 +15,8 @@ else notices.
 import inspect
 import logging
 import re
-import socket
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from struct import Struct
 from time import perf_counter
 from typing import Any, Final
 
@@ -34,6 +32,7 @@ from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
+from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.errors import EncodeError, ManyElements, WireError
@@ -47,10 +46,6 @@ logger = logging.getLogger(__name__)
 _OUTBOX_LIMIT: Final = 256 * 1024
 # How long the requests that connections have sent together may keep the reactor before others have their turn.
 _TURN_S: Final = 0.002
-# States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
-_PEER_GONE: Final = (7, 8)
-# `tcpi_bytes_acked` in the kernel's struct tcp_info (linux/tcp.h); others, and older ones, may have less of it.
-_BYTES_ACKED: Final = Struct("=120xQ")
 _DIGITS: Final = re.compile(r"[0-9]+")
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
@@ -71,14 +66,15 @@ class Connection:
     def __init__(
         self,
         broker: Broker,
-        sock: socket.socket,
+        transport: Transport,
         context: RequestContext,
         memory: RequestMemory,
         queue: RequestQueue,
         reactor: Reactor,
     ) -> None:
         self._broker = broker
-        self._socket = sock
+        self._transport = transport
+        self.descriptor = transport.descriptor
         self._context = context
         self._memory = memory
         self._queue = queue
@@ -86,7 +82,7 @@ class Connection:
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
         self.produce_turn = produce.Turn()
         self.repeated = RepeatedProduce(broker, context, self.produce_turn)
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(transport)
         self._client_id_bytes: bytes | None = None
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._begin = self._at = self._end = 0
@@ -111,8 +107,9 @@ class Connection:
     def __str__(self) -> str:
         return f"{self._context.client.peer} on {self._context.listener.name}"
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
+    @property
+    def buffered(self) -> int:
+        return self._transport.buffered
 
     # The connection's task
 
@@ -125,6 +122,7 @@ class Connection:
                     await self._handed_over.wait()
                     self._leave_reactor()
                     await self._work()
+                self._transport.half_close()
             except Exception as error:
                 self.fail(error)
             finally:
@@ -147,16 +145,16 @@ class Connection:
             self._reactor.serve(self)
         self.hand_over()
 
+    def close(self) -> None:
+        """After `run`: give the descriptor back."""
+        self._transport.close()
+
     @property
     def taken(self) -> int:
         """Bytes of answers that the peer's system has acknowledged. What one call has given to the kernel may be many
         megabytes, and take long to leave; a peer that reads nothing acknowledges nothing once its own buffer is full.
         """
-        try:
-            info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size)
-        except OSError:
-            return 0
-        return _BYTES_ACKED.unpack(info)[0] if len(info) == _BYTES_ACKED.size else 0
+        return self._transport.acknowledged
 
     @property
     def reads_disk(self) -> bool:
@@ -165,7 +163,7 @@ class Connection:
 
     def end_if_abandoned(self) -> None:
         """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""
-        if self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_GONE:
+        if self._transport.peer_gone:
             logger.debug("the connection from %s ended while it waited", self)
             self._scope.cancel()
 
@@ -181,10 +179,7 @@ class Connection:
     def shut(self) -> None:
         """End the connection at once: whatever waits on the socket returns."""
         self._finish()
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
+        self._transport.abort()
 
     def _rest(self) -> None:
         self._handed_over = trio.Event()
@@ -247,10 +242,12 @@ class Connection:
         buffer = self.buffer
         try:
             room = buffer.room()
-            count = self._socket.recv_into(room)
+            count = self._transport.receive_into(room)
             if not count:
                 self._end_of_stream()
                 return False
+            if self._transport.buffered:
+                self._reactor.look_again(self)
             # All of the buffer is room: nothing has arrived before, and a request that is all of it leaves nothing.
             if room is buffer.view and self.repeated.stage(room, count, now_ms):
                 return True
@@ -284,7 +281,7 @@ class Connection:
             self._counts.answered[_PRODUCE].add(perf_counter() - self._arrived_at)
         answer = repeated.answer()
         try:
-            sent = self._socket.send(answer)
+            sent = self._transport.send(answer)
         except BlockingIOError:
             sent = 0
         except Exception as error:

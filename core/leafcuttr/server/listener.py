@@ -24,6 +24,7 @@ from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
 from leafcuttr.server.reactor import Reactor
+from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 
@@ -40,8 +41,9 @@ _OTHER_DESCRIPTORS: Final = 256
 class Connections:
     """Every open connection of the broker, and how many each address has."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, make_transport: MakeTransport = PlainTransport) -> None:
         self._broker = broker
+        self._make_transport = make_transport
         self._numbers = itertools.count(1)
         self._by_address: dict[str, int] = {}
         self._refused: set[str] = set()
@@ -149,15 +151,16 @@ class Connections:
                 )
             return None
         context = context_of(listener, host, port, next(self._numbers))
-        connection = Connection(self._broker, sock, context, self._memory, self._queue, self.reactor)
+        transport = self._make_transport(sock)
+        connection = Connection(self._broker, transport, context, self._memory, self._queue, self.reactor)
         self.all.add(connection)
         self.accepted[name] = self.accepted.get(name, 0) + 1
         door.open += 1
         self._by_address[host] = count + 1
         return connection
 
-    async def serve(self, connection: Connection, sock: socket.socket, listener: Listener, host: str) -> None:
-        """Run one connection to its end and close its socket."""
+    async def serve(self, connection: Connection, listener: Listener, host: str) -> None:
+        """Run one connection to its end and close it."""
         try:
             if not self.stopping:
                 await connection.run()
@@ -168,8 +171,7 @@ class Connections:
             left = self._by_address.pop(host) - 1
             if left:
                 self._by_address[host] = left
-            trio.lowlevel.notify_closing(sock)
-            sock.close()
+            connection.close()
             self._ended.set()
             self._ended = trio.Event()
 
@@ -202,14 +204,14 @@ async def accept_loop(
             # All that knock at once: the queue of the kernel is short, and whom it turns away waits a second.
             while not connections.full(listener) and not connections.too_fast_s(listener):
                 accepted, address = sock.accept()
+                accepted.setblocking(False)
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 connection = connections.add(accepted, listener, str(address[0]), address[1])
                 if connection is None:
                     accepted.close()
                     continue
-                accepted.setblocking(False)
-                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                nursery.start_soon(connections.serve, connection, accepted, listener, str(address[0]))
+                nursery.start_soon(connections.serve, connection, listener, str(address[0]))
         except BlockingIOError:
             continue
         except OSError as error:

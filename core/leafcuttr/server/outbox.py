@@ -1,35 +1,37 @@
-"""Answers on their way out: bytes are gathered into one send, records go from the file by sendfile.
+"""Answers on their way out: bytes are gathered into one send, records go from the file where the transport can do it.
 
 The order of answers is the order in which they were added. Records that are not in the page cache are read in by a
-worker thread first, a slice at a time, so that a cold read delays its own connection only.
+worker thread first, a slice at a time, so that a cold read delays its own connection only. A transport that cannot send
+files is given the bytes, also a slice at a time.
 """
 
-import os
-import socket
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import trio
 
 from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.server.transport import Bytes, Transport
 from leafcuttr.wire.codec import Region
 
 # One sendfile call at most: what other connections wait for, at about a gigabyte a second.
 _SLICE: Final = 1 << 20
+# What is copied at once for a transport that cannot send files.
+_COPY: Final = 256 * 1024
 # Below this a copy is cheaper than a call of its own for the file, and the peer is woken once instead of twice.
 _SMALL: Final = 16 * 1024
 
-Bytes = bytes | bytearray | memoryview
 Chunk = Bytes | FileRegion
+T = TypeVar("T")
 
 
 class Outbox:
     """What one connection has to send."""
 
-    __slots__ = ("_chunks", "_socket", "size", "warming")
+    __slots__ = ("_chunks", "_transport", "size", "warming")
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
         self._chunks: list[Chunk] = []
         self.size = 0
         self.warming = False  # records are read in from the disk
@@ -69,65 +71,120 @@ class Outbox:
         return True
 
     def _bytes_now(self, chunk: Bytes) -> Bytes | None:
-        sent = self._socket.send(chunk)
+        sent = self._transport.send(chunk)
         return None if sent == len(chunk) else memoryview(chunk)[sent:]
 
     def _file_now(self, region: FileRegion) -> FileRegion | None:
+        """What is left of it. Raises BlockingIOError if that is all of it."""
+        if not self._transport.can_send_files:
+            return self._copy_now(region)
         if not region.is_cached():
             return region
-        sent = os.sendfile(self._socket.fileno(), region.fd, region.position, region.length)
-        if sent == region.length:
-            return None
-        return FileRegion(region.file, region.position + sent, region.length - sent)
+        return _after(region, self._transport.send_file(region))
+
+    def _copy_now(self, region: FileRegion) -> FileRegion | None:
+        left: FileRegion | None = region
+        while left is not None:
+            part = _first(left, _COPY)
+            data = part.read_cached()
+            if data is None:
+                return left
+            try:
+                sent = self._transport.send(data)
+            except BlockingIOError:
+                return left
+            left = _after(left, sent)
+            if sent < part.length:
+                return left
+        return None
 
     async def flush(self) -> None:
         """Send everything. Raises OSError when the peer has gone; what was queued is then lost with it."""
         chunks, self._chunks, self.size = self._chunks, [], 0
+        send_region = self._send_file if self._transport.can_send_files else self._send_copy
         for chunk in _joined(chunks):
             if isinstance(chunk, FileRegion):
-                await self._send_file(chunk)
+                await send_region(chunk)
             else:
                 await self._send(chunk)
 
-    async def _send(self, data: bytes | bytearray | memoryview) -> None:
+    async def _send(self, data: Bytes) -> None:
+        transport = self._transport
         try:
-            sent = self._socket.send(data)
+            sent = transport.send(data)
         except BlockingIOError:
             sent = 0
         if sent == len(data):
             return
         rest = memoryview(data)[sent:]
         while rest:
-            await trio.lowlevel.wait_writable(self._socket)
+            await transport.wait_writable()
             try:
-                rest = rest[self._socket.send(rest) :]
+                rest = rest[transport.send(rest) :]
             except BlockingIOError:
                 continue
 
     async def _send_file(self, region: FileRegion) -> None:
-        target, source = self._socket.fileno(), region.fd
-        position, end = region.position, region.position + region.length
-        checked = position
-        while position < end:
-            if position >= checked:
-                checked = min(position + _SLICE, end)
-                part = FileRegion(region.file, position, checked - position)
-                if not part.is_cached():
-                    self.warming = True
-                    try:
-                        await trio.to_thread.run_sync(part.warm)
-                    finally:
-                        self.warming = False
-            try:
-                sent = os.sendfile(target, source, position, checked - position)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._socket)
-                continue
-            if sent == 0:
-                raise ConnectionError(f"{region.file.path} ends at {position}, expected {end}")
-            position += sent
-            if position < end and position >= checked:
+        """Slice by slice: each is brought into the page cache, then sent, then others have their turn."""
+        transport, left = self._transport, _nonempty(region)
+        while left is not None:
+            part: FileRegion | None = _first(left, _SLICE)
+            assert part is not None
+            left = _after(left, part.length)
+            if not part.is_cached():
+                await self._read_in(part.warm)
+            while part is not None:
+                try:
+                    sent = transport.send_file(part)
+                except BlockingIOError:
+                    await transport.wait_writable()
+                    continue
+                if not sent:
+                    raise _too_short(part)
+                part = _after(part, sent)
+            if left is not None:
                 await trio.lowlevel.checkpoint()
+
+    async def _send_copy(self, region: FileRegion) -> None:
+        left = _nonempty(region)
+        while left is not None:
+            part = _first(left, _COPY)
+            data: Bytes | None = part.read_cached()
+            if data is None:
+                data = await self._read_in(part.read)
+                if len(data) < part.length:
+                    raise _too_short(part)
+            await self._send(data)
+            left = _after(left, part.length)
+            if left is not None:
+                await trio.lowlevel.checkpoint()
+
+    async def _read_in(self, read: Callable[[], T]) -> T:
+        """Call it in a worker thread: it reads from the disk."""
+        self.warming = True
+        try:
+            return await trio.to_thread.run_sync(read)
+        finally:
+            self.warming = False
+
+
+def _nonempty(region: FileRegion) -> FileRegion | None:
+    return region if region.length else None
+
+
+def _first(region: FileRegion, most: int) -> FileRegion:
+    return region if region.length <= most else FileRegion(region.file, region.position, most)
+
+
+def _after(region: FileRegion, sent: int) -> FileRegion | None:
+    if sent == region.length:
+        return None
+    return FileRegion(region.file, region.position + sent, region.length - sent)
+
+
+def _too_short(region: FileRegion) -> ConnectionError:
+    end = region.position + region.length
+    return ConnectionError(f"{region.file.path} ends at {region.position}, expected {end}")
 
 
 def _joined(chunks: Sequence[Chunk]) -> list[Chunk]:

@@ -14,8 +14,11 @@ What is written by a worker thread (topic sync mode) parks the connection: it st
 here when the worker is done. Only if it sends more meanwhile does its task take over.
 """
 
+import itertools
+import os
 import select
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -44,7 +47,15 @@ class Served(Protocol):
     parked: bool
     """Nothing is done for it until what it has staged is written by a worker."""
 
-    def fileno(self) -> int: ...
+    @property
+    def descriptor(self) -> int:
+        """Of its transport."""
+        ...
+
+    @property
+    def buffered(self) -> int:
+        """What its transport has received that the descriptor does not show."""
+        ...
 
     def receive(self, now_ms: int) -> bool:
         """Take what has arrived, once. Whether it was nothing but the same Produce again, which is staged now."""
@@ -85,18 +96,48 @@ class Reactor:
         self._times = times
         self._epoll = select.epoll()
         self._resting: dict[int, Served] = {}
+        # Those whose transport has bytes that epoll does not know of. While there are any, `_always_readable` is in the
+        # epoll set, so that the loop does not sleep.
+        self._buffered: dict[int, Served] = {}
+        self._always_readable = os.eventfd(1, os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._always_readable)
+        self._keeps_awake = False
         self._landed: list[Served] = []
         self._lands = False
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
-        self._resting[connection.fileno()] = connection
-        self._epoll.register(connection.fileno(), select.EPOLLIN)
+        self._resting[connection.descriptor] = connection
+        self._epoll.register(connection.descriptor, select.EPOLLIN)
+        if connection.buffered:
+            self.look_again(connection)
 
     def remove(self, connection: Served) -> None:
         """Leave it to its task, or to its end. Removing it twice is harmless."""
-        if self._resting.pop(connection.fileno(), None) is not None:
-            self._epoll.unregister(connection.fileno())
+        if self._resting.pop(connection.descriptor, None) is not None:
+            self._epoll.unregister(connection.descriptor)
+            self._buffered.pop(connection.descriptor, None)
+
+    def look_again(self, connection: Served) -> None:
+        """Serve this one in the next round too, whatever epoll says: its transport has something buffered."""
+        self._buffered[connection.descriptor] = connection
+        if not self._keeps_awake:
+            self._epoll.register(self._always_readable, select.EPOLLIN)
+            self._keeps_awake = True
+
+    def _take_buffered(self, most: int, arrived: list[Served]) -> list[Served]:
+        """Those to be looked at again, and not among the `arrived`, in order of their coming."""
+        if not self._buffered:
+            if self._keeps_awake:
+                self._epoll.unregister(self._always_readable)
+                self._keeps_awake = False
+            return []
+        for connection in arrived:
+            self._buffered.pop(connection.descriptor, None)
+        found = list(itertools.islice(self._buffered.values(), most))
+        for connection in found:
+            del self._buffered[connection.descriptor]
+        return found
 
     def landed(self, connection: Served) -> None:
         """What a parked connection has staged is written. It is answered in the round that begins now; by its task if
@@ -106,19 +147,16 @@ class Reactor:
         else:
             connection.hand_over()
 
-    def close(self) -> None:
-        self._epoll.close()
-
     async def run(self) -> None:
         """Serve until cancelled."""
         self._epoll.register(self._writers.fileno(), select.EPOLLIN)
         self._writers.watched(True)
         try:
-            await self._run(self._writers.fileno())
+            await self._run()
         finally:
             self._writers.watched(False)
 
-    async def _run(self, writers: int) -> None:
+    async def _run(self) -> None:
         poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
         began = since = patient_at = 0.0
         patient = False
@@ -129,10 +167,11 @@ class Reactor:
                 await queue.freed()
                 self._writers.watched(True)
                 began = since = time.perf_counter()
-            ready = poll(0, min(_AT_ONCE, queue.room))
+            most = min(_AT_ONCE, queue.room)
+            ready = poll(0, most)
             if not ready and patient and self._writers.busy:
                 patient = False
-                ready = poll(_PATIENCE_S, min(_AT_ONCE, queue.room))
+                ready = poll(_PATIENCE_S, most)
                 since = time.perf_counter()
                 if not ready:
                     patient_at = since + _SLOW_FOR_S
@@ -141,11 +180,12 @@ class Reactor:
                 began = since = time.perf_counter()
                 patient = began >= patient_at
                 continue
-            arrived = [resting[fd] for fd, _ in ready if fd != writers]
+            arrived = [resting[fd] for fd, _ in ready if fd in resting]
             if len(arrived) != len(ready):
                 self._lands = True
                 self._writers.land()
                 self._lands = False
+                arrived += self._take_buffered(most - len(arrived), arrived)
             landed, self._landed = self._landed, []
             repeated = _serve(arrived, now_ms(), since, landed)
             now = time.perf_counter()

@@ -23,6 +23,7 @@ from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
 from leafcuttr.server.listener import Connections
 from leafcuttr.server.listening import Bound, OpenListeners, bind
+from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker, open_broker
 from leafcuttr.state.gates import Tables
 from leafcuttr.state.plugged import Plugged
@@ -46,6 +47,7 @@ async def run_broker(
     plugged: Plugged | None = None,
     clock: Clock | None = None,
     pressure: WritePressure | None = None,
+    make_transport: MakeTransport = PlainTransport,
     stop: trio.Event | None = None,
     task_status: trio.TaskStatus[Broker] = trio.TASK_STATUS_IGNORED,
 ) -> bool:
@@ -70,7 +72,8 @@ async def run_broker(
         broker.admin = admin_bound[0] if admin_bound else None
         try:
             services = _services(broker, plugins, stop)
-            await _serve(broker, services, bound, admin_bound, stop, task_status)
+            connections = Connections(broker, make_transport)
+            await _serve(broker, connections, services, bound, admin_bound, stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -80,13 +83,13 @@ async def run_broker(
 
 async def _serve(
     broker: Broker,
+    connections: Connections,
     services: AbstractAsyncContextManager[None],
     bound: Sequence[Bound],
     admin_bound: admin.Bound | None,
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
-    connections = Connections(broker)
     doors = OpenListeners(broker, connections, bound)
     async with trio.open_nursery() as background:
         loops.start(broker, connections, background)
