@@ -104,7 +104,7 @@ async def test_the_last_batch_is_put_back_unless_power_was_lost(
 def test_where_it_was_synced_the_partition_goes_offline(tmp_path: Path, by: int) -> None:
     manager, log, _ = filled(tmp_path)
     log.flush()
-    manager._upkeep.write_offsets(manager.logs, manager.logs)
+    manager.directories[0].upkeep.write_offsets(manager.logs, manager.logs)
     before = Path(log.segments[0].path(".log")).read_bytes()
     displace(log, 30, by=by)
     abandon(manager)
@@ -120,7 +120,7 @@ def test_a_gap_that_the_log_goes_on_behind_stays(tmp_path: Path, synced: bool) -
     data = Path(log.segments[0].path(".log")).read_bytes()
     if synced:
         log.flush()
-        manager._upkeep.write_offsets(manager.logs, manager.logs)
+        manager.directories[0].upkeep.write_offsets(manager.logs, manager.logs)
     abandon(manager)
     log = again(tmp_path)
     assert (log.offline, log.log_end_offset, read_all(log)) == (None, 65, data)

@@ -132,7 +132,7 @@ def test_damage_before_the_last_good_sync_is_still_no_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager, log = filled(tmp_path)
-    manager._upkeep.write_offsets(manager.logs, manager.logs)
+    manager.directories[0].upkeep.write_offsets(manager.logs, manager.logs)
     assert read_offsets(tmp_path / RECOVERY_POINTS) == {TP: 5}
     with failing_disk(monkeypatch, ".log"), pytest.raises(OSError):
         log.flush()

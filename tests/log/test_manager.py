@@ -10,10 +10,11 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
+from leafcuttr.log.directory import CLEAN_SHUTDOWN
 from leafcuttr.log.layout import checkpoints
 from leafcuttr.log.layout.folders import partition_of, renamed
 from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
-from leafcuttr.log.manager import CLEAN_SHUTDOWN, LogManager
+from leafcuttr.log.manager import LogManager
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, HandClock, batch, config, read_all

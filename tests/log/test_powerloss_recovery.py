@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.log import manager as managers
+from leafcuttr.log import directory as directories
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, RECOVERY_POINTS
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
@@ -25,7 +25,7 @@ SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
 def restarted_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every start is the first since the machine has been switched on."""
     boots = iter(range(1_000_000))
-    monkeypatch.setattr(managers, "boot_id", lambda: f"boot {next(boots)}")
+    monkeypatch.setattr(directories, "boot_id", lambda: f"boot {next(boots)}")
 
 
 def filled(directory: Path, batches: int = 20, **overrides: object) -> tuple[LogManager, Log]:
@@ -92,7 +92,7 @@ def test_a_log_that_ends_before_its_start_goes_on_at_its_start(tmp_path: Path, l
     """Else what comes next would get offsets that count as deleted, and the start after that would hide it."""
     manager, log = filled(tmp_path, **SMALL)
     log.delete_records_before(50)
-    manager._upkeep.write_offsets(manager.logs, manager.logs)
+    manager.directories[0].upkeep.write_offsets(manager.logs, manager.logs)
     abandon(manager)
     folder = tmp_path / FOLDER
     for path in sorted(folder.iterdir()) if lost != "end" else sorted(folder.glob("*.log"))[1:]:

@@ -317,15 +317,15 @@ async def test_the_log_start_offset_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_state_of_another_boot_is_not_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leafcuttr.log import manager as managers
+    from leafcuttr.log import directory as directories
 
     first, data = filled(tmp_path, 4)
-    first._record.take(TP, first.logs[TP], TOPIC_ID)
+    first.directories[0]._record.take(TP, first.logs[TP], TOPIC_ID)
     import trio
 
-    trio.run(first._record.write)
+    trio.run(first.directories[0]._record.write)
     abandon(first)
-    monkeypatch.setattr(managers, "boot_id", lambda: "another")
+    monkeypatch.setattr(directories, "boot_id", lambda: "another")
     os.truncate(tmp_path / "t-0" / f"{0:020d}.log", len(data) - 1)
     assert again(tmp_path).log_end_offset == 9
 

@@ -155,7 +155,7 @@ async def test_a_checkpoint_while_a_write_is_in_flight(tmp_path: Path, size: int
     abandon(killed)
     for _ in range(2):  # the first also syncs the segment that is done with, which is a change
         await manager.soft_checkpoint()
-    assert not manager._record.changed(TP, log)
+    assert not manager.directories[0]._record.changed(TP, log)
     manager.close()
 
 

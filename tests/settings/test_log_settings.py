@@ -183,7 +183,7 @@ def test_lc_log_min_free_bytes(serve: Any, scope: str) -> None:
         librdkafka.create(broker.address, "t")
 
         def outcome() -> int:
-            broker.run(broker.broker.logs.watch_room)
+            broker.run(broker.broker.logs.watch_free_space)
             return int(client.produce("t", batch(timestamp=NOW)).error_code)
 
         assert outcome() == 0

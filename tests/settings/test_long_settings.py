@@ -180,7 +180,7 @@ def _background(broker: LiveBroker) -> None:
     if broker.broker.settings.int("log.cleaner.backoff.ms"):  # else it does so itself, all the time
         broker.run(logs.cleaner.clean_due)
     assert not logs.cleaner.uncleanable
-    for step in (logs.checkpoint, logs.expire_producers, logs.watch_room):
+    for step in (logs.checkpoint, logs.expire_producers, logs.watch_free_space):
         broker.run(step)
     groups = broker.broker.groups
     broker.call(lambda: [groups.expire(entry) for entry in list(groups._table)])

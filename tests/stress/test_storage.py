@@ -121,7 +121,7 @@ def test_a_roll_that_fails_leaves_no_file_that_a_recovery_trips_over(tmp_path: P
         log.roll()  # makes the .index
     log.append(batch(3), NOW)
     log.flush()
-    manager._upkeep.write_offsets(manager.logs, dict(manager.logs))
+    manager.directories[0].upkeep.write_offsets(manager.logs, dict(manager.logs))
     abandon(manager)
     again = opened(tmp_path, spec())
     log = again.logs[log.topic_partition]
@@ -241,7 +241,7 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     log.roll()
     (log.directory / f"{13:020d}.snapshot").unlink()  # and the next one is lost
     log.flush()
-    manager._upkeep.write_offsets(manager.logs, dict(manager.logs))
+    manager.directories[0].upkeep.write_offsets(manager.logs, dict(manager.logs))
     abandon(manager)
     manager = opened(tmp_path, spec())
     log = manager.logs[log.topic_partition]
@@ -256,10 +256,11 @@ async def test_a_look_at_what_a_start_has_trusted_waits_for_a_descriptor(tmp_pat
     again = opened(tmp_path, spec())
     log = next(iter(again.logs.values()))
     await again.soft_checkpoint()  # its threads and imports are there
-    again._inspection.add(again.logs)
+    directory = again.directories[0]
+    directory._inspection.add(again.logs)
     with no_descriptor_left():
-        await again._inspection.go_on(again.logs, again._ids)
-    assert (log.offline, len(again._inspection)) == (None, 1)
+        await directory._inspection.go_on(again.logs, directory._ids)
+    assert (log.offline, len(directory._inspection)) == (None, 1)
     await again.inspect()
-    assert (log.offline, len(again._inspection)) == (None, 0)
+    assert (log.offline, len(directory._inspection)) == (None, 0)
     again.close()

@@ -59,9 +59,11 @@ def resources(
 ) -> LogResources:
     """What a log is given to work with."""
     runtime = Runtime.new(clock or HandClock())
-    return LogResources(
-        runtime, FilePool(descriptors=runtime.descriptors) if pool is None else pool, pressure or CalmDisk()
-    )
+    if pool is None:
+        pool = FilePool(descriptors=runtime.descriptors)
+    else:
+        runtime.descriptors.add(pool.let_one_go)
+    return LogResources(runtime, pool, pressure or CalmDisk())
 
 
 def make_log(

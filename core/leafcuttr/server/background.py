@@ -47,7 +47,7 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
         logs.apply_retention,
         _RETENTION_DELAY_S,
     )
-    nursery.start_soon(_every, "the look at the disk's room", lambda: _ROOM_S, logs.watch_room)
+    nursery.start_soon(_every, "the look at the free space", lambda: _ROOM_S, logs.watch_free_space)
     nursery.start_soon(_every, "deletion", lambda: _SOFT_CHECKPOINT_S, logs.remove_deleted)
     nursery.start_soon(logs.cleaner.run)
     nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)

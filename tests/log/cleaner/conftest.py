@@ -46,9 +46,10 @@ def make_cleaner(tmp_path: Path) -> Callable[..., Cleaner]:
 
     def make(*logs: Log, clock: HandClock | None = None, **settings: str) -> Cleaner:
         given = Settings({name.replace("_", "."): value for name, value in settings.items()})
+        checkpoint = CleanerCheckpoint(tmp_path / "data")
         return Cleaner(
             {log.topic_partition: log for log in logs},
-            CleanerCheckpoint(tmp_path / "data"),
+            lambda _: checkpoint,
             given,
             clock or HandClock(),
             logs[0].pool,

@@ -248,10 +248,10 @@ async def test_an_offline_log_and_a_full_disk(view: Broker, core: Core) -> None:
     assert (await view.produce("t", b"v", partition=0)).offset == 0
     spread = await view.produce_batch("t", [Record(b"x" * 1000)] * 200)
     assert {each.partition for each in spread if isinstance(each, Produced)} == {0, 2}
-    core.logs._resources.refusal = "the disk is full"
+    core.logs.directories[0]._resources.refusal = "the disk is full"
     with pytest.raises(StorageError, match="the disk is full"):
         await view.produce("t", b"v", partition=0)
-    core.logs._resources.refusal = None
+    core.logs.directories[0]._resources.refusal = None
     await view.produce("t", b"v", partition=0)
 
 

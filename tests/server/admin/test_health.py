@@ -49,7 +49,7 @@ async def test_a_broker_that_is_well(serve: Serve) -> None:
 async def test_a_full_disk_degrades_and_leaves_it_ready(serve: Serve) -> None:
     broker = await serve()
     admin = endpoint(broker)
-    broker.logs._resources.refusal = "/data has 5 bytes free"
+    broker.logs.directories[0]._resources.refusal = "/data has 5 bytes free"
     assert (await look(admin, "/health/ready"))[0] == 200
     status, body = await look(admin, "/health")
     assert (status, body["status"]) == (200, "degraded")

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
+from leafcuttr.log.directory import CLEAN_SHUTDOWN
 from leafcuttr.log.log import Log
-from leafcuttr.log.manager import CLEAN_SHUTDOWN
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import TopicPartition
 from support.logs import NOW, append_marker, batch

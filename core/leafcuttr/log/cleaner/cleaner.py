@@ -62,7 +62,7 @@ class Cleaner:
     def __init__(
         self,
         logs: Mapping[TopicPartition, Log],
-        checkpoint: CleanerCheckpoint,
+        checkpoint_of: Callable[[TopicPartition], CleanerCheckpoint],
         settings: Settings,
         clock: Clock,
         pool: FilePool,
@@ -73,7 +73,7 @@ class Cleaner:
         self.read_bytes = self.written_bytes = self.removed_records = 0
         self.busy_seconds = 0.0
         self._logs = logs
-        self._checkpoint = checkpoint
+        self._checkpoint_of = checkpoint_of
         self._settings = settings
         self._clock = clock
         self._pool = pool
@@ -157,7 +157,9 @@ class Cleaner:
         for log in logs:
             # What is wrong with a log's files is said by who reads them next.
             with suppress(OSError, IndexError):
-                found.append(cleanable(log, self._checkpoint.get(log.topic_partition), now_ms))
+                found.append(
+                    cleanable(log, self._checkpoint_of(log.topic_partition).get(log.topic_partition), now_ms)
+                )
         return found
 
     # One log
@@ -205,7 +207,7 @@ class Cleaner:
             while first_dirty < target.end:
                 done = await self._round(child, log, first_dirty, target.end)
                 self._still(log, [])
-                await trio.to_thread.run_sync(self._checkpoint.put, name, done.end)
+                await trio.to_thread.run_sync(self._checkpoint_of(name).put, name, done.end)
                 reach("compaction.checkpoint-written")
                 _log.info(
                     "%s is compacted from offset %d to %d: %d of %d records, %d bytes of %d, %.1f s",

@@ -112,7 +112,7 @@ class FilePool:
     def __init__(self, limit: int = 512, descriptors: DescriptorGuard | None = None) -> None:
         self.limit = limit
         self._descriptors = DescriptorGuard() if descriptors is None else descriptors
-        self._descriptors.add(self._let_one_go)
+        self._descriptors.add(self.let_one_go)
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
 
@@ -161,7 +161,7 @@ class FilePool:
         """Do what opens a file that no owner keeps, if need be with one less in the pool. Raises OSError."""
         return self._descriptors.opening(opens)
 
-    def _let_one_go(self) -> bool:
+    def let_one_go(self) -> bool:
         """Give up a descriptor that its owner can have again. False if there is none."""
         with self._lock:
             if not self._files:
