@@ -21,6 +21,7 @@ from typing import Any
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
 from leafcuttr.log.append.chain import Gate, Step, Tally
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
@@ -34,6 +35,7 @@ from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk.filters import DROP
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
+from support.logs import write_now
 
 VALUE = (b'{"device":"kitchen","celsius":21.4,"note":"' + b"x" * 100)[:98] + b'"}'
 BATCHES = 60
@@ -86,8 +88,8 @@ def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: 
     views = [memoryview(bytearray(batch)) for _ in range(BATCHES)]
     began = time.perf_counter()
     for view in views:
-        log.stage(view, now_ms=now)
-        log.commit()
+        log.stage(view, Origin.CLIENT, now_ms=now)
+        write_now(log)
     seconds = time.perf_counter() - began
     log.close()
     return seconds / (BATCHES * count) * 1e6

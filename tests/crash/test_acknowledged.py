@@ -15,7 +15,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Written
 from leafcuttr.wire.records import encode_batch
 from support import jars
-from support.logs import NOW, append_marker, make_log
+from support.logs import NOW, append, append_marker, make_log
 
 JAVA = pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 
@@ -31,10 +31,10 @@ def folder(tmp_path: Path) -> Path:
             Written(1, NOW, None, b"only a value"),
             Written(2, NOW, b"only a key", None),
         ]
-        log.append(encode_batch(records, codec=Codec(number % 5)), NOW)
+        append(log, encode_batch(records, codec=Codec(number % 5)), NOW)
     for producer in (7, 8, 9):
         fields = {"producer_id": producer, "producer_epoch": 2, "base_sequence": 0, "transactional": True}
-        log.append(encode_batch([Written(0, NOW, None, b"by %d" % producer)], **fields), NOW)
+        append(log, encode_batch([Written(0, NOW, None, b"by %d" % producer)], **fields), NOW)
     append_marker(log, 8, 2, commit=True, coordinator_epoch=5, now_ms=NOW)
     append_marker(log, 7, 2, commit=False, coordinator_epoch=5, now_ms=NOW)
     log.close()

@@ -12,6 +12,7 @@ from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append
 
 
 def request(name: str, *offsets: tuple[int, int], timeout_ms: int = 1000) -> DeleteRecordsRequest:
@@ -25,7 +26,7 @@ def fill(broker: Broker, name: str, records: int) -> None:
     log = broker.topics.by_name[name].partitions[0].log
     for _ in range(records):
         now = broker.clock.now_ms()
-        log.append(encode_batch([Record(0, now, b"k", b"v")]), now)
+        append(log, encode_batch([Record(0, now, b"k", b"v")]), now)
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -20,7 +20,7 @@ from leafcuttr.wire.messages.fetch import (
     FetchTopic,
     ReplicaState,
 )
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 
 SIZE = len(batch(size=1000))
 BATCHES = 5
@@ -32,7 +32,7 @@ async def filled(broker: Broker, partitions: int = 3) -> None:
     topic = await broker.topics.create("t", partitions, {})
     for partition in topic.partitions:
         for _ in range(BATCHES):
-            partition.log.append(batch(size=1000), NOW)
+            append(partition.log, batch(size=1000), NOW)
 
 
 def asking(
@@ -248,7 +248,7 @@ async def test_a_session_tells_only_what_is_new(broker: Broker) -> None:
     first.delete_records_before(2)
     assert [(part.partition_index, part.log_start_offset) for part in news()] == [(0, 2)]
     assert news() == []
-    second.append(batch(size=1000), NOW)
+    append(second, batch(size=1000), NOW)
     assert [(part.partition_index, part.high_watermark, size(part.records)) for part in news()] == [
         (1, BATCHES + 1, SIZE)
     ]
@@ -263,10 +263,10 @@ async def test_a_session_tells_of_a_high_watermark_that_its_client_does_not_read
     news = await in_session(broker)
     log = broker.topics.by_name["t"].partitions[0].log
     open_transaction = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    log.append(open_transaction, NOW)
+    append(log, open_transaction, NOW)
     assert [part.high_watermark for part in news(isolation_level=1)] == [BATCHES + 1]
     assert news(isolation_level=1) == []
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     assert [part.high_watermark for part in news(isolation_level=1)] == [BATCHES + 2]
 
 

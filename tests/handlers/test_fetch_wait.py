@@ -14,6 +14,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append as append_to
 
 CONTEXT = context_of(Listener("PLAINTEXT", "127.0.0.1", 9092, "broker.test", 19092), "127.0.0.1", 50_000, 1)
 CONTEXT.api_version = 12
@@ -36,7 +37,7 @@ async def waiting(broker: Broker) -> tuple[Log, Awaitable[FetchResponse]]:
 
 
 def append(log: Log) -> None:
-    log.append(encode_batch([Record(0, 1_700_000_000_000, None, b"news")]), now_ms=1_700_000_000_000)
+    append_to(log, encode_batch([Record(0, 1_700_000_000_000, None, b"news")]))
 
 
 @pytest.mark.parametrize("before_the_wait", [True, False])

@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from support.logs import NOW, append_marker, batch
+from support.logs import NOW, append, append_marker, batch
 
 
 def asking(timestamp: int, epoch: int = -1, partition: int = 0) -> ListOffsetsRequest:
@@ -28,7 +28,7 @@ async def log(broker: Broker) -> Any:
     log = topic.partitions[0].log
     log.leader_epoch = 5
     for number in range(6):
-        log.append(batch(timestamp=NOW + (9 if number == 4 else number)), NOW)
+        append(log, batch(timestamp=NOW + (9 if number == 4 else number)), NOW)
     log.delete_records_before(2)
     return log
 
@@ -89,7 +89,7 @@ async def test_the_leader_epoch_that_a_client_knows(
 async def test_what_an_open_transaction_holds_is_no_answer(broker: Broker, ask: Any, timestamp: int) -> None:
     """For a read_committed client, whatever it searches for; the largest timestamp is looked for in all of the log."""
     log = (await broker.topics.create("t", 1, {})).partitions[0].log
-    log.append(batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    append(log, batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), NOW)
     plain = asking(timestamp)
     committed = ListOffsetsRequest(topics=plain.topics, isolation_level=1)
     assert (await answered(ask, plain)).offset == 0

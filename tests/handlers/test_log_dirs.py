@@ -14,6 +14,7 @@ from leafcuttr.wire.messages.alter_replica_log_dirs import (
 )
 from leafcuttr.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append
 
 
 @pytest.mark.parametrize("version", range(1, 6))
@@ -22,7 +23,7 @@ async def test_every_version_tells_sizes(broker: Broker, ask: Any, version: int)
     await broker.topics.create("events", 1, {})
     now = broker.clock.now_ms()
     batch = encode_batch([Record(0, now, b"k", b"v" * 1000)])
-    topic.partitions[1].log.append(batch, now)
+    append(topic.partitions[1].log, batch, now)
 
     answer = await ask(DescribeLogDirsRequest(topics=None), version)
 

@@ -12,7 +12,7 @@ from leafcuttr.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def log(broker: Broker) -> Any:
     log = topic.partitions[0].log
     for epoch in (2, 4, 5):
         log.leader_epoch = epoch
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     (log.directory / LEADER_EPOCHS).write_text("0\n3\n2 0\n4 3\n5 6\n")
     log.delete_records_before(1)
     return log

@@ -12,6 +12,7 @@ from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, LENGTH_AT, LOG_OVERHEAD
 from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append
 
 NOW = 1_700_000_000_000
 GARBAGE = b"\xff" * 80
@@ -77,7 +78,7 @@ async def test_while_the_coordinator_loads_producers_come_again(
     broker = open_test_broker()
     await broker.topics.create("t", 1, {})
     state = await broker.topics.create("__transaction_state", 1, {})
-    state.partitions[0].log.append(bytearray(GOOD), now_ms=NOW)
+    append(state.partitions[0].log, GOOD)
     broker = open_test_broker()  # restarted, and its coordinator not running yet
     answers = await produce(ask_of(broker), (TRANSACTIONAL,), version, transactional_id="x")
     why = "Unable to verify the partition has been added to the transaction. Underlying error: "

@@ -9,6 +9,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append
 
 
 def idempotent(**known: Any) -> InitProducerIdRequest:
@@ -62,8 +63,8 @@ async def test_the_producers_of_a_partition(broker: Broker, ask: Any) -> None:
     topic = await broker.topics.create("orders", 1, {})
     now = broker.clock.now_ms()
     records = [Record(0, now, b"k", b"v"), Record(1, now, b"k", b"v")]
-    topic.partitions[0].log.append(
-        encode_batch(records, producer_id=77, producer_epoch=2, base_sequence=0), now
+    append(
+        topic.partitions[0].log, encode_batch(records, producer_id=77, producer_epoch=2, base_sequence=0), now
     )
     asked = [TopicRequest(name=name, partition_indexes=[0, 9]) for name in ("orders", "missing", "bad name")]
     answer = await ask(DescribeProducersRequest(topics=asked), 0)

@@ -26,6 +26,7 @@ from leafcuttr.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from leafcuttr.wire.records import Record, encode_batch
+from support.logs import append as append_to
 from support.logs import append_marker
 
 NOW = 1_700_000_000_000
@@ -36,7 +37,8 @@ def append(
     log: Log, sequence: int, *, producer_id: int = 1, transactional: bool = True, count: int = 1
 ) -> int:
     records = [Record(i, NOW + log.log_end_offset + i, None, b"x" * 20) for i in range(count)]
-    return log.append(
+    return append_to(
+        log,
         encode_batch(
             records,
             producer_id=producer_id,

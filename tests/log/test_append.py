@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRecord, InvalidTimestamp
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import decode_records
-from support.logs import NOW, batch, make_log, patched, read_all
+from support.logs import NOW, append, batch, make_log, patched, read_all, write_now
 
 GOOD = bytes(batch(2, key=b"k"))
 
@@ -21,13 +22,13 @@ GOOD = bytes(batch(2, key=b"k"))
 def refusal(folder: Path, data: bytes | bytearray, **settings: Any) -> BrokerError | None:
     log = make_log(folder, **settings)
     try:
-        log.stage(memoryview(bytearray(data)), now_ms=NOW)
+        log.stage(memoryview(bytearray(data)), Origin.CLIENT, now_ms=NOW)
     except BrokerError as error:
         assert not log.busy
-        log.commit()
+        write_now(log)
         assert (log.next_offset, log.size) == (0, 0)
         return error
-    log.commit()
+    write_now(log)
     return None
 
 
@@ -98,12 +99,12 @@ def test_a_changed_setting_holds_from_the_next_append_on(tmp_path: Path) -> None
     from dataclasses import replace
 
     log = make_log(tmp_path)
-    log.append(batch(30), NOW)
+    append(log, batch(30), NOW)
     log.config = replace(log.config, max_message_bytes=200)
     with pytest.raises(BrokerError, match="200"):
-        log.append(batch(30), NOW)
+        append(log, batch(30), NOW)
     log.config = replace(log.config, max_message_bytes=10_000)
-    assert log.append(batch(30), NOW) == 30
+    assert append(log, batch(30), NOW) == 30
 
 
 def test_offsets_and_epoch_are_stamped_and_visible_after_commit_only(tmp_path: Path) -> None:
@@ -111,13 +112,13 @@ def test_offsets_and_epoch_are_stamped_and_visible_after_commit_only(tmp_path: P
     log.leader_epoch = 3
     buffer = batch(5) + batch(2)
     view, cut = memoryview(buffer), len(batch(5))
-    first = log.stage(view[:cut], now_ms=NOW)
-    second = log.stage(view[cut:], now_ms=NOW)
+    first = log.stage(view[:cut], Origin.CLIENT, now_ms=NOW)
+    second = log.stage(view[cut:], Origin.CLIENT, now_ms=NOW)
     assert (first.base_offset, first.last_offset, second.base_offset, second.last_offset) == (0, 4, 5, 6)
     assert (first.log_append_time, first.duplicate) == (-1, False)
     assert (log.log_end_offset, log.size) == (0, 0)
     assert log.read(0, 1000, at_least_one=True).region is None
-    log.commit()
+    write_now(log)
     assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (7, 7, 7)
     assert read_all(log) == bytes(buffer)
     assert [(parse(buffer, at).base_offset, parse(buffer, at).leader_epoch) for at in (0, cut)] == [
@@ -128,18 +129,18 @@ def test_offsets_and_epoch_are_stamped_and_visible_after_commit_only(tmp_path: P
 
 def test_a_read_only_view_is_not_written_to(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     data = bytes(batch(2))
-    log.stage(memoryview(data), now_ms=NOW)
-    log.commit()
+    log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
+    write_now(log)
     assert data == bytes(batch(2))
     assert parse(read_all(log, 3)).base_offset == 3
 
 
 def test_log_append_time(tmp_path: Path) -> None:
     log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
-    staged = log.stage(memoryview(batch(2, timestamp=5)), now_ms=NOW)
-    log.commit()
+    staged = log.stage(memoryview(batch(2, timestamp=5)), Origin.CLIENT, now_ms=NOW)
+    write_now(log)
     assert staged.log_append_time == NOW
     assert [record.timestamp for record in decode_records(read_all(log))] == [NOW, NOW]
     assert log.segments[-1].largest_timestamp == NOW
@@ -152,7 +153,7 @@ def test_compression_type_is_that_of_the_stored_batch(tmp_path: Path, name: str)
     for codec in Codec:
         from leafcuttr.wire.records import Record, encode_batch
 
-        log.append(encode_batch([Record(0, NOW, b"k", b"v" * 500)], codec=codec), NOW)
+        append(log, encode_batch([Record(0, NOW, b"k", b"v" * 500)], codec=codec), NOW)
     stored, at = read_all(log), 0
     for offset in range(len(Codec)):
         header = parse(stored, at)
@@ -171,10 +172,10 @@ def test_waiters_hear_of_each_publish(tmp_path: Path) -> None:
 
     log, ear = make_log(tmp_path), Ear()
     log.waiters.add(ear)
-    log.stage(memoryview(batch()), now_ms=NOW)
+    log.stage(memoryview(batch()), Origin.CLIENT, now_ms=NOW)
     assert not ear.heard
-    log.commit()
-    log.append(batch(), NOW)
+    write_now(log)
+    append(log, batch(), NOW)
     assert ear.heard == 1
 
 
@@ -207,14 +208,14 @@ def test_whatever_is_taken_can_be_read_again(
     with TemporaryDirectory() as folder:
         log = make_log(Path(folder))
         try:
-            log.append(data, NOW)
+            append(log, data, NOW)
         except BrokerError:
             assert log.log_end_offset == log.next_offset == log.size == 0
         else:
             ((_, header),) = log.segments[0].scan(check_crc=True)
             assert (header.base_offset, header.next_offset) == (0, log.log_end_offset)
             assert len(read_all(log)) == log.size
-        assert log.append(batch(), NOW) == log.log_end_offset - 1
+        assert append(log, batch(), NOW) == log.log_end_offset - 1
         assert [h.next_offset for s in log.segments for _, h in s.scan(check_crc=True)][
             -1
         ] == log.log_end_offset
@@ -225,4 +226,4 @@ def test_whatever_is_taken_can_be_read_again(
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_with_a_code(data: bytes) -> None:
     with TemporaryDirectory() as folder, pytest.raises(BrokerError):
-        make_log(Path(folder)).append(data, NOW)
+        append(make_log(Path(folder)), data, NOW)

@@ -15,13 +15,13 @@ from leafcuttr.log.append import conversion as convert
 from leafcuttr.log.append import stage as append
 from leafcuttr.log.append.check import CHECKED_AT_ONCE
 from leafcuttr.log.append.preparation import LongWork
-from leafcuttr.log.append.rules import LARGE
+from leafcuttr.log.append.rules import LARGE, Origin
 from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.records import Record, decode_records, encode_batch, encode_records
 from support.gates import TestGate, keep
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, batch, make_log, read_all, stage_here, write_now
 
 TEN_YEARS = 3650 * 86_400_000
 GOOD = bytes(encode_records([Record(0, NOW, b"k", b"v")], base_offset=0, base_timestamp=NOW))
@@ -72,16 +72,16 @@ COMPRESSED = {
 }
 
 
-def refusal(log: Log, data: bytes | bytearray, **how: Any) -> int | None:
+def refusal(log: Log, data: bytes | bytearray, origin: Origin = Origin.CLIENT) -> int | None:
     """The code with which a log refuses a batch, which has left nothing behind then."""
     before = log.next_offset
     try:
-        log.stage(memoryview(bytearray(data)), now_ms=NOW, **how)
+        stage_here(log, memoryview(bytearray(data)), NOW, origin)
     except BrokerError as error:
         assert not log.busy
         assert log.next_offset == before
         return int(error.code)
-    log.commit()
+    write_now(log)
     return None
 
 
@@ -136,9 +136,9 @@ def test_a_topic_with_filters_takes_its_batches_apart_anyway(tmp_path: Path) -> 
 def test_what_this_broker_has_encoded_itself_is_not_walked(tmp_path: Path) -> None:
     for check in ("ends", "full"):
         log = make_log(tmp_path / check, lc_records_check=check)
-        assert refusal(log, ENDS["ones"][0], encoded_here=True) is None
+        assert refusal(log, ENDS["ones"][0], Origin.ENCODER) is None
     append_time = make_log(tmp_path / "time", message_timestamp_type="LogAppendTime", lc_records_check="full")
-    staged = append_time.stage(memoryview(batch(2)), now_ms=NOW + 9, encoded_here=True)
+    staged = append_time.stage(memoryview(batch(2)), Origin.ENCODER, now_ms=NOW + 9)
     assert staged.log_append_time == NOW + 9  # what else its topic asks for is done
 
 
@@ -164,12 +164,12 @@ def test_very_many_records_are_left_to_a_worker(tmp_path: Path) -> None:
     for count in (CHECKED_AT_ONCE, CHECKED_AT_ONCE + 1):
         data = memoryview(batch(count, size=0))
         if count <= CHECKED_AT_ONCE:
-            log.stage_at_once(data, now_ms=NOW)
+            log.stage(data, Origin.CLIENT, now_ms=NOW)
         else:
             with pytest.raises(LongWork) as long:
-                log.stage_at_once(data, now_ms=NOW)
-            log.stage_at_once(data, now_ms=NOW, prepared=long.value.work.do())
-    log.commit()
+                log.stage(data, Origin.CLIENT, now_ms=NOW)
+            log.stage(data, Origin.CLIENT, now_ms=NOW, prepared=long.value.work.do())
+    write_now(log)
     assert log.next_offset == 2 * CHECKED_AT_ONCE + 1
 
 
@@ -179,13 +179,13 @@ def test_only_full_opens_what_is_compressed_and_large_ones_in_a_worker(tmp_path:
     whole = encode_batch([Record(at, NOW, b"k", bytes(100_000)) for at in range(10)], codec=codec)
     assert len(whole) < 64 * 1024
     for check in ("ends", "off"):
-        make_log(tmp_path / check, lc_records_check=check).stage_at_once(memoryview(whole), now_ms=NOW)
+        make_log(tmp_path / check, lc_records_check=check).stage(memoryview(whole), Origin.CLIENT, now_ms=NOW)
     log = make_log(tmp_path / "full", lc_records_check="full")
     with pytest.raises(LongWork) as long:
-        log.stage_at_once(memoryview(whole), now_ms=NOW)
+        log.stage(memoryview(whole), Origin.CLIENT, now_ms=NOW)
     assert long.value.work.seat is None, "a thread of those that decode"
-    log.stage_at_once(memoryview(whole), now_ms=NOW, prepared=long.value.work.do())
-    log.commit()
+    log.stage(memoryview(whole), Origin.CLIENT, now_ms=NOW, prepared=long.value.work.do())
+    write_now(log)
     assert log.next_offset == 10
 
 

@@ -12,17 +12,19 @@ import pytest
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import commit
-from leafcuttr.log.append.commit import IOV_MAX, commit_now, write_all
+from leafcuttr.log.append.commit import IOV_MAX, write_all
+from leafcuttr.log.append.pending_write import DONE
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.log import Log
-from support.logs import NOW, CalmDisk, batch, make_log, read_all
+from support.logs import NOW, CalmDisk, append, batch, make_log, read_all, write_now
 
 Views = list["memoryview | bytearray"]
 
 
 def stage(log: Log, data: bytearray) -> int:
-    return log.stage(memoryview(data), now_ms=NOW).base_offset
+    return log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW).base_offset
 
 
 def failing(error: BaseException) -> Callable[..., Any]:
@@ -86,7 +88,7 @@ def test_a_file_that_takes_nothing_more_is_an_error(tmp_path: Path, monkeypatch:
     stage(log, batch())
     short_writes(monkeypatch, 0)
     with pytest.raises(WriteError, match="the file takes no more bytes"):
-        log.commit()
+        write_now(log)
     assert log.offline is None
 
 
@@ -100,7 +102,7 @@ def test_what_a_write_took_is_told_to_who_watches_the_disk(
             told.append(seconds)
 
     began = monotonic()
-    make_log(tmp_path, pressure=Disk()).append(batch(), NOW)
+    append(make_log(tmp_path, pressure=Disk()), batch(), NOW)
     assert len(told) == 1
     assert 0 <= told[0] <= monotonic() - began
 
@@ -119,7 +121,7 @@ def synced_by(log: Log, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", fdatasync)
-        log.commit()
+        write_now(log)
     return [name.removesuffix(".log").lstrip("0") or "0" for name in names if name.endswith(".log")]
 
 
@@ -137,10 +139,10 @@ def test_every_so_many_messages_are_synced(tmp_path: Path, monkeypatch: pytest.M
 def test_all_segments_since_the_last_sync_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path, flush_messages=4, segment_bytes=2 * len(batch(size=400)))
     for _ in range(4):
-        log.append(batch(size=400), NOW)
+        append(log, batch(size=400), NOW)
     assert (log.unflushed, [segment.base_offset for segment in log.segments]) == (0, [0, 2])
     for _ in range(3):
-        log.append(batch(size=400), NOW)
+        append(log, batch(size=400), NOW)
     assert [segment.base_offset for segment in log.segments] == [0, 2, 4, 6]
     stage(log, batch(size=400))
     assert synced_by(log, monkeypatch) == ["4", "6"]
@@ -151,7 +153,7 @@ def test_the_first_batch_of_a_segment_syncs_the_one_before_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log(tmp_path, flush_messages=2, segment_bytes=len(batch(size=400)))
-    log.append(batch(size=400), NOW)
+    append(log, batch(size=400), NOW)
     stage(log, batch(size=400))
     assert synced_by(log, monkeypatch) == ["0", "1"]
     stage(log, batch(2, size=100))
@@ -162,7 +164,7 @@ def test_the_first_batch_of_a_segment_syncs_the_one_before_too(
 def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Path, last: bool) -> None:
     log = make_log(tmp_path, flush_messages=3, segment_bytes=len(batch(size=400)))
     for _ in range(2):
-        log.append(batch(size=400), NOW)
+        append(log, batch(size=400), NOW)
     gone = log.segments[-1 if last else 0]
     real = type(gone).sync_records
 
@@ -176,9 +178,9 @@ def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Pa
         patch.setattr(type(gone), "sync_records", sync_records)
         if last:
             with pytest.raises(WriteError, match="No such file"):
-                log.commit()
+                write_now(log)
         else:
-            log.commit()
+            write_now(log)
     assert log.log_end_offset == (2 if last else 3)
 
 
@@ -188,18 +190,18 @@ def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Pa
 def test_nothing_staged_is_nothing_to_write(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     log.suspect = True
-    log.commit()
-    assert commit_now(log) is None
+    write_now(log)
+    assert commit.commit(log) is DONE
     assert log.offline is None
 
 
 def test_what_was_staged_before_a_sync_failed_is_refused(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     stage(log, batch())
     log.suspect, log.offline = True, "its disk is failing"
     with pytest.raises(WriteError, match="its disk is failing") as failed:
-        log.commit()
+        write_now(log)
     assert failed.value.written_to == log.log_end_offset == log.next_offset == 1
 
 
@@ -207,18 +209,18 @@ def test_a_mistake_of_ours_is_answered_as_a_failed_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = make_log(tmp_path)
-    log.append(batch(2), NOW)
+    append(log, batch(2), NOW)
     content = read_all(log)
     stage(log, batch(size=300))
     with monkeypatch.context() as patch:
         patch.setattr(commit, "publish", failing(KeyError("a mistake")))
-        failure = commit_now(log)
+        failure = commit.commit(log).failure
     assert isinstance(failure, WriteError)
-    assert (str(failure), failure.written_to) == ("Writing to t-0 failed: 'a mistake'", 2)
+    assert (str(failure), failure.written_to) == (f"Writing to t-0 in {tmp_path} failed: 'a mistake'", 2)
     assert [(record.levelno, bool(record.exc_info)) for record in caplog.records][-1] == (logging.ERROR, True)
     assert (log.log_end_offset, log.next_offset, log.groups, read_all(log)) == (2, 2, [], content)
     assert os.path.getsize(log.segments[0].path(".log")) == len(content)  # noqa: PTH202
-    assert log.append(batch(), NOW) == 2
+    assert append(log, batch(), NOW) == 2
 
 
 def test_an_interrupt_is_passed_on_and_leaves_nothing_staged(
@@ -229,18 +231,18 @@ def test_an_interrupt_is_passed_on_and_leaves_nothing_staged(
     with monkeypatch.context() as patch:
         patch.setattr(commit, "publish", failing(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            commit_now(log)
+            commit.commit(log)
     assert (log.log_end_offset, log.next_offset, log.groups) == (0, 0, [])
-    assert log.append(batch(), NOW) == 0
+    assert append(log, batch(), NOW) == 0
 
 
 def test_a_failed_write_says_which_log_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     stage(log, batch())
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", failing(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
-        failure = commit_now(log)
+        failure = commit.commit(log).failure
     assert failure is not None
     assert str(failure) == f"Writing to t-0 in {tmp_path} failed: No space left on device"
     assert failure.written_to == 3
@@ -254,7 +256,7 @@ def test_a_file_that_cannot_be_cut_back_is_in_doubt_unless_it_took_nothing(
 ) -> None:
     """A file system that has become read-only takes no cut either; but there is nothing to cut if no byte came in."""
     log = make_log(tmp_path)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     segment, raised = log.segments[0], OSError(error, os.strerror(error))
     position = segment.size
     stage(log, batch())
@@ -271,12 +273,12 @@ def test_a_file_that_cannot_be_cut_back_is_in_doubt_unless_it_took_nothing(
         patch.setattr(os, "ftruncate", failing(raised))
         patch.setattr(os, "truncate", failing(raised))
         with pytest.raises(StorageError, match=os.strerror(error)):
-            log.commit()
+            write_now(log)
     harmless = error == errno.EROFS and not taken
     assert (log.offline is None) is harmless
     if harmless:
         assert segment.size == position
-        assert log.append(batch(), NOW) == 1
+        assert append(log, batch(), NOW) == 1
 
 
 @pytest.mark.parametrize(
@@ -296,7 +298,7 @@ def test_a_write_that_syncs_and_fails_leaves_the_file_in_doubt(
 ) -> None:
     """Unless the error says that nothing was taken: any other may be that of its sync."""
     log = make_log(tmp_path, lc_log_sync_always=True)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     stage(log, batch())
 
     def pwritev(fd: int, views: Views, position: int) -> int:
@@ -307,11 +309,11 @@ def test_a_write_that_syncs_and_fails_leaves_the_file_in_doubt(
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", pwritev)
         with pytest.raises(StorageError, match=os.strerror(error)):
-            log.commit()
+            write_now(log)
     assert (log.suspect, (tmp_path / MARK).exists()) == (in_doubt, in_doubt)
     assert (log.offline is not None) is in_doubt
     if not in_doubt:
-        assert log.append(batch(), NOW) == 1
+        assert append(log, batch(), NOW) == 1
 
 
 def test_a_write_that_does_not_sync_and_fails_leaves_no_doubt(
@@ -322,5 +324,5 @@ def test_a_write_that_does_not_sync_and_fails_leaves_no_doubt(
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", failing(OSError(errno.EIO, os.strerror(errno.EIO))))
         with pytest.raises(StorageError):
-            log.commit()
+            write_now(log)
     assert (log.suspect, log.offline, (tmp_path / MARK).exists()) == (False, None, False)

@@ -8,7 +8,7 @@ from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch, read_all
+from support.logs import NOW, append, batch, read_all
 from support.managers import abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -19,7 +19,7 @@ def filled(directory: Path, **overrides: object) -> tuple[LogManager, Log, bytes
     manager = opened(directory)
     log = manager.create(spec(**overrides))
     for _ in range(20):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     return manager, log, read_all(log)
 
 
@@ -90,7 +90,7 @@ async def test_the_last_batch_is_put_back_unless_power_was_lost(
 ) -> None:
     manager, log, data = filled(tmp_path)
     await manager.soft_checkpoint()
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     whole = read_all(log)
     displace(log, 60, by=by)
     abandon(manager)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import StorageError
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import (
     MARK,
@@ -29,7 +30,7 @@ from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS, read_offsets
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch, read_all
+from support.logs import NOW, HandClock, append, batch, read_all, would_wait, write_by_worker
 from support.managers import abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -57,7 +58,7 @@ def filled(directory: Path, **overrides: object) -> tuple[LogManager, Log]:
     manager = opened(directory)
     log = manager.create(spec(**overrides))
     for number in range(10):
-        log.append(batch(size=100), NOW)
+        append(log, batch(size=100), NOW)
         if number == 4:
             log.flush()
     return manager, log
@@ -83,7 +84,7 @@ async def test_a_failed_sync_takes_the_partition_offline_and_is_not_repeated(
     clock = HandClock()
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(flush_ms=1000))
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     await manager.soft_checkpoint()
     clock.ms += 2000
     with failing_disk(monkeypatch, ".log") as paths:
@@ -95,7 +96,7 @@ async def test_a_failed_sync_takes_the_partition_offline_and_is_not_repeated(
     assert [path for path in paths if "/t-0" in path] == paths[:1]
     assert log.offline is not None and "Input/output error" in log.offline
     with pytest.raises(StorageError):
-        log.append(batch(), NOW)
+        append(log, batch(), NOW)
     with pytest.raises(StorageError):
         log.read(0, 100, at_least_one=True)
     assert len([r for r in caplog.records if "offline" in r.getMessage()]) == 1
@@ -170,10 +171,10 @@ async def test_what_waited_for_the_sync_is_answered_as_failed_and_not_there(
     manager, log = filled(tmp_path, flush_messages=8)
     data = read_all(log)
     for _ in range(3):
-        log.stage(memoryview(batch()), now_ms=NOW)
-    assert log.must_wait
+        log.stage(memoryview(batch()), Origin.CLIENT, now_ms=NOW)
+    assert would_wait(log)
     with failing_disk(monkeypatch, ".log"), pytest.raises(WriteError) as failed:
-        await log.commit_off_loop()
+        await write_by_worker(log)
     assert failed.value.written_to == 10
     abandon(manager)
     manager, log = again(tmp_path)
@@ -185,12 +186,12 @@ async def test_what_was_staged_before_is_not_written_behind_a_failed_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager, log = filled(tmp_path)
-    log.stage(memoryview(batch()), now_ms=NOW)
+    log.stage(memoryview(batch()), Origin.CLIENT, now_ms=NOW)
     with failing_disk(monkeypatch, ".log"), pytest.raises(OSError) as failed:
         log.flush()
     log.distrust(failed.value)  # type: ignore[arg-type]
     with pytest.raises(WriteError):
-        await log.commit_off_loop()
+        await write_by_worker(log)
     assert log.log_end_offset == 10
     manager.close()
 

@@ -9,7 +9,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars
-from support.logs import NOW, append_marker, make_log
+from support.logs import NOW, append, append_marker, make_log
 
 COMPLAINTS = (
     "mismatch",
@@ -36,9 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         records = [
             Record(i, stamp + i, b"key", b"%d" % i * (50 + number), (("h", None),)) for i in range(count)
         ]
-        log.append(encode_batch(records, codec=Codec(number % 5)), NOW)
+        append(log, encode_batch(records, codec=Codec(number % 5)), NOW)
         fields = {"producer_id": 7 + number % 2, "producer_epoch": 0, "base_sequence": sequence}
-        log.append(encode_batch(records[:1], **fields), NOW)
+        append(log, encode_batch(records[:1], **fields), NOW)
         sequence += number % 2
         if number % 20 == 0:
             log.flush_indexes()
@@ -48,9 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         producers=log.producers, resources=log.resources,
     )  # fmt: skip
     for number in range(30):
-        again.append(encode_batch([Record(0, NOW + number, None, b"v" * 300)]), NOW)
+        append(again, encode_batch([Record(0, NOW + number, None, b"v" * 300)]), NOW)
     again.roll()
-    again.append(encode_batch([Record(0, NOW, None, b"v")]), NOW)
+    append(again, encode_batch([Record(0, NOW, None, b"v")]), NOW)
     again.close()
     assert len(again.segments) >= 3
     return path
@@ -65,7 +65,7 @@ def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         producer = 1 + number % 3
         records = [Record(0, NOW + number, b"key", b"v" * 100)]
         fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": number // 3}
-        log.append(encode_batch(records, transactional=True, **fields), NOW + number)
+        append(log, encode_batch(records, transactional=True, **fields), NOW + number)
         if number % 4 == 0:
             append_marker(log, producer, 0, commit=number % 8 == 0, coordinator_epoch=5, now_ms=NOW + number)
     assert log.last_stable_offset < log.log_end_offset

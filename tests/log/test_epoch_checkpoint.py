@@ -11,7 +11,7 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, DamagedCheckpointErr
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.offline.verify import verify_directory
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 from support.managers import abandon, opened, spec
 
 # Each as it may come from a disk: what the file holds, and a log of nine offsets with epochs 2, 4 and 7.
@@ -42,7 +42,7 @@ def with_epochs(directory: Path, *, clean: bool, segment_bytes: int = 1 << 20) -
     for epoch, start in EPOCHS:
         log.leader_epoch = epoch
         for _ in range(3):
-            log.append(batch(size=200), NOW)
+            append(log, batch(size=200), NOW)
         assert log.log_end_offset == start + 3
     (log.directory / LEADER_EPOCHS).write_text("0\n3\n2 0\n4 3\n7 6\n")
     if clean:
@@ -66,7 +66,7 @@ def assert_whole(log: Log) -> None:
     found = read_leader_epochs(log.directory / LEADER_EPOCHS)
     assert found[-1][0] == 7
     assert log.offset_for_leader_epoch(7) == (7, 9)
-    assert log.append(batch(), NOW) == 9
+    assert append(log, batch(), NOW) == 9
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 400], ids=["one segment", "many segments"])
@@ -136,6 +136,6 @@ def test_a_new_topic_with_no_records_and_a_damaged_one_begins_at_epoch_0(tmp_pat
     put(log.directory / LEADER_EPOCHS, bytes(8))
     manager = opened(tmp_path, spec())
     log = next(iter(manager.logs.values()))
-    assert (log.offline, log.leader_epoch, log.append(batch(), NOW)) == (None, 0, 0)
+    assert (log.offline, log.leader_epoch, append(log, batch(), NOW)) == (None, 0, 0)
     manager.close()
     assert read_leader_epochs(log.directory / LEADER_EPOCHS) == [(0, 0)]

@@ -23,7 +23,7 @@ from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE, segment_name
 from leafcuttr.wire.batch import stamp
 from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 from support.managers import opened, spec
 
 TP = TopicPartition("t", 0)
@@ -61,12 +61,12 @@ def test_the_last_segment_is_served_and_no_other_begins(tmp_path: Path) -> None:
     manager = with_segment(tmp_path / "data", LAST_BASE, at(LAST_BASE))
     log = manager.logs[TP]
     assert (log.offline, log.log_end_offset) == (None, LAST_BASE + 1)
-    assert log.append(batch(), NOW) == LAST_BASE + 1
+    assert append(log, batch(), NOW) == LAST_BASE + 1
     far = batch(timestamp=NOW + 10 * 365 * 86_400_000)  # with which a segment would begin
     for data in (far, far):
         with pytest.raises(StorageError, match="nearly the last there is"):
-            log.append(data, NOW + 10 * 365 * 86_400_000)
-    assert log.append(batch(), NOW) == LAST_BASE + 2
+            append(log, data, NOW + 10 * 365 * 86_400_000)
+    assert append(log, batch(), NOW) == LAST_BASE + 2
     assert log.log_end_offset + MAX_RELATIVE < LONG_MAX
     manager.close()
     again = opened(tmp_path / "data", spec())
@@ -102,7 +102,7 @@ async def test_a_base_offset_that_has_been_damaged(tmp_path: Path, offset: int) 
     """No CRC covers it. What comes of it must be no offset of an answer."""
     manager = with_segment(tmp_path / "data", 0, at(0))
     log = manager.logs[TP]
-    log.append(batch(2), NOW + 1)
+    append(log, batch(2), NOW + 1)
     path = log.directory / f"{segment_name(0)}.log"
     with path.open("r+b") as file:
         file.seek(len(at(0)))

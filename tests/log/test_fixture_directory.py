@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.config.settings import Settings
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.layout.directory import FORMAT_VERSION
 from leafcuttr.log.log import Log
 from leafcuttr.offline.verify import verify_directory
@@ -14,6 +15,7 @@ from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import TopicPartition
+from support.logs import append
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NOW = 1_800_000_000_000
@@ -75,11 +77,11 @@ def test_every_format_is_opened_and_read(tmp_path: Path, version: int) -> None:
         again = encode_batch(
             [Record(0, NOW, b"key", b"again")], producer_id=7, producer_epoch=0, base_sequence=29
         )
-        assert orders.stage(memoryview(again), now_ms=NOW).duplicate
+        assert orders.stage(memoryview(again), Origin.CLIENT, now_ms=NOW).duplicate
         following = encode_batch(
             [Record(0, NOW, b"key", b"more")], producer_id=7, producer_epoch=0, base_sequence=30
         )
-        assert orders.append(following, NOW) == 30
+        assert append(orders, following, NOW) == 30
     finally:
         broker.logs.close()
         broker.metadata.close()

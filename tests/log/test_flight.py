@@ -1,4 +1,4 @@
-"""Writes off the loop, step by step: what a ticket says and when, what a log is like until its write has landed."""
+"""Writes off the loop, step by step: what a pending write says and when, what a log is like until it is done."""
 
 import errno
 import os
@@ -12,16 +12,27 @@ import pytest
 import trio
 import trio.testing
 
-from leafcuttr.log.append import background_write as flights
-from leafcuttr.log.append.background_write import Flight
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append import background_write
+from leafcuttr.log.append.background_write import BackgroundWrite
+from leafcuttr.log.append.pending_write import PendingWrite
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
-from support.logs import NOW, append_and_wait, batch, make_log, read_all
+from support.logs import (
+    NOW,
+    append_and_wait,
+    batch,
+    begin_write,
+    make_log,
+    read_all,
+    would_wait,
+    write_by_worker,
+    write_now,
+)
 
 
 def stage(log: Log, data: bytearray | None = None) -> int:
-    return log.stage(memoryview(data or batch()), now_ms=NOW).base_offset
+    return log.stage(memoryview(data or batch()), Origin.CLIENT, now_ms=NOW).base_offset
 
 
 class Held:
@@ -46,46 +57,46 @@ class Held:
 @contextmanager
 def held(name: str, error: BaseException | None = None) -> Iterator[Held]:
     with pytest.MonkeyPatch.context() as patch:
-        function = Held(getattr(flights, name), error)
-        patch.setattr(flights, name, function)
+        function = Held(getattr(background_write, name), error)
+        patch.setattr(background_write, name, function)
         try:
             yield function
         finally:
             function.may_go_on.set()
 
 
-# Tickets
+# Pending writes
 
 
 def test_a_ticket_is_finished_once_and_tells_everybody() -> None:
-    ticket, heard = Ticket(), []
-    assert (ticket.landed, ticket.finished, ticket.failure) == (False, False, None)
-    ticket.when_finished(lambda: heard.append("one"))
-    ticket.when_finished(lambda: heard.append("two"))
-    ticket.land()
-    assert (ticket.landed, ticket.finished, heard) == (True, False, [])
-    ticket.finish()
-    assert (ticket.finished, heard) == (True, ["one", "two"])
+    pending, heard = PendingWrite(), []
+    assert (pending.published, pending.done, pending.failure) == (False, False, None)
+    pending.when_done(lambda: heard.append("one"))
+    pending.when_done(lambda: heard.append("two"))
+    pending.publish()
+    assert (pending.published, pending.done, heard) == (True, False, [])
+    pending.finish()
+    assert (pending.done, heard) == (True, ["one", "two"])
 
 
 @pytest.mark.parametrize("landed_before", [True, False])
 def test_what_failed_is_known_from_the_landing_on(landed_before: bool) -> None:
-    ticket, failure = Ticket(), WriteError("no room", 7)
+    pending, failure = PendingWrite(), WriteError("no room", 7)
     if landed_before:
-        ticket.land(failure)
-        ticket.finish()
+        pending.publish(failure)
+        pending.finish()
     else:
-        ticket.finish(failure)
-    assert (ticket.landed, ticket.finished, ticket.failure) == (True, True, failure)
+        pending.finish(failure)
+    assert (pending.published, pending.done, pending.failure) == (True, True, failure)
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_who_waits_for_the_landing_does_not_wait_for_dead_letters(cancelled: bool) -> None:
     """Nor is the wait cut short: the views of what is written are in use."""
-    ticket, done = Ticket(), []
+    pending, done = PendingWrite(), []
 
     async def wait(until: str) -> None:
-        await (ticket.wait() if until == "finished" else ticket.wait_for_landing())
+        await (pending.wait() if until == "finished" else pending.wait_until_published())
         done.append(until)
 
     async with trio.open_nursery() as nursery:
@@ -97,13 +108,13 @@ async def test_who_waits_for_the_landing_does_not_wait_for_dead_letters(cancelle
         with trio.CancelScope(shield=True):
             await trio.testing.wait_all_tasks_blocked()
             assert done == []
-            ticket.land()
+            pending.publish()
             await trio.testing.wait_all_tasks_blocked()
             assert done == ["landed"]
-            ticket.finish()
+            pending.finish()
     assert done == ["landed", "finished"]
-    await ticket.wait()
-    await ticket.wait_for_landing()
+    await pending.wait()
+    await pending.wait_until_published()
 
 
 # Logs in flight
@@ -114,11 +125,11 @@ async def test_while_the_next_segment_is_made_nobody_writes_index_entries(tmp_pa
     await append_and_wait(log, batch(size=800))
     stage(log, batch(size=800))
     with held("new_segment") as making:
-        committed = log.commit_off_loop()
+        committed = write_by_worker(log)
         await making.wait_entered()
-        assert (log.sealing, log.must_wait, log.flush_indexes()) == (True, True, False)
+        assert (log.sealing, would_wait(log), log.flush_indexes()) == (True, True, False)
     await committed
-    assert (log.sealing, log.flight, log.flush_indexes()) == (False, None, True)
+    assert (log.sealing, log.writing, log.flush_indexes()) == (False, None, True)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
 
 
@@ -126,15 +137,15 @@ async def test_while_a_write_is_in_flight_nothing_is_written_on_the_loop(tmp_pat
     log = make_log(tmp_path)
     stage(log)
     with held("write_there") as writing:
-        committed = log.commit_off_loop()
+        committed = write_by_worker(log)
         await writing.wait_entered()
-        log.commit()  # of nothing
+        write_now(log)  # of nothing
         stage(log)
-        with pytest.raises(RuntimeError, match="t-0: a write is in flight"):
-            log.commit()
+        with pytest.raises(RuntimeError, match="t-0: a worker writes"):
+            write_now(log)
         assert (log.log_end_offset, len(log.groups)) == (0, 1)
     await committed
-    await log.commit_off_loop()
+    await write_by_worker(log)
     assert log.log_end_offset == 2
 
 
@@ -143,12 +154,12 @@ async def test_a_segment_that_cannot_be_made_fails_its_write_only(tmp_path: Path
     await append_and_wait(log, batch(size=800))
     stage(log, batch(size=800))
     with held("new_segment", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) as making:
-        committed = log.commit_off_loop()
+        committed = write_by_worker(log)
         making.may_go_on.set()
         with pytest.raises(WriteError, match="No space left on device") as failed:
             await committed
     assert failed.value.written_to == log.log_end_offset == log.next_offset == 1
-    assert (log.sealing, log.flight, log.ticket, log.offline) == (False, None, None, None)
+    assert (log.sealing, log.writing, log.next_write, log.offline) == (False, None, None, None)
     assert await append_and_wait(log, batch(size=800)) == 1
 
 
@@ -159,21 +170,21 @@ async def test_what_is_staged_meanwhile_makes_the_next_write(tmp_path: Path, fai
     stage(log)
     error = OSError(errno.EIO, os.strerror(errno.EIO)) if fails else None
     with held("write_there", error) as writing:
-        first = log.write_off_loop()
+        first = begin_write(log)
         assert first is not None
         await writing.wait_entered()
-        assert (log.write_off_loop(), log.log_end_offset) == (first, 0)
+        assert (begin_write(log), log.log_end_offset) == (first, 0)
         stage(log)
         stage(log)
-        second = log.write_off_loop()
+        second = begin_write(log)
         assert second is not None
         assert second is not first
-        assert log.write_off_loop() is second
-        assert (first.landed, second.landed) == (False, False)
+        assert begin_write(log) is second
+        assert (first.published, second.published) == (False, False)
         writing.may_go_on.set()
         await first.wait()
         await second.wait()
-    assert (log.flight, log.ticket, log.busy) == (None, None, False)
+    assert (log.writing, log.next_write, log.busy) == (None, None, False)
     if fails:
         assert first.failure is second.failure is not None
         assert (log.log_end_offset, log.next_offset) == (0, 0)
@@ -189,7 +200,7 @@ async def test_a_write_that_synced_leaves_nothing_to_flush(tmp_path: Path, flush
     unflushed = []
     for _ in range(6):
         stage(log)
-        await log.commit_off_loop()
+        await write_by_worker(log)
         unflushed.append(log.unflushed)
     assert unflushed == [(number + 1) % flush_messages for number in range(6)]
 
@@ -204,14 +215,14 @@ async def test_a_mistake_of_ours_fails_the_write_and_is_logged_with_its_tracebac
         raise KeyError("a mistake")
 
     with monkeypatch.context() as patch:
-        patch.setattr(flights, "publish", publish)
+        patch.setattr(background_write, "publish", publish)
         with pytest.raises(WriteError, match="a mistake"):
-            await log.commit_off_loop()
+            await write_by_worker(log)
     said = [record for record in caplog.records if record.name == "leafcuttr.log.append.background_write"]
     assert [(record.getMessage(), bool(record.exc_info)) for record in said] == [
         ("writing to t-0 failed", True)
     ]
-    assert (log.flight, log.log_end_offset, log.next_offset) == (None, 0, 0)
+    assert (log.writing, log.log_end_offset, log.next_offset) == (None, 0, 0)
     assert await append_and_wait(log, batch()) == 0
 
 
@@ -223,23 +234,23 @@ def test_a_step_that_fails_ends_the_flight_and_passes_on_what_is_no_failure(
 ) -> None:
     log = make_log(tmp_path)
     stage(log)
-    flight = Flight(log, Ticket())
-    log.flight = flight.ticket
+    write = BackgroundWrite(log, PendingWrite())
+    log.writing = write.pending
 
     def step() -> None:
         raise error
 
     if isinstance(error, Exception):
-        flight._step(step)
+        write._step(step)
         assert not [
             record for record in caplog.records if record.name == "leafcuttr.log.append.background_write"
         ]
     else:
         with pytest.raises(type(error)):
-            flight._step(step)
-    assert flight.ticket.finished
-    assert flight.ticket.failure is not None
-    assert (log.flight, log.groups, log.next_offset) == (None, [], 0)
+            write._step(step)
+    assert write.pending.done
+    assert write.pending.failure is not None
+    assert (log.writing, log.groups, log.next_offset) == (None, [], 0)
 
 
 async def test_a_log_in_doubt_writes_nothing_more(tmp_path: Path) -> None:
@@ -247,8 +258,8 @@ async def test_a_log_in_doubt_writes_nothing_more(tmp_path: Path) -> None:
     stage(log)
     log.suspect, log.offline = True, "its disk is failing"
     with pytest.raises(WriteError, match="its disk is failing"):
-        await log.commit_off_loop()
-    assert (log.flight, log.log_end_offset, log.next_offset) == (None, 0, 0)
+        await write_by_worker(log)
+    assert (log.writing, log.log_end_offset, log.next_offset) == (None, 0, 0)
 
 
 async def test_groups_land_one_behind_the_other(tmp_path: Path) -> None:
@@ -256,13 +267,13 @@ async def test_groups_land_one_behind_the_other(tmp_path: Path) -> None:
     for _ in range(5):
         stage(log, batch(size=600))
     assert len(log.groups) == 5
-    ticket = log.write_off_loop()
-    assert ticket is not None
-    await ticket.wait_for_landing()
-    assert (log.flight, log.log_end_offset, [s.base_offset for s in log.segments]) == (
+    pending = begin_write(log)
+    assert pending is not None
+    await pending.wait_until_published()
+    assert (log.writing, log.log_end_offset, [s.base_offset for s in log.segments]) == (
         None,
         5,
         [0, 1, 2, 3, 4],
     )
-    assert ticket.finished
+    assert pending.done
     assert len(read_all(log)) == log.size

@@ -9,13 +9,14 @@ import pytest
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.free_space import FreeSpace
 from leafcuttr.log.log import Log
-from support.logs import NOW, TP, batch, config, read_all, resources
+from support.logs import NOW, TP, append, batch, config, read_all, resources, write_now
 
 
 def stage(log: Log, data: bytearray) -> None:
-    log.stage_at_once(memoryview(data), now_ms=NOW)
+    log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
 
 
 async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_above(tmp_path: Path) -> None:
@@ -25,18 +26,18 @@ async def test_what_clients_produce_is_refused_below_the_least_and_taken_again_a
     space = FreeSpace(tmp_path, settings, given)
     space.check()
     stage(log, batch())
-    log.commit()
+    write_now(log)
 
     everything = os.statvfs(tmp_path).f_blocks * os.statvfs(tmp_path).f_frsize
     settings.replace_dynamic({"lc.log.min.free.bytes": str(everything + 1)})
     await space.watch()
     with pytest.raises(StorageError, match=r"lc\.log\.min\.free\.bytes"):
         stage(log, batch())
-    log.append(batch(), NOW)  # what the broker itself has to write goes on
+    append(log, batch(), NOW, Origin.COORDINATOR)  # what the broker itself has to write goes on
     assert len(read_all(log)) == log.size
 
     settings.replace_dynamic({"lc.log.min.free.bytes": "0"})
     await space.watch()
     stage(log, batch())
-    log.commit()
+    write_now(log)
     assert log.log_end_offset == 3

@@ -21,6 +21,7 @@ from leafcuttr.errors import (
     OutOfOrderSequence,
 )
 from leafcuttr.log.append.preparation import LongWork
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.log import Log
 from leafcuttr.wire import loose_records
 from leafcuttr.wire.batch import ATTRIBUTES_AT, NO_TIMESTAMP, BatchHeader, parse
@@ -30,7 +31,7 @@ from leafcuttr.wire.records import decode_records, encode_batch
 from leafcuttr_sdk.filters import DROP, DeadLetter
 from leafcuttr_sdk.records import Record
 from support.gates import TestGate, keep
-from support.logs import NOW, batch, make_log, patched, read_all
+from support.logs import NOW, append, batch, begin_write, make_log, patched, read_all, would_wait, write_now
 
 HOUR = 3_600_000
 
@@ -84,18 +85,18 @@ def test_a_topic_without_a_gate_has_no_record_decoded(
     monkeypatch.setattr("leafcuttr.wire.records.decode_records", decoded)
     log = make_log(tmp_path / "t-0")
     for codec in Codec:
-        log.append(numbered(10, codec=codec), NOW)
+        append(log, numbered(10, codec=codec), NOW)
     assert log.log_end_offset == 50
     log.use_gate(TestGate(keep).gate)
     with pytest.raises(AssertionError, match="a record was decoded"):
-        log.append(numbered(10), NOW)
+        append(log, numbered(10), NOW)
 
 
 def test_a_batch_that_nobody_touches_is_stored_as_it_came(tmp_path: Path) -> None:
     gate = TestGate(keep, keep, validators=(lambda _: None,))
     log = gated(tmp_path, gate)
     came = numbered(10, codec=Codec.GZIP)
-    log.append(came, NOW)
+    append(log, came, NOW)
     assert read_all(log)[16:] == came[16:]
     assert gate.seen == 30
     assert [step.tally.taken for step in (*gate.validators, *gate.filters)] == [10, 10, 10]
@@ -109,7 +110,7 @@ def test_a_filter_sees_what_the_producer_sent(tmp_path: Path) -> None:
         Stored(1, NOW - 5, b"", None, (("a", None), ("a", b""), ("é", b"x" * 200))),
         Stored(2, -1, b"k" * 9000, b"v" * 70_000, ()),
     ]
-    gated(tmp_path, gate).append(encode_batch(records), NOW)
+    append(gated(tmp_path, gate), encode_batch(records), NOW)
     assert seen == [Record(r.value, r.key, r.headers, r.timestamp) for r in records]
 
 
@@ -117,7 +118,7 @@ def test_a_filter_sees_what_the_producer_sent(tmp_path: Path) -> None:
 def test_gaps_are_left_as_compaction_leaves_them(tmp_path: Path, codec: Codec) -> None:
     gate = TestGate(by_value(_0=DROP, _3=DROP, _9=DROP))
     log = gated(tmp_path, gate)
-    log.append(numbered(10, codec=codec, producer_id=7, producer_epoch=2, base_sequence=0), NOW)
+    append(log, numbered(10, codec=codec, producer_id=7, producer_epoch=2, base_sequence=0), NOW)
     ((header, records),) = stored(log)
     assert [record.offset for record in records] == [1, 2, 4, 5, 6, 7, 8]
     assert [record.value for record in records] == [b"%d" % n for n in (1, 2, 4, 5, 6, 7, 8)]
@@ -125,7 +126,7 @@ def test_gaps_are_left_as_compaction_leaves_them(tmp_path: Path, codec: Codec) -
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 0)
     assert (header.codec, header.max_timestamp) == (codec, NOW + 8)
     assert log.log_end_offset == 10
-    log.append(numbered(1, producer_id=7, producer_epoch=2, base_sequence=10), NOW)
+    append(log, numbered(1, producer_id=7, producer_epoch=2, base_sequence=10), NOW)
     assert gate.filters[0].tally.dropped == 4
 
 
@@ -133,7 +134,7 @@ def test_of_a_batch_without_records_the_header_stays(tmp_path: Path) -> None:
     gate = TestGate(lambda _: DROP)
     log = gated(tmp_path, gate)
     fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
-    log.append(numbered(3, codec=Codec.ZSTD, base_sequence=0, **fields), NOW)
+    append(log, numbered(3, codec=Codec.ZSTD, base_sequence=0, **fields), NOW)
     ((header, records),) = stored(log)
     assert (records, header.base_offset, header.last_offset, header.count) == ([], 0, 2, 0)
     assert (header.is_transactional, header.base_sequence, header.codec) == (True, 0, 0)
@@ -141,7 +142,7 @@ def test_of_a_batch_without_records_the_header_stays(tmp_path: Path) -> None:
     entry = log.producers.get(7)
     assert entry is not None
     assert (entry.last_sequence, entry.last_timestamp, entry.current_txn_first_offset) == (2, NOW, 0)
-    log.append(numbered(2, base_sequence=3, **fields), NOW)
+    append(log, numbered(2, base_sequence=3, **fields), NOW)
     assert log.log_end_offset == 5
 
 
@@ -152,7 +153,7 @@ def test_filters_run_in_their_order_and_the_next_sees_what_the_last_left(tmp_pat
     second: list[bytes | None] = []
     gate = TestGate(by_value(_1=DROP), louder, lambda record: second.append(record.value) or record)
     log = gated(tmp_path, gate)
-    log.append(numbered(3), NOW)
+    append(log, numbered(3), NOW)
     assert second == [b"0!", b"2!"]
     assert [record.value for record in stored(log)[0][1]] == [b"0!", b"2!"]
     assert [step.tally.taken for step in gate.filters] == [3, 2, 2]
@@ -164,7 +165,7 @@ def test_a_changed_record_has_the_time_of_the_old_one_unless_it_says_another(tmp
         by_value(_0=lambda _: Record(b"new"), _1=lambda r: Record(b"later", timestamp=r.timestamp + 500))
     )
     log = gated(tmp_path, gate)
-    log.append(numbered(3), NOW)
+    append(log, numbered(3), NOW)
     ((header, records),) = stored(log)
     assert [record.timestamp for record in records] == [NOW, NOW + 501, NOW + 2]
     assert header.max_timestamp == NOW + 501
@@ -181,7 +182,7 @@ def test_validators_name_every_record_at_fault(tmp_path: Path) -> None:
     )
     log = gated(tmp_path, filtered)
     with pytest.raises(InvalidRecord, match="due to 6 record errors in total") as caught:
-        log.append(numbered(10), NOW)
+        append(log, numbered(10), NOW)
     assert [tuple(error) for error in caught.value.record_errors] == [
         (1, "odd"), (3, "odd"), (5, "odd"), (7, "odd"), (8, "too large"), (9, "odd")
     ]  # fmt: skip
@@ -194,7 +195,7 @@ def test_validators_name_every_record_at_fault(tmp_path: Path) -> None:
 def test_a_long_list_of_faults_is_cut(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(validators=(lambda _: "no\nsecond line",)))
     with pytest.raises(InvalidRecord, match="due to 3000 record errors") as caught:
-        log.append(numbered(3000), NOW)
+        append(log, numbered(3000), NOW)
     assert len(caught.value.record_errors) == 1000
     assert caught.value.record_errors[0] == (0, "no")
 
@@ -202,11 +203,11 @@ def test_a_long_list_of_faults_is_cut(tmp_path: Path) -> None:
 def test_dead_letters_are_posted_once_the_batch_is_stored(tmp_path: Path) -> None:
     gate = TestGate(by_value(_1=DeadLetter("bad one"), _2=DeadLetter("elsewhere", "other")))
     log = gated(tmp_path, gate)
-    log.append(numbered(1), NOW)
-    staged = log.stage(memoryview(numbered(3)), now_ms=NOW)
+    append(log, numbered(1), NOW)
+    staged = log.stage(memoryview(numbered(3)), Origin.CLIENT, now_ms=NOW)
     assert staged.base_offset == 1
     assert not gate.posted
-    log.commit()
+    write_now(log)
     (letters,) = gate.posted
     assert (letters.partition, letters.base_offset) == (log.topic_partition, 1)
     ((whole, count),) = letters.batches("t.dlq", NOW + 7)
@@ -232,7 +233,7 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
 ) -> None:
     gate = TestGate(lambda _: DeadLetter("bad"))
     log = gated(tmp_path, gate)
-    log.stage(memoryview(numbered(3)), now_ms=NOW)
+    log.stage(memoryview(numbered(3)), Origin.CLIENT, now_ms=NOW)
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
@@ -240,9 +241,9 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
     with monkeypatch.context() as broken:
         broken.setattr("leafcuttr.log.append.commit.os.pwritev", full)
         with pytest.raises(BrokerError):
-            log.commit()
+            write_now(log)
     assert not gate.posted
-    log.append(numbered(1), NOW)
+    append(log, numbered(1), NOW)
     assert [letters.base_offset for letters in gate.posted] == [0]
 
 
@@ -257,9 +258,9 @@ def test_whatever_a_filter_raises_is_its_batchs_trouble(tmp_path: Path, kind: ty
 
     log = gated(tmp_path, TestGate(careless))
     with pytest.raises(GateError):
-        log.append(numbered(1), NOW)
+        append(log, numbered(1), NOW)
     log.use_gate(None)
-    log.append(numbered(1), NOW)
+    append(log, numbered(1), NOW)
     assert log.log_end_offset == 1
 
 
@@ -276,7 +277,7 @@ def test_stop_iteration_lets_nothing_past(tmp_path: Path, kind: str, at: int) ->
     gate = TestGate(careless) if kind == "filter" else TestGate(validators=(careless,))
     log = gated(tmp_path, gate)
     with pytest.raises(GateError, match=kind):
-        log.append(numbered(4), NOW)
+        append(log, numbered(4), NOW)
     assert log.log_end_offset == 0
     assert (gate.filters or gate.validators)[0].tally.failures == 1
 
@@ -284,14 +285,14 @@ def test_stop_iteration_lets_nothing_past(tmp_path: Path, kind: str, at: int) ->
 def test_a_changed_record_keeps_no_timestamp_that_is_only_equal(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(lambda record: record._replace(timestamp=float(record.timestamp or 0))))
     with pytest.raises(GateError):
-        log.append(numbered(1), NOW)
+        append(log, numbered(1), NOW)
 
 
 def test_a_time_beyond_what_a_header_can_say(tmp_path: Path) -> None:
     """The record's own, of base and delta, wraps as Java's longs do; a header does not go below no time at all."""
     log = gated(tmp_path, TestGate(by_value(_0=DROP)), message_timestamp_after_max_ms=2**63 - 1)
     late = encode_batch([Stored(0, 0, None, b"0"), Stored(1, 2**62, None, b"1")])
-    log.append(patched(late, ">q", 27, 2**63 - 9), NOW)
+    append(log, patched(late, ">q", 27, 2**63 - 9), NOW)
     header = parse(read_all(log))
     assert (header.count, header.max_timestamp) == (1, NO_TIMESTAMP)
 
@@ -300,12 +301,16 @@ def test_letters_of_a_write_that_rolls_are_waited_for(tmp_path: Path) -> None:
     """Those of any group of the write, not only of its last."""
     gate = TestGate(by_value(_0=DeadLetter("bad")))
     log = gated(tmp_path, gate, segment_bytes=700)
-    log.stage(memoryview(numbered(5)), now_ms=NOW)
+    log.stage(memoryview(numbered(5)), Origin.CLIENT, now_ms=NOW)
     for _ in range(5):
-        log.stage(memoryview(encode_batch([Stored(0, NOW, None, b"1" * 200)])), now_ms=NOW)
+        log.stage(
+            memoryview(encode_batch([Stored(0, NOW, None, b"1" * 200)])),
+            Origin.CLIENT,
+            now_ms=NOW,
+        )
     assert len(log.groups) > 1
     assert log.groups[-1].letters is None
-    assert log.must_wait
+    assert would_wait(log)
 
 
 async def test_who_waits_for_a_batch_waits_for_its_dead_letters(tmp_path: Path) -> None:
@@ -313,32 +318,32 @@ async def test_who_waits_for_a_batch_waits_for_its_dead_letters(tmp_path: Path) 
 
     gate = TestGate(by_value(_0=DeadLetter("bad")))
     log = gated(tmp_path, gate)
-    log.stage(memoryview(numbered(2)), now_ms=NOW)
-    assert log.must_wait
-    ticket = log.write_off_loop()
-    assert ticket is not None
+    log.stage(memoryview(numbered(2)), Origin.CLIENT, now_ms=NOW)
+    assert would_wait(log)
+    pending = begin_write(log)
+    assert pending is not None
     with trio.fail_after(60):
         while not gate.posted:
             await trio.sleep(0.001)
         await trio.testing.wait_all_tasks_blocked()
-    assert not ticket.finished
+    assert not pending.done
     assert log.log_end_offset == 2
     gate.posted[0].finish()
-    assert ticket.finished
-    assert ticket.failure is None
+    assert pending.done
+    assert pending.failure is None
 
 
 def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
     gate = TestGate(by_value(_0=DeadLetter("bad")), validators=(lambda _: None,))
     log = gated(tmp_path, gate)
     once = numbered(2, producer_id=7, producer_epoch=0, base_sequence=0)
-    log.append(once, NOW)
+    append(log, once, NOW)
     assert (gate.seen, len(gate.posted)) == (4, 1)
-    again = log.stage(memoryview(bytearray(once)), now_ms=NOW)
+    again = log.stage(memoryview(bytearray(once)), Origin.CLIENT, now_ms=NOW)
     assert again.duplicate
     assert (gate.seen, len(gate.posted)) == (4, 1)
     with pytest.raises(OutOfOrderSequence):
-        log.append(numbered(2, producer_id=7, producer_epoch=0, base_sequence=9), NOW)
+        append(log, numbered(2, producer_id=7, producer_epoch=0, base_sequence=9), NOW)
     assert gate.seen == 4
 
 
@@ -371,7 +376,7 @@ def test_what_is_no_verdict_is_a_failure_of_the_filter(
     gate = TestGate(by_value(_1=lambda _: verdict))
     log = gated(tmp_path, gate)
     with pytest.raises(GateError, match="The record filter f0 of topic t failed") as caught:
-        log.append(numbered(3), NOW)
+        append(log, numbered(3), NOW)
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert "record filter f0 of topic t failed at record 1 of a batch, which is refused" in line
@@ -391,26 +396,26 @@ def test_one_that_raises_refuses_the_batch_and_says_so_once_a_minute(
     log = gated(tmp_path, TestGate(fail))
     for _ in range(3):
         with pytest.raises(GateError):
-            log.append(numbered(5), NOW)
+            append(log, numbered(5), NOW)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert "failed at record 2" in line
     assert type(error).__name__ in line
     assert "test_gate.py, line" in line
     validating = gated(tmp_path / "other", TestGate(validators=(fail,)))
     with pytest.raises(GateError, match="The produce validator v0 of topic t failed"):
-        validating.append(numbered(5), NOW)
+        append(validating, numbered(5), NOW)
 
 
 def test_a_validator_that_answers_nonsense_has_failed(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(validators=(lambda _: False,)))
     with pytest.raises(GateError):
-        log.append(numbered(1), NOW)
+        append(log, numbered(1), NOW)
 
 
 def test_a_gate_that_cannot_be_made_refuses_everything(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(refusal="there is no record filter mask"))
     with pytest.raises(GateError, match="takes no records at present: there is no record filter mask"):
-        log.append(numbered(1), NOW)
+        append(log, numbered(1), NOW)
 
 
 def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
@@ -424,15 +429,15 @@ def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
     log = gated(tmp_path, gate)
     big = numbered(5000)
     with pytest.raises(LongWork) as work:
-        log.stage_at_once(memoryview(big), now_ms=NOW)
+        log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW)
     assert not gate.seen
     done: list[Any] = []
     worker = threading.Thread(target=lambda: done.append(work.value.work.do()))
     worker.start()
     worker.join()
     assert threads == {worker.ident}
-    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=done[0])
-    log.commit()
+    log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=done[0])
+    write_now(log)
     assert gate.seen == 5000
     assert {record.value for record in stored(log)[0][1]} == {b"x"}
 
@@ -442,13 +447,13 @@ def test_a_filter_that_was_slow_is_left_to_a_worker_until_it_is_quick_again(tmp_
 
     pause = [0.02]
     log = gated(tmp_path, TestGate(lambda record: time.sleep(pause[0]) or record))
-    log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
+    log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
     pause[0] = 0.0
     for _ in range(40):
         try:
-            log.stage_at_once(memoryview(one := numbered(1)), now_ms=NOW)
+            log.stage(memoryview(one := numbered(1)), Origin.CLIENT, now_ms=NOW)
         except LongWork as long:
-            log.stage_at_once(memoryview(one), now_ms=NOW, prepared=long.work.do())
+            log.stage(memoryview(one), Origin.CLIENT, now_ms=NOW, prepared=long.work.do())
             slow = True
         else:
             slow = False
@@ -461,22 +466,22 @@ def test_two_threads_never_call_one_filter(tmp_path: Path) -> None:
     gate = TestGate(keep)
     log = gated(tmp_path, gate)
     with gate.gate.lock, pytest.raises(LongWork):  # a worker is at it
-        log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
-    log.stage_at_once(memoryview(numbered(1)), now_ms=NOW)
+        log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
+    log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
 
 
 def test_what_another_gate_has_prepared_is_looked_at_again(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(keep))
     big = numbered(5000)
     with pytest.raises(LongWork) as work:
-        log.stage_at_once(memoryview(big), now_ms=NOW)
+        log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW)
     prepared = work.value.work.do()
     second = TestGate(lambda _: DROP)
     log.use_gate(second.gate)
     with pytest.raises(LongWork) as work:
-        log.stage_at_once(memoryview(big), now_ms=NOW, prepared=prepared)
-    log.stage_at_once(memoryview(big), now_ms=NOW, prepared=work.value.work.do())
-    log.commit()
+        log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=prepared)
+    log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=work.value.work.do())
+    write_now(log)
     assert stored(log)[0][0].count == 0
 
 
@@ -488,67 +493,67 @@ def test_what_a_topic_wants_of_records_holds_for_those_that_are_stored(tmp_path:
         Stored(n, NOW - (2 * HOUR if n % 2 else 0), None if n == 4 else b"k", b"%d" % n) for n in range(6)
     ]
     log = gated(tmp_path, TestGate(drop_old), message_timestamp_before_max_ms=HOUR)
-    log.append(encode_batch(records), NOW)
+    append(log, encode_batch(records), NOW)
     assert [record.offset for record in stored(log)[0][1]] == [0, 2, 4]
     late = gated(
         tmp_path / "late", TestGate(by_value(_0=DROP, _1=DROP)), message_timestamp_before_max_ms=HOUR
     )
     with pytest.raises(InvalidTimestamp) as caught:
-        late.append(encode_batch(records), NOW)
+        append(late, encode_batch(records), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == [3, 5]  # the producer's numbers
     compacted = gated(tmp_path / "compacted", TestGate(by_value(_0=DROP)), cleanup_policy=("compact",))
     with pytest.raises(InvalidRecord) as refused:
-        compacted.append(encode_batch(records), NOW)
+        append(compacted, encode_batch(records), NOW)
     assert [error.batch_index for error in refused.value.record_errors] == [4]
     keyed = gated(
         tmp_path / "keyed",
         TestGate(lambda r: r if r.key else r._replace(key=b"made")),
         cleanup_policy=("compact",),
     )
-    keyed.append(encode_batch(records), NOW)
+    append(keyed, encode_batch(records), NOW)
     assert stored(keyed)[0][1][4].key == b"made"
 
 
 def test_a_timestamp_that_a_filter_sets_is_checked(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(by_value(_1=lambda r: r._replace(timestamp=NOW + 100 * HOUR))))
     with pytest.raises(InvalidTimestamp) as caught:
-        log.append(numbered(3), NOW)
+        append(log, numbered(3), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == [1]
 
 
 def test_log_append_time(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(by_value(_1=DROP, _7=DROP)), message_timestamp_type="LogAppendTime")
-    staged = log.stage(memoryview(numbered(3, timestamp=NOW - HOUR)), now_ms=NOW)
-    log.commit()
+    staged = log.stage(memoryview(numbered(3, timestamp=NOW - HOUR)), Origin.CLIENT, now_ms=NOW)
+    write_now(log)
     ((header, records),) = stored(log)
     assert (staged.log_append_time, header.is_log_append_time, header.max_timestamp) == (NOW, True, NOW)
     assert {record.timestamp for record in records} == {NOW}
-    emptied = log.stage(memoryview(encode_batch([Stored(0, NOW, None, b"7")])), now_ms=NOW + 1)
-    log.commit()
+    emptied = log.stage(memoryview(encode_batch([Stored(0, NOW, None, b"7")])), Origin.CLIENT, now_ms=NOW + 1)
+    write_now(log)
     assert emptied.log_append_time == NOW + 1
     assert stored(log)[1][0].count == 0
 
 
 def test_a_producer_that_sets_log_append_time_does_not_get_past_the_gate(tmp_path: Path) -> None:
     plain = make_log(tmp_path / "plain")
-    plain.append(numbered(3, log_append_time=NOW), NOW)
+    append(plain, numbered(3, log_append_time=NOW), NOW)
     gate = TestGate(by_value(_1=DROP))
     log = gated(tmp_path, gate)
-    log.append(numbered(3, log_append_time=NOW), NOW)
+    append(log, numbered(3, log_append_time=NOW), NOW)
     assert gate.seen == 3
     assert [(record.offset, record.timestamp) for record in stored(log)[0][1]] == [
         (record.offset, record.timestamp) for record in stored(plain)[0][1] if record.offset != 1
     ]
     late = gated(tmp_path / "late", TestGate(keep))
     with pytest.raises(InvalidTimestamp):
-        late.append(numbered(3, log_append_time=NOW + 100 * HOUR), NOW)
+        append(late, numbered(3, log_append_time=NOW + 100 * HOUR), NOW)
 
 
 @pytest.mark.parametrize("target", ["gzip", "lz4", "zstd", "snappy", "uncompressed"])
 def test_the_topics_own_codec_is_used(tmp_path: Path, target: str) -> None:
     log = gated(tmp_path, TestGate(by_value(_1=DROP)), compression_type=target)
     for codec in Codec:
-        log.append(numbered(3, codec=codec), NOW)
+        append(log, numbered(3, codec=codec), NOW)
     for header, records in stored(log):
         assert header.codec == (Codec.NONE if target == "uncompressed" else Codec[target.upper()])
         assert [record.value for record in records] == [b"0", b"2"]
@@ -557,23 +562,23 @@ def test_the_topics_own_codec_is_used(tmp_path: Path, target: str) -> None:
 def test_a_filter_must_not_make_a_batch_larger_than_the_topic_allows(tmp_path: Path) -> None:
     log = gated(tmp_path, TestGate(lambda r: r._replace(value=b"x" * 3000)), max_message_bytes=2000)
     with pytest.raises(MessageTooLarge):
-        log.append(numbered(1), NOW)
+        append(log, numbered(1), NOW)
 
 
 def test_records_that_are_not_numbered_as_they_should_be_are_refused(tmp_path: Path) -> None:
     odd = encode_batch([Stored(0, NOW, None, b"a"), Stored(2, NOW, None, b"b")], last_offset_delta=1)
     log = gated(tmp_path, TestGate(keep))
     with pytest.raises(InvalidRecord, match="record 1 has the offset delta 2"):
-        log.append(odd, NOW)
+        append(log, odd, NOW)
     with pytest.raises(InvalidRecord, match="cannot be read"):
-        log.append(patched(numbered(3), ">B", 61, 0x7F), NOW)
+        append(log, patched(numbered(3), ">B", 61, 0x7F), NOW)
 
 
 def test_the_brokers_own_dead_letters_pass(tmp_path: Path) -> None:
     gate = TestGate(lambda _: DROP)
     log = gated(tmp_path, gate, max_message_bytes=1000)
-    log.stage_letters(batch(1, size=5000), now_ms=NOW)
-    log.commit()
+    log.stage(batch(1, size=5000), Origin.DEAD_LETTERS, now_ms=NOW)
+    write_now(log)
     assert not gate.seen
     assert stored(log)[0][0].count == 1
 
@@ -581,7 +586,7 @@ def test_the_brokers_own_dead_letters_pass(tmp_path: Path) -> None:
 def test_dead_letters_of_dead_letters_say_the_last_reason_only(tmp_path: Path) -> None:
     old = (("lc.dead.letter.reason", b"old"), ("mine", b"1"))
     gate = TestGate(lambda _: DeadLetter("new"))
-    gated(tmp_path, gate).append(encode_batch([Stored(0, NOW, None, b"v", old)]), NOW)
+    append(gated(tmp_path, gate), encode_batch([Stored(0, NOW, None, b"v", old)]), NOW)
     ((whole, _),) = gate.posted[0].batches("t.dlq", NOW)
     (record,) = decode_records(whole)
     assert [value for name, value in record.headers if name == "lc.dead.letter.reason"] == [b"new"]
@@ -590,7 +595,7 @@ def test_dead_letters_of_dead_letters_say_the_last_reason_only(tmp_path: Path) -
 
 def test_many_dead_letters_make_several_batches(tmp_path: Path) -> None:
     gate = TestGate(lambda _: DeadLetter("bad"))
-    gated(tmp_path, gate).append(batch(8, size=100_000), NOW)
+    append(gated(tmp_path, gate), batch(8, size=100_000), NOW)
     made = list(gate.posted[0].batches("t.dlq", NOW))
     assert [count for _, count in made] == [5, 3]
     for whole, count in made:
@@ -650,10 +655,10 @@ def test_any_verdicts_on_any_batch(
 
     gate = TestGate(verdict(0), verdict(1))
     log = make_log(tmp_path_factory.mktemp("log"))
-    log.append(numbered(1), NOW)
+    append(log, numbered(1), NOW)
     log.use_gate(gate.gate)
     fields = {"producer_id": 3, "producer_epoch": 1, "base_sequence": 5} if producer else {}
-    log.append(encode_batch(came, codec=codec, **fields), NOW)  # type: ignore[arg-type]
+    append(log, encode_batch(came, codec=codec, **fields), NOW)  # type: ignore[arg-type]
     header, records = stored(log)[1]
     assert records == model
     assert (header.base_offset, header.last_offset, header.count) == (1, len(rows), len(model))

@@ -13,7 +13,7 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.log.log import Log
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
-from support.logs import NOW, make_log
+from support.logs import NOW, append, make_log
 
 times = st.integers(NOW - 20, NOW + 20)
 
@@ -33,8 +33,8 @@ def test_times_equal_a_linear_scan(
         records: list[int] = []
         for stamps, compressed in batches:
             codec = Codec.GZIP if compressed else Codec.NONE
-            log.append(
-                encode_batch([Record(i, t, None, b"v") for i, t in enumerate(stamps)], codec=codec), NOW
+            append(
+                log, encode_batch([Record(i, t, None, b"v") for i, t in enumerate(stamps)], codec=codec), NOW
             )
             records += stamps
         start = data.draw(st.integers(0, len(records)))
@@ -69,7 +69,7 @@ def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
 def test_leader_epochs(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     log.leader_epoch = 4
-    log.append(encode_batch([Record(i, NOW, None, b"v") for i in range(3)]), NOW)
+    append(log, encode_batch([Record(i, NOW, None, b"v") for i in range(3)]), NOW)
     log.delete_records_before(1)
     assert log.offset_for_leader_epoch(4) == (4, 3)
     assert log.offset_for_leader_epoch(5) == (-1, -1)
@@ -90,7 +90,7 @@ def test_epochs_that_cannot_be_read_are_no_answer(tmp_path: Path) -> None:
 def test_epochs_of_what_is_deleted_end_where_the_log_begins(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     log.leader_epoch = 4
-    log.append(encode_batch([Record(i, NOW, None, b"v") for i in range(9)]), NOW)
+    append(log, encode_batch([Record(i, NOW, None, b"v") for i in range(9)]), NOW)
     (log.directory / LEADER_EPOCHS).write_text("0\n3\n1 0\n2 3\n4 6\n")
     assert [log.offset_for_leader_epoch(epoch) for epoch in (0, 1, 2, 3, 4)] == [
         (0, 0), (1, 3), (2, 6), (2, 6), (4, 9),
@@ -104,8 +104,8 @@ def test_records_have_the_time_at_which_their_batch_was_appended(tmp_path: Path,
     """With LogAppendTime, whatever their deltas say."""
     log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
     records = [Record(i, NOW - 1000 + i, None, b"v" * size) for i in range(3)]
-    log.append(encode_batch(records), NOW)
-    log.append(encode_batch(records), NOW + 5)
+    append(log, encode_batch(records), NOW)
+    append(log, encode_batch(records), NOW + 5)
     assert trio.run(log.offset_for_timestamp, NOW - 2000) == (NOW, 0, 0)
     assert trio.run(log.offset_for_timestamp, NOW + 1) == (NOW + 5, 3, 0)
     assert trio.run(log.max_timestamp_offset) == (NOW + 5, 3, 0)
@@ -113,7 +113,7 @@ def test_records_have_the_time_at_which_their_batch_was_appended(tmp_path: Path,
 
 def test_records_without_a_time_are_not_found(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(encode_batch([Record(0, -1, None, b"v")]), NOW)
+    append(log, encode_batch([Record(0, -1, None, b"v")]), NOW)
     assert trio.run(log.max_timestamp_offset) is None
     assert trio.run(log.offset_for_timestamp, 0) is None
 
@@ -124,7 +124,7 @@ def test_where_all_records_of_the_first_segment_with_such_a_time_are_deleted_the
     """As in Kafka, for as long as that segment is there: a later one is not searched."""
     log = make_log(tmp_path, segment_bytes=200)
     for timestamp in (NOW + 9, NOW, NOW, NOW + 9):
-        log.append(encode_batch([Record(0, timestamp, None, b"v")]), NOW)
+        append(log, encode_batch([Record(0, timestamp, None, b"v")]), NOW)
     assert [segment.base_offset for segment in log.segments] == [0, 2]
     assert trio.run(log.offset_for_timestamp, NOW + 5) == (NOW + 9, 0, 0)
     log.delete_records_before(1)

@@ -17,7 +17,7 @@ from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
 from leafcuttr.log.manager import LogManager
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch, config, read_all
+from support.logs import NOW, HandClock, append, batch, config, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -59,7 +59,7 @@ def test_a_clean_stop_is_taken_up_without_reading_any_folder(tmp_path: Path) -> 
     manager = opened(tmp_path)
     log = manager.create(spec(**SMALL))
     for sequence in range(20):
-        log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=sequence), NOW)
+        append(log, batch(1, producer_id=5, producer_epoch=0, base_sequence=sequence), NOW)
     data = read_all(log)
     manager.close()
     manager.close()
@@ -78,7 +78,7 @@ def test_a_clean_stop_is_taken_up_without_reading_any_folder(tmp_path: Path) -> 
     assert (entry.last_sequence, len(entry.batches)) == (19, 5)
     assert not (tmp_path / "t-0" / checkpoints.PARTITION_METADATA).exists(), "its folder was not looked into"
     assert not (tmp_path / CLEAN_SHUTDOWN).exists(), "a start is unclean until it stops"
-    assert log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=20), NOW) == 20
+    assert append(log, batch(1, producer_id=5, producer_epoch=0, base_sequence=20), NOW) == 20
     again.close()
 
 
@@ -86,7 +86,7 @@ def test_many_stops_leave_one_snapshot(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec())
     for sequence in range(3):
-        log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=sequence), NOW)
+        append(log, batch(1, producer_id=5, producer_epoch=0, base_sequence=sequence), NOW)
         manager.close()
         manager = opened(tmp_path, spec())
         log = manager.logs[TP]
@@ -96,11 +96,11 @@ def test_many_stops_leave_one_snapshot(tmp_path: Path) -> None:
 
 def test_a_crash_after_a_clean_start_loses_nothing(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(2), NOW)
+    append(manager.create(spec()), batch(2), NOW)
     manager.close()
     for end in range(3, 6):
         manager = opened(tmp_path, spec())
-        manager.logs[TP].append(batch(1), NOW)
+        append(manager.logs[TP], batch(1), NOW)
         abandon(manager)
         manager = opened(tmp_path, spec())
         assert manager.logs[TP].log_end_offset == end
@@ -111,12 +111,12 @@ def test_one_damaged_partition_leaves_the_rest_serving(tmp_path: Path) -> None:
     specs = [spec(number) for number in range(3)]
     manager = opened(tmp_path)
     for each in specs:
-        manager.create(each).append(batch(2), NOW)
+        append(manager.create(each), batch(2), NOW)
     manager.close()
     os.truncate(tmp_path / "t-1" / f"{0:020d}.log", 10)
     manager = opened(tmp_path, *specs)
     assert [log.offline is None for log in manager.logs.values()] == [True, False, True]
-    manager.logs[TP].append(batch(1), NOW)
+    append(manager.logs[TP], batch(1), NOW)
     manager.close()
     manager = opened(tmp_path, *specs)
     assert [log.offline is None for log in manager.logs.values()] == [True, False, True], "as before"
@@ -131,9 +131,9 @@ async def test_damage_that_a_fast_start_does_not_see_is_found_soon_after(tmp_pat
     manager = opened(tmp_path)
     log = manager.create(spec(**SMALL))
     for _ in range(20):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     other = manager.create(spec(1))
-    other.append(batch(1), NOW)
+    append(other, batch(1), NOW)
     first, folder = log.segments[0], tmp_path / "t-0"
     path, index = folder / f"{0:020d}.log", folder / f"{0:020d}.index"
     manager.close()
@@ -170,7 +170,7 @@ async def test_a_sound_directory_passes_the_inspection(tmp_path: Path) -> None:
     for each in specs:
         log = manager.create(each)
         for number in range(each.partition % 15):
-            log.append(batch(2, timestamp=NOW - number), NOW)
+            append(log, batch(2, timestamp=NOW - number), NOW)
     manager.close()
     manager = opened(tmp_path, *specs)
     await manager.inspect()
@@ -181,7 +181,7 @@ async def test_a_sound_directory_passes_the_inspection(tmp_path: Path) -> None:
 def test_folders_that_no_topic_has_are_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     manager = opened(tmp_path)
     for number in range(7):
-        manager.create(spec(number)).append(batch(1), NOW)
+        append(manager.create(spec(number)), batch(1), NOW)
     manager.close()
     manager = opened(tmp_path, spec(0))
     assert list(manager.logs) == [TP]
@@ -211,7 +211,7 @@ def test_a_partition_whose_creation_was_committed_is_made_again(tmp_path: Path) 
     manager.prepare(spec())
     abandon(manager)
     manager = opened(tmp_path, spec())
-    assert manager.logs[TP].append(batch(1), NOW) == 0
+    assert append(manager.logs[TP], batch(1), NOW) == 0
     manager.close()
 
 
@@ -221,14 +221,14 @@ def test_an_empty_folder_that_no_topic_has_makes_way(tmp_path: Path) -> None:
     manager.close()
     manager = opened(tmp_path)
     log = manager.create(spec(topic_id=bytes(16)))
-    assert log.append(batch(1), NOW) == 0
+    assert append(log, batch(1), NOW) == 0
     assert checkpoints.read_topic_id(tmp_path / "t-0" / checkpoints.PARTITION_METADATA) == bytes(16)
     manager.close()
 
 
 def test_records_that_no_topic_has_are_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(1), NOW)
+    append(manager.create(spec()), batch(1), NOW)
     manager.close()
     manager = opened(tmp_path)
     log = manager.create(spec(topic_id=bytes(16)))
@@ -244,13 +244,13 @@ async def test_a_new_topic_inherits_nothing_of_an_older_one_of_its_name(tmp_path
     manager = opened(tmp_path)
     log = manager.create(spec())
     for _ in range(5):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     log.flush()
     log.delete_records_before(4)
     await manager.checkpoint()
     await manager.soft_checkpoint()
     manager.delete(TP)
-    manager.create(spec(topic_id=bytes(16))).append(batch(2), NOW)
+    append(manager.create(spec(topic_id=bytes(16))), batch(2), NOW)
     abandon(manager)
     manager = opened(tmp_path, spec(topic_id=bytes(16)))
     log = manager.logs[TP]
@@ -280,7 +280,7 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
 
 def test_a_preallocated_partition_is_made_and_found_again(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec(preallocate=True, segment_bytes=100_000)).append(batch(1), NOW)
+    append(manager.create(spec(preallocate=True, segment_bytes=100_000)), batch(1), NOW)
     manager.close()
     manager = opened(tmp_path, spec(preallocate=True, segment_bytes=100_000))
     assert manager.logs[TP].log_end_offset == 1
@@ -294,7 +294,7 @@ async def test_a_clean_stop_seals_what_a_checkpoint_has_recorded(
     """Its zeros would be read at the next start, and be a problem to who verifies the directory."""
     manager = opened(tmp_path)
     log = manager.create(spec(**settings, segment_bytes=100_000, flush_ms=0))
-    log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=0), NOW)
+    append(log, batch(1, producer_id=5, producer_epoch=0, base_sequence=0), NOW)
     for _ in range(2):
         await manager.soft_checkpoint()
     size, file = log.segments[0].size, tmp_path / "t-0" / f"{0:020d}.log"
@@ -316,7 +316,7 @@ async def test_a_deleted_partition_goes_after_its_delay(tmp_path: Path) -> None:
     clock = HandClock()
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(file_delete_delay_ms=1000))
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     region = log.read(0, 1000, at_least_one=True).region
     assert region is not None
     listener = Listener()
@@ -326,7 +326,7 @@ async def test_a_deleted_partition_goes_after_its_delay(tmp_path: Path) -> None:
     assert manager.get(TP) is None
     assert listener.told == 1
     with pytest.raises(StorageError):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     (name,) = names(tmp_path)
     assert name.startswith("t-0.")
     assert name.endswith("-delete")
@@ -341,7 +341,7 @@ async def test_a_deleted_partition_goes_after_its_delay(tmp_path: Path) -> None:
 
 async def test_a_deletion_that_a_crash_has_cut_short_is_finished(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(3), NOW)
+    append(manager.create(spec()), batch(3), NOW)
     manager.delete(TP)
     abandon(manager)
     manager = opened(tmp_path)
@@ -352,8 +352,8 @@ async def test_a_deletion_that_a_crash_has_cut_short_is_finished(tmp_path: Path)
 
 async def test_a_deletion_of_which_only_the_metadata_knows_is_finished(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(3), NOW)
-    manager.create(spec(topic="other", topic_id=bytes(16))).append(batch(3), NOW)
+    append(manager.create(spec()), batch(3), NOW)
+    append(manager.create(spec(topic="other", topic_id=bytes(16))), batch(3), NOW)
     abandon(manager)
     manager = LogManager.open(tmp_path, runtime=Runtime.new(HandClock()), settings=Settings(), node_id=1)
     manager.load([], deleted=[TOPIC_ID])
@@ -376,7 +376,7 @@ async def test_dropped_segments_go_in_a_worker(tmp_path: Path) -> None:
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(retention_ms=1000, file_delete_delay_ms=100, **SMALL))
     for _ in range(20):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     clock.ms += 2000
     assert await manager.apply_retention() > 0
     assert list((tmp_path / "t-0").glob("*.deleted"))
@@ -398,7 +398,7 @@ async def test_the_soft_checkpoint_writes_only_what_has_changed(tmp_path: Path) 
     await manager.soft_checkpoint()
     assert (tmp_path / STATE_FILE).stat().st_ino == before, "nothing new, nothing written"
     for _ in range(3):
-        logs[1].append(batch(1), NOW)
+        append(logs[1], batch(1), NOW)
     await manager.soft_checkpoint()
     state = read_state(tmp_path)
     assert state is not None
@@ -417,7 +417,7 @@ async def test_a_rolled_segment_is_synced_soon_and_becomes_the_recovery_point(tm
     manager = opened(tmp_path)
     log = manager.create(spec(**SMALL))
     for _ in range(20):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     active = log.segments[-1].base_offset
     assert active
     await manager.soft_checkpoint()
@@ -431,13 +431,13 @@ async def test_flush_ms_syncs_in_time(tmp_path: Path) -> None:
     clock = HandClock()
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(flush_ms=5000))
-    log.append(batch(1), NOW)
+    append(log, batch(1), NOW)
     await manager.soft_checkpoint()
     assert log.recovery_point == 0
     clock.ms += 5000
     await manager.soft_checkpoint()
     assert log.recovery_point == 1
-    log.append(batch(1), NOW)
+    append(log, batch(1), NOW)
     await manager.soft_checkpoint()
     assert log.recovery_point == 1, "the time counts from the first record that is not synced"
     log.config = config(flush_ms=0)
@@ -450,7 +450,7 @@ async def test_log_start_offsets_are_written_at_their_interval(tmp_path: Path) -
     clock = HandClock()
     manager = opened(tmp_path, clock=clock, log_flush_start_offset_checkpoint_interval_ms="2000")
     log = manager.create(spec())
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     log.delete_records_before(2)
     await manager.soft_checkpoint()
     assert not (tmp_path / checkpoints.LOG_START_OFFSETS).exists()
@@ -464,7 +464,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     clock = HandClock()
     manager = opened(tmp_path, clock=clock, producer_id_expiration_ms="1000")
     log = manager.create(spec())
-    log.append(batch(1, producer_id=5, producer_epoch=0, base_sequence=0), NOW)
+    append(log, batch(1, producer_id=5, producer_epoch=0, base_sequence=0), NOW)
     assert await manager.expire_producers() == 0
     clock.ms += 1000
     assert await manager.expire_producers() == 1
@@ -495,7 +495,7 @@ async def test_the_loop_is_not_held_by_many_partitions(tmp_path: Path) -> None:
 
 def test_a_stop_that_cannot_be_recorded_is_an_unclean_one(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(2), NOW)
+    append(manager.create(spec()), batch(2), NOW)
     (tmp_path / f"{STATE_FILE}.tmp").mkdir()
     manager.close()
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
@@ -511,7 +511,7 @@ _CHILD = """
 import sys
 from pathlib import Path
 import trio
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 from support.managers import opened, spec
 directory = Path(sys.argv[1])
 manager = opened(directory)
@@ -519,7 +519,7 @@ log = manager.create(spec(segment_bytes=1000, index_interval_bytes=100, file_del
 other = manager.create(spec(1, file_delete_delay_ms=0))
 async def main():
     for number in range(30):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
         print("acknowledged", number + 1, flush=True)
         if number % 7 == 3:
             await manager.soft_checkpoint()
@@ -558,5 +558,5 @@ def test_nothing_acknowledged_is_lost_at_any_crash_point(tmp_path: Path, point: 
     assert len(read_all(log)) == log.log_end_offset * len(batch(1))
     trio.run(manager.inspect)
     assert log.offline is None
-    assert log.append(batch(1), NOW) == log.log_end_offset - 1
+    assert append(log, batch(1), NOW) == log.log_end_offset - 1
     manager.close()

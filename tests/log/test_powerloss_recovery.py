@@ -13,7 +13,7 @@ from leafcuttr.log.manager import LogManager
 from leafcuttr.log.producers.snapshot import is_sound
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch, read_all
+from support.logs import NOW, HandClock, append, batch, read_all, stage_marker, write_now
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -32,7 +32,7 @@ def filled(directory: Path, batches: int = 20, **overrides: object) -> tuple[Log
     manager = opened(directory)
     log = manager.create(spec(**overrides))
     for number in range(batches):
-        log.append(batch(3, key=b"k", producer_id=7, producer_epoch=0, base_sequence=number * 3), NOW)
+        append(log, batch(3, key=b"k", producer_id=7, producer_epoch=0, base_sequence=number * 3), NOW)
     return manager, log
 
 
@@ -74,7 +74,7 @@ def test_indexes_without_their_log_make_way(tmp_path: Path) -> None:
     (tmp_path / FOLDER / f"{0:020d}.log").unlink()
     log = again(tmp_path)
     assert log.offline is None
-    assert log.append(batch(1, key=b"k"), NOW) == 0
+    assert append(log, batch(1, key=b"k"), NOW) == 0
 
 
 def test_an_empty_log_that_a_clean_stop_knows_is_made_again(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_empty_log_that_a_clean_stop_knows_is_made_again(tmp_path: Path) -> N
         path.unlink()
     log = again(tmp_path)
     assert log.offline is None
-    assert log.append(batch(1, key=b"k"), NOW) == 0
+    assert append(log, batch(1, key=b"k"), NOW) == 0
 
 
 @pytest.mark.parametrize("lost", ["end", "folder", "files"])
@@ -104,7 +104,7 @@ def test_a_log_that_ends_before_its_start_goes_on_at_its_start(tmp_path: Path, l
         folder.rmdir()
     log = again(tmp_path, **SMALL)
     assert (log.offline, log.log_start_offset, log.log_end_offset) == (None, 50, 50)
-    assert log.append(batch(3, key=b"k"), NOW) == 50
+    assert append(log, batch(3, key=b"k"), NOW) == 50
     log = again(tmp_path, **SMALL)
     assert (log.offline, log.log_start_offset, log.log_end_offset) == (None, 50, 53)
 
@@ -135,9 +135,9 @@ def test_gaps_that_compaction_has_left_stay_where_the_recovery_point_is_lost(tmp
 def test_an_index_of_aborted_transactions_is_made_again_whatever_is_in_it(tmp_path: Path) -> None:
     manager, log = filled(tmp_path, 1)
     log.roll()
-    log.append(batch(1, key=b"k", producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
-    log.stage_marker(3, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
-    log.commit()
+    append(log, batch(1, key=b"k", producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    stage_marker(log, 3, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    write_now(log)
     log.flush_indexes()
     before = log.segments[1].txn_index.aborted()
     assert len(before) == 1
@@ -153,7 +153,7 @@ def test_indexes_that_have_grown_since_a_clean_stop_are_not_trusted(tmp_path: Pa
     manager = opened(tmp_path, spec(index_interval_bytes=100))
     log = manager.logs[TP]
     for number in range(10, 20):
-        log.append(batch(3, timestamp=NOW + number), NOW)
+        append(log, batch(3, timestamp=NOW + number), NOW)
     log.flush_indexes()
     entries = log.segments[0].index.entries()
     abandon(manager)

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidProducerEpoch, OutOfOrderSequence
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import DamagedSnapshotError, decode_snapshot, encode_snapshot
 from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE, parse
-from support.logs import NOW, batch, make_log
+from support.logs import NOW, batch, make_log, write_now
 
 # Written by Apache Kafka 4.3.1 after the three producers of test_like_kafka.
 KAFKA_SNAPSHOT = bytes.fromhex(
@@ -25,12 +26,12 @@ KAFKA_SNAPSHOT = bytes.fromhex(
 
 def stage(log: Log, sequence: int, *, count: int = 2, producer_id: int = 2000, epoch: int = 0) -> Staged:
     data = batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
-    return log.stage(memoryview(data), now_ms=NOW)
+    return log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
 
 
 def send(log: Log, sequence: int, **fields: int) -> Staged:
     staged = stage(log, sequence, **fields)
-    log.commit()
+    write_now(log)
     return staged
 
 
@@ -73,7 +74,7 @@ def test_a_batch_staged_twice_in_one_turn_is_a_duplicate(tmp_path: Path) -> None
     assert (first.duplicate, second.duplicate, third.duplicate) == (False, True, False)
     assert (first.base_offset, second.base_offset, third.base_offset) == (0, 0, 2)
     assert len(log.producers) == 0, "nothing is published yet"
-    log.commit()
+    write_now(log)
     assert log.log_end_offset == 4
     assert send(log, 2).duplicate
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import NotCached
 from leafcuttr.log.read.read import CURSORS
 from leafcuttr.wire.batch import COUNT_AT, MAGIC_AT, parse
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, append, batch, make_log, read_all, write_now
 
 
 @settings(max_examples=60, deadline=None)
@@ -30,8 +31,8 @@ def test_reads_equal_a_linear_scan(
         for count, size, flush in shapes:
             content = batch(count, size=size)
             view = memoryview(content)
-            base = log.stage(view, now_ms=NOW).base_offset
-            log.commit()
+            base = log.stage(view, Origin.CLIENT, now_ms=NOW).base_offset
+            write_now(log)
             batches.append((base, base + count, bytes(content)))
             if flush:
                 log.flush_indexes()
@@ -62,7 +63,7 @@ def test_reads_equal_a_linear_scan(
 
 def test_out_of_range(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     for offset in (-1, 4):
         with pytest.raises(OffsetOutOfRange):
             log.read(offset, 100, at_least_one=True)
@@ -72,7 +73,7 @@ def test_out_of_range(tmp_path: Path) -> None:
 def test_a_sequential_reader_needs_no_lookup(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     for _ in range(100):
-        log.append(batch(size=500), NOW)
+        append(log, batch(size=500), NOW)
     read = log.read(0, 5000, at_least_one=True)
     assert log.cursors is not None and read.region is not None
     assert log.cursors[read.next_offset] == (log.segments[0], read.region.length)
@@ -81,7 +82,7 @@ def test_a_sequential_reader_needs_no_lookup(tmp_path: Path) -> None:
 def test_a_region_outlives_its_segment(tmp_path: Path) -> None:
     log = make_log(tmp_path, segment_bytes=300)
     for _ in range(10):
-        log.append(batch(size=200), NOW)
+        append(log, batch(size=200), NOW)
     content, region = read_all(log, 0), log.read(0, 1000, at_least_one=True).region
     assert region is not None
     log.delete_records_before(10)
@@ -92,7 +93,7 @@ def test_a_region_outlives_its_segment(tmp_path: Path) -> None:
 
 async def test_off_loop_warms_and_asks_again(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     file = log.segments[0].open_file()
     asked: list[bool] = []
 
@@ -109,7 +110,7 @@ async def test_off_loop_warms_and_asks_again(tmp_path: Path) -> None:
 def test_damage_that_a_read_meets_takes_the_partition_offline(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     for _ in range(3):
-        log.append(batch(size=100), NOW)
+        append(log, batch(size=100), NOW)
     size = len(batch(size=100))
     with open(log.segments[0].path(".log"), "r+b") as file:  # noqa: PTH123
         file.seek(size + MAGIC_AT)
@@ -122,7 +123,7 @@ def test_damage_that_a_read_meets_takes_the_partition_offline(tmp_path: Path) ->
 def test_a_range_that_fits_exactly_is_given_whole(tmp_path: Path) -> None:
     log = make_log(tmp_path, index_interval_bytes=0)
     for _ in range(5):
-        log.append(batch(size=100), NOW)
+        append(log, batch(size=100), NOW)
     size = len(batch(size=100))
     for number in range(1, 6):
         for more, count in ((0, number), (size - 1, number), (-1, number - 1)):
@@ -133,7 +134,7 @@ def test_a_range_that_fits_exactly_is_given_whole(tmp_path: Path) -> None:
 
 def test_what_lies_before_the_log_start_is_out_of_range(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(5), NOW)
+    append(log, batch(5), NOW)
     log.delete_records_before(2)
     for offset in (0, 1):
         with pytest.raises(OffsetOutOfRange, match="in the range 2 to 5"):
@@ -144,7 +145,7 @@ def test_what_lies_before_the_log_start_is_out_of_range(tmp_path: Path) -> None:
 def test_few_readers_are_remembered_and_the_oldest_goes_first(tmp_path: Path) -> None:
     log = make_log(tmp_path, index_interval_bytes=0)
     for _ in range(3 * CURSORS):
-        log.append(batch(size=100), NOW)
+        append(log, batch(size=100), NOW)
     size = len(batch(size=100))
     for offset in range(2 * CURSORS):
         log.read(offset, size, at_least_one=True)
@@ -155,9 +156,9 @@ def test_few_readers_are_remembered_and_the_oldest_goes_first(tmp_path: Path) ->
 def test_a_reader_at_the_end_of_a_segment_goes_on_in_the_next(tmp_path: Path) -> None:
     """It is remembered behind the last batch of a segment that is rolled only then."""
     log = make_log(tmp_path, segment_bytes=500)
-    log.append(batch(size=300), NOW)
+    append(log, batch(size=300), NOW)
     assert log.read(0, 1000, at_least_one=True).next_offset == 1
-    log.append(batch(size=400), NOW)
+    append(log, batch(size=400), NOW)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
     read = log.read(1, 1000, at_least_one=True)
     assert read.region is not None and read.region.position == 0
@@ -168,7 +169,7 @@ def test_a_compacted_log_may_have_nothing_at_its_end(tmp_path: Path) -> None:
     """Kafka's compaction leaves no batch there; another log is damaged then."""
     for policy in ("compact", "delete"):
         log = make_log(tmp_path / policy, cleanup_policy=(policy,))
-        log.append(batch(3, key=b"k"), NOW)
+        append(log, batch(3, key=b"k"), NOW)
         log.log_end_offset = log.next_offset = 5
         if policy == "compact":
             assert log.read(3, 1000, at_least_one=True) == (None, 3)
@@ -185,7 +186,7 @@ def test_batches_without_records_are_passed_over_where_one_with_records_follows(
     size = len(batch(size=100))
     log = make_log(tmp_path, segment_bytes=2 * size)
     for _ in range(4):
-        log.append(batch(size=100), NOW)
+        append(log, batch(size=100), NOW)
     assert [segment.base_offset for segment in log.segments] == [0, 2]
     for offset in empty:
         with open(log.segments[offset // 2].path(".log"), "r+b") as file:  # noqa: PTH123

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import OutOfOrderSequence, StorageError
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.layout import checkpoints
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch, read_all
+from support.logs import NOW, append, batch, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -24,7 +25,7 @@ def filled(directory: Path, batches: int = 20, **overrides: object) -> tuple[Log
     manager = opened(directory)
     log = manager.create(spec(**overrides))
     for _ in range(batches):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     return manager, read_all(log)
 
 
@@ -60,7 +61,7 @@ async def test_what_lies_behind_the_soft_checkpoint_is_read(tmp_path: Path) -> N
     log = manager.logs[TP]
     await manager.soft_checkpoint()
     for _ in range(17):
-        log.append(batch(2), NOW)
+        append(log, batch(2), NOW)
     data, sizes = read_all(log), log.segment_sizes()
     abandon(manager)
     log = again(tmp_path, **SMALL)
@@ -87,14 +88,14 @@ async def test_an_end_that_went_with_its_disk_is_cut_though_the_file_kept_its_si
     assert (log.offline, log.log_end_offset) == (None, 15)
     assert read_all(log) == data[:kept]
     assert "the last checkpoint knew of offsets up to" in caplog.text
-    assert log.append(batch(), NOW) == 15
+    assert append(log, batch(), NOW) == 15
 
 
 async def test_indexes_after_a_soft_recovery_are_those_of_a_full_one(tmp_path: Path) -> None:
     manager, _ = filled(tmp_path, 10, index_interval_bytes=100)
     await manager.soft_checkpoint()
     for number in range(10):
-        manager.logs[TP].append(batch(2, timestamp=NOW + number), NOW)
+        append(manager.logs[TP], batch(2, timestamp=NOW + number), NOW)
     abandon(manager)
     soft = again(tmp_path, index_interval_bytes=100)
     soft_indexes = indexes_of(soft)
@@ -116,7 +117,7 @@ async def test_the_log_is_cut_at_the_first_bad_batch(tmp_path: Path, soft: bool)
     if soft:
         await manager.soft_checkpoint()
     for _ in range(4):
-        manager.logs[TP].append(batch(3), NOW)
+        append(manager.logs[TP], batch(3), NOW)
     abandon(manager)
     path = tmp_path / "t-0" / f"{0:020d}.log"
     damaged = bytearray(path.read_bytes())
@@ -125,7 +126,7 @@ async def test_the_log_is_cut_at_the_first_bad_batch(tmp_path: Path, soft: bool)
     log = again(tmp_path)
     assert log.log_end_offset == 15
     assert path.stat().st_size == len(data) + len(batch(3))
-    assert log.append(batch(1), NOW) == 15
+    assert append(log, batch(1), NOW) == 15
 
 
 def test_half_a_batch_is_cut(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_damage_before_the_recovery_point_takes_the_partition_offline(
         f"t-0 is offline: {log.offline}"
     ]
     with pytest.raises(StorageError):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     with pytest.raises(StorageError):
         log.read(0, 100, at_least_one=True)
 
@@ -258,7 +259,7 @@ async def test_producers_are_remembered(tmp_path: Path, how: str) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec(**SMALL))
     for sequence in range(0, 30, 2):
-        log.append(batch(2, producer_id=7, producer_epoch=1, base_sequence=sequence), NOW)
+        append(log, batch(2, producer_id=7, producer_epoch=1, base_sequence=sequence), NOW)
         if sequence == 20 and how == "soft":
             await manager.soft_checkpoint()
     if how == "state":
@@ -269,18 +270,18 @@ async def test_producers_are_remembered(tmp_path: Path, how: str) -> None:
     assert entry is not None
     assert (entry.epoch, entry.last_sequence, len(entry.batches)) == (1, 29, 5)
     repeated = batch(2, producer_id=7, producer_epoch=1, base_sequence=20)
-    assert log.stage(memoryview(repeated), now_ms=NOW).duplicate
+    assert log.stage(memoryview(repeated), Origin.CLIENT, now_ms=NOW).duplicate
     with pytest.raises(OutOfOrderSequence):
-        log.append(batch(2, producer_id=7, producer_epoch=1, base_sequence=40), NOW)
-    assert log.append(batch(2, producer_id=7, producer_epoch=1, base_sequence=30), NOW) == 30
+        append(log, batch(2, producer_id=7, producer_epoch=1, base_sequence=40), NOW)
+    assert append(log, batch(2, producer_id=7, producer_epoch=1, base_sequence=30), NOW) == 30
 
 
 def test_producers_come_from_the_snapshot_where_their_batches_are_not_read(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec(**SMALL))
-    log.append(batch(2, producer_id=7, producer_epoch=0, base_sequence=0), NOW)
+    append(log, batch(2, producer_id=7, producer_epoch=0, base_sequence=0), NOW)
     for _ in range(20):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     assert len(log.segments) > 2
     manager.close()
     (tmp_path / ".kafka_cleanshutdown").unlink()
@@ -349,7 +350,7 @@ def test_an_empty_preallocated_segment_is_empty_after_a_clean_stop(tmp_path: Pat
     assert Path(log.segments[0].path(".log")).stat().st_size == 0
     assert not verify_directory(tmp_path).problems
     log = again(tmp_path, preallocate=True, segment_bytes=1 << 20)
-    assert (log.offline, log.append(batch(), NOW)) == (None, 0)
+    assert (log.offline, append(log, batch(), NOW)) == (None, 0)
 
 
 def test_a_preallocated_segment_ends_where_its_records_end(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from leafcuttr.log.recovery.known import Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.segment.segment import segment_name
 from leafcuttr.log.upkeep.soft_checkpoint import state_of
-from support.logs import NOW, batch, make_log, read_all, resources
+from support.logs import NOW, append, batch, make_log, read_all, resources
 from support.managers import TOPIC_ID, spec
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
@@ -30,7 +30,7 @@ def filled(folder: Path, batches: int = 20, **overrides: object) -> Log:
     """A log of batches of three records, its indexes on the disk, left as it is."""
     log = make_log(folder, **overrides)
     for _ in range(batches):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     log.flush_indexes()
     return log
 
@@ -81,7 +81,7 @@ def test_retention_has_dropped_all_that_the_state_knows(tmp_path: Path, point: i
     log = filled(tmp_path, 10)
     known = known_of(log, point=point)
     log.roll()
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     log.delete_records_before(30)
     assert [segment.base_offset for segment in log.segments] == [30]
     found = restored(tmp_path, known)
@@ -152,7 +152,7 @@ def test_an_empty_last_segment_whose_file_is_gone_is_made_again(tmp_path: Path) 
     path_of(log, 1).unlink()
     found = restored(tmp_path, known)
     assert (found.offline, found.log_end_offset) == (None, 30)
-    assert found.append(batch(), NOW) == 30
+    assert append(found, batch(), NOW) == 30
 
 
 def test_an_empty_log_that_the_state_knows_is_not_read_again(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_segments_that_compaction_may_have_exchanged_are_read_again(tmp_path: Pa
     policy = {"cleanup_policy": ("compact",)} if compact else {}
     log = make_log(tmp_path, **SMALL, **policy)
     for _ in range(20):
-        log.append(batch(3, key=b"k"), NOW)
+        append(log, batch(3, key=b"k"), NOW)
     log.flush_indexes()
     known, size = known_of(log), len(batch(3, key=b"k"))
     os.truncate(path_of(log, 0), log.segments[0].size - size)
@@ -205,12 +205,12 @@ def test_a_segment_sealed_since_may_be_compacted_since(tmp_path: Path, compact: 
     policy = {"cleanup_policy": ("compact",)} if compact else {}
     log = make_log(tmp_path, **policy)
     for _ in range(10):
-        log.append(batch(3, key=b"k"), NOW)
+        append(log, batch(3, key=b"k"), NOW)
     log.flush_indexes()
     known, before = known_of(log), log.size
     if rolled:
         log.roll()
-    log.append(batch(3, key=b"k"), NOW)
+    append(log, batch(3, key=b"k"), NOW)
     reread = Reread()
     found = restored(tmp_path, known._replace(reread=reread), **policy)
     assert (found.offline, found.log_end_offset) == (None, 33)
@@ -219,11 +219,11 @@ def test_a_segment_sealed_since_may_be_compacted_since(tmp_path: Path, compact: 
 
 def test_a_clean_stop_speaks_for_a_compacted_log_too(tmp_path: Path) -> None:
     log = make_log(tmp_path, cleanup_policy=("compact",))
-    log.append(batch(3, key=b"k"), NOW)
+    append(log, batch(3, key=b"k"), NOW)
     known, before = known_of(log, clean=True, point=3), log.size
-    log.append(batch(1, key=b"k"), NOW)
+    append(log, batch(1, key=b"k"), NOW)
     log.roll()
-    log.append(batch(1, key=b"k"), NOW)
+    append(log, batch(1, key=b"k"), NOW)
     reread = Reread()
     found = restored(tmp_path, known._replace(reread=reread), cleanup_policy=("compact",))
     assert found.log_end_offset == 5
@@ -238,11 +238,11 @@ def test_a_clean_stop_speaks_for_a_compacted_log_too(tmp_path: Path) -> None:
 def test_a_log_has_what_the_state_says_of_it(tmp_path: Path, more: int, point: int) -> None:
     log = filled(tmp_path, 10)
     for sequence in range(4):
-        log.append(batch(1, producer_id=5, producer_epoch=2, base_sequence=sequence), NOW)
+        append(log, batch(1, producer_id=5, producer_epoch=2, base_sequence=sequence), NOW)
     log.flush_indexes()
     state = replace(state_of(log, TOPIC_ID), leader_epoch=3, recovery_point=6, log_start_offset=4)
     for _ in range(more):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     found = restored(tmp_path, Known(state, False, point, 5, same_boot=True))
     end = 34 + more
     assert (found.log_start_offset, found.log_end_offset, found.leader_epoch) == (5, end, 3)
@@ -258,11 +258,11 @@ def test_a_log_has_what_the_state_says_of_it(tmp_path: Path, more: int, point: i
 def test_a_log_that_ends_before_what_was_synced_is_offline(tmp_path: Path, more: int, point: int) -> None:
     """Also where the state file knew of no more."""
     log = filled(tmp_path, 11)
-    log.append(batch(1), NOW)
+    append(log, batch(1), NOW)
     log.flush_indexes()
     known = known_of(log, point=point)
     for _ in range(more):
-        log.append(batch(1), NOW)
+        append(log, batch(1), NOW)
     end = 34 + more
     said = f"{tmp_path} ends at offset {end}, synced up to {point}" if end < point else None
     assert restored(tmp_path, known).offline == said
@@ -302,7 +302,7 @@ def test_a_folder_without_segments(tmp_path: Path, point: int) -> None:
     if point:
         assert found.offline == f"{tmp_path} holds no segment, 3 records were synced"
         return
-    assert (found.offline, found.append(batch(), NOW)) == (None, 0)
+    assert (found.offline, append(found, batch(), NOW)) == (None, 0)
     assert [(pending_deletes.paths, pending_deletes.at_ms) for pending_deletes in found.pending_deletes] == [
         ([str(tmp_path / f"{segment_name(0)}.log.deleted")], 0)
     ]
@@ -314,7 +314,7 @@ def test_a_folder_without_segments_goes_on_at_its_start(tmp_path: Path) -> None:
     found = restored(tmp_path, unknown(start=7))
     assert (found.offline, found.log_start_offset, found.log_end_offset) == (None, 7, 7)
     assert (found.recovery_point, found.leader_epoch) == (0, 0)
-    assert found.append(batch(), NOW) == 7
+    assert append(found, batch(), NOW) == 7
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -347,7 +347,7 @@ def test_snapshots_of_what_is_lost_go_and_others_stay(tmp_path: Path) -> None:
 def test_snapshots_of_what_is_lost_behind_a_checkpoint_go_too(tmp_path: Path) -> None:
     log = filled(tmp_path, 4)
     known = known_of(log)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     for offset in (12, 15, 16):
         write_snapshot(tmp_path / f"{segment_name(offset)}.snapshot", ProducerStateTable())
     restored(tmp_path, known)

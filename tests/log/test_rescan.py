@@ -30,7 +30,7 @@ from leafcuttr.log.segment.segment import segment_name
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, batch, read_all
+from support.logs import NOW, append, batch, read_all
 from support.managers import abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -81,7 +81,7 @@ def prepare(directory: Path, start: str, **config: Any) -> bytes:
     for number in range(BATCHES):
         if number == STARTS[start]:
             trio.run(manager.soft_checkpoint)
-        log.append(batch(RECORDS, key=b"k"), NOW)
+        append(log, batch(RECORDS, key=b"k"), NOW)
     content = read_all(log)
     log.flush_indexes()
     abandon(manager)
@@ -175,7 +175,7 @@ def assert_offline(found: Started) -> None:
         path.stem for path in found.log.directory.glob("*.log")
     }
     with pytest.raises(StorageError):
-        found.log.append(batch(1, key=b"k"), NOW)
+        append(found.log, batch(1, key=b"k"), NOW)
 
 
 @each_start
@@ -193,7 +193,7 @@ def test_behind_the_recovery_point_the_log_is_cut_from_the_damaged_batch_on(
         "nothing before it is lost, nothing behind it stays"
     )
     assert read_all(log) == found.content
-    assert log.append(batch(1, key=b"k"), NOW) == end
+    assert append(log, batch(1, key=b"k"), NOW) == end
     close(log)
 
 
@@ -275,7 +275,7 @@ def test_a_leader_epoch_costs_nothing(
     assert found.files == found.before
     epochs = scratch / "t-0" / LEADER_EPOCHS
     assert not epochs.exists() or epochs.read_text() == "0\n1\n0 0\n"
-    assert log.append(batch(1, key=b"k"), NOW) == END
+    assert append(log, batch(1, key=b"k"), NOW) == END
     assert parse(read_all(log, END)).leader_epoch == 0
     close(log)
     named = [problem.text for problem in verify_directory(scratch).problems]

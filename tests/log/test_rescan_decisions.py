@@ -14,7 +14,7 @@ from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.upkeep.soft_checkpoint import state_of
-from support.logs import NOW, append_marker, batch, make_log, read_all, resources
+from support.logs import NOW, append, append_marker, batch, make_log, read_all, resources
 from support.managers import TOPIC_ID, spec
 
 SMALL = {"segment_bytes": 1000, "index_interval_bytes": 100}
@@ -25,7 +25,7 @@ BATCH = len(batch(3))
 def filled(folder: Path, batches: int = 30, **overrides: object) -> Log:
     log = make_log(folder, **overrides)
     for _ in range(batches):
-        log.append(batch(3, key=b"k"), NOW)
+        append(log, batch(3, key=b"k"), NOW)
     log.flush_indexes()
     return log
 
@@ -160,10 +160,10 @@ def test_a_segment_that_begins_inside_another_ends_the_log(tmp_path: Path) -> No
 
 def test_the_leader_epochs_are_those_of_the_batches(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     log.leader_epoch = 4
     for _ in range(3):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text("0\n1\n0 0\n")
     assert restored(tmp_path).leader_epoch == 4
@@ -207,12 +207,12 @@ def _is_link(fd: str) -> bool:
 def test_without_an_index_the_whole_segment_is_read(tmp_path: Path, lost: str) -> None:
     """Also where the state file vouches for its first part."""
     log = make_log(tmp_path, index_interval_bytes=100)
-    log.append(batch(3, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    append(log, batch(3, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), NOW)
     for _ in range(10):
-        log.append(batch(3), NOW)
+        append(log, batch(3), NOW)
     log.flush_indexes()
     state = state_of(log, TOPIC_ID)
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     append_marker(log, 5, 0, commit=False, coordinator_epoch=0)
     before = log.segments[0].index.entries(), log.segments[0].time_index.entries()
     for suffix in (".index", ".timeindex") if lost == "both" else (lost,):
@@ -228,7 +228,7 @@ def test_without_an_index_the_whole_segment_is_read(tmp_path: Path, lost: str) -
 def test_an_index_of_another_file_is_made_anew(tmp_path: Path) -> None:
     log = filled(tmp_path, 10, index_interval_bytes=100)
     state = state_of(log, TOPIC_ID)
-    log.append(batch(3, key=b"k"), NOW)
+    append(log, batch(3, key=b"k"), NOW)
     path = Path(log.segments[0].path(".index"))
     entries = path.read_bytes()
     path.write_bytes(bytes(len(entries) - 8) + entries[-8:-1] + bytes([entries[-1] ^ 1]))
@@ -283,7 +283,7 @@ def test_a_last_batch_that_nothing_speaks_for(tmp_path: Path, compact: bool, by:
     """It is put right where no gap can be: compaction makes gaps, and so may what was there when it was synced."""
     policy = COMPACT if compact else {}
     log = filled(tmp_path, 30, **policy)
-    log.append(batch(1, key=b"k"), NOW)
+    append(log, batch(1, key=b"k"), NOW)
     displace(log, 90, by)
     found = restored(tmp_path, point=point, same_boot=True, **policy)
     if by < 0 and compact:

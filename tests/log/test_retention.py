@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.log import Log
-from support.logs import NOW, HandClock, batch, make_log
+from support.logs import NOW, HandClock, append, batch, make_log, write_now
 
 DAY = 86_400_000
 
@@ -20,7 +21,7 @@ def log_of_segments(folder: Path, count: int, **settings: Any) -> Log:
     log = make_log(folder, segment_bytes=2 * len(batch(size=400)), retention_ms=-1, **settings)
     for number in range(count):
         for _ in range(2):
-            log.append(batch(size=400, timestamp=NOW + number * DAY), NOW + number * DAY)
+            append(log, batch(size=400, timestamp=NOW + number * DAY), NOW + number * DAY)
     assert len(log.segments) == count
     return log
 
@@ -47,17 +48,17 @@ def test_an_expired_active_segment_rolls_and_goes(tmp_path: Path) -> None:
     log.apply_retention(NOW + 10 * DAY)
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
     assert [(s.base_offset, s.size) for s in log.segments] == [(4, 0)]
-    assert log.append(batch(timestamp=NOW + 10 * DAY), NOW + 10 * DAY) == 4
+    assert append(log, batch(timestamp=NOW + 10 * DAY), NOW + 10 * DAY) == 4
     assert log.apply_retention(NOW + 10 * DAY) == 0
 
 
 def test_while_batches_are_staged_the_active_segment_stays(tmp_path: Path) -> None:
     log = log_of_segments(tmp_path, 2)
     change(log, retention_ms=DAY)
-    log.stage(memoryview(batch(timestamp=NOW + 10 * DAY)), now_ms=NOW + 10 * DAY)
+    log.stage(memoryview(batch(timestamp=NOW + 10 * DAY)), Origin.CLIENT, now_ms=NOW + 10 * DAY)
     log.apply_retention(NOW + 10 * DAY)
     assert len(log.segments) == 1
-    log.commit()
+    write_now(log)
     assert log.log_end_offset == 5
 
 
@@ -166,7 +167,7 @@ def test_both_limits_count_together(tmp_path: Path) -> None:
 def test_without_timestamps_the_last_write_counts(tmp_path: Path, timestamp: int) -> None:
     """A timestamp of 0 is one."""
     log = make_log(tmp_path, retention_ms=DAY)
-    log.append(batch(timestamp=timestamp), NOW)
+    append(log, batch(timestamp=timestamp), NOW)
     os.utime(log.segments[0].path(".log"), (NOW / 1000, NOW / 1000))
     log.apply_retention(NOW + DAY)
     assert log.log_start_offset == (1 if timestamp == 0 else 0)

@@ -10,13 +10,13 @@ from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment
-from support.logs import NOW, batch, make_log
+from support.logs import NOW, append, batch, make_log
 
 
 def filled(folder: Path, batches: int = 60) -> Log:
     log = make_log(folder, index_interval_bytes=500)
     for number in range(batches):
-        log.append(batch(2, size=60, timestamp=NOW + number), NOW)
+        append(log, batch(2, size=60, timestamp=NOW + number), NOW)
     log.segments[0].seal()
     return log
 
@@ -41,7 +41,7 @@ def test_open_knows_size_and_largest_timestamp(tmp_path: Path) -> None:
 def test_a_largest_timestamp_from_a_checkpoint_is_found_again(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     for number in range(20):
-        log.append(batch(2, timestamp=NOW + number % 7), NOW)
+        append(log, batch(2, timestamp=NOW + number % 7), NOW)
     segment = Segment(log.directory_name, 0, pool=FilePool(), size=log.size, largest_timestamp=NOW + 6)
     assert segment.offset_of_largest_timestamp() == 13
 

@@ -17,10 +17,23 @@ import trio.testing
 
 from leafcuttr.errors import StorageError
 from leafcuttr.log.append import commit
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.layout.folders import make_folder
 from leafcuttr.log.log import Log
-from support.logs import NOW, TP, append_and_wait, batch, config, make_log, read_all, resources
+from support.logs import (
+    NOW,
+    TP,
+    append,
+    append_and_wait,
+    batch,
+    config,
+    make_log,
+    read_all,
+    resources,
+    would_wait,
+    write_by_worker,
+)
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 Views = list["memoryview | bytearray"]
@@ -53,7 +66,7 @@ def has_dsync(fd: int) -> bool:
 
 
 def stage(log: Log, data: bytearray | None = None) -> None:
-    log.stage(memoryview(data or batch()), now_ms=NOW)
+    log.stage(memoryview(data or batch()), Origin.CLIENT, now_ms=NOW)
 
 
 async def acknowledged(log: Log, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -69,13 +82,13 @@ def file_name(base: int) -> str:
 
 async def test_one_write_is_all_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
-    assert not log.must_wait
+    assert not would_wait(log)
     await append_and_wait(log, batch(), NOW)
     assert await acknowledged(log, monkeypatch) == ["+" + file_name(0)]
     assert log.unflushed == 0
     stage(log)
-    assert log.must_wait
-    await log.commit_off_loop()
+    assert would_wait(log)
+    await write_by_worker(log)
     assert len(read_all(log)) == log.size
 
 
@@ -97,7 +110,7 @@ async def test_a_new_segment_is_there_for_good_before_its_first_record(
     await append_and_wait(log, batch(size=800), NOW)
     stage(log, batch(size=800))
     with synced(monkeypatch) as names:
-        await log.commit_off_loop()
+        await write_by_worker(log)
     assert {"+" + file_name(1), "t-0"} <= set(names)
     assert len(log.segments) == 2
 
@@ -122,7 +135,7 @@ async def test_what_an_earlier_process_left_in_the_page_cache_is_synced_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(), NOW)
+    append(manager.create(spec()), batch(), NOW)
     abandon(manager)
     log = opened(tmp_path, spec(lc_log_sync_always=True)).logs[TP]
     names = await acknowledged(log, monkeypatch)
@@ -140,7 +153,7 @@ async def test_a_preallocated_segment_is_trimmed_for_good_before_the_next_one_be
     assert first.stat().st_size == 1000
     stage(log, batch(size=800))
     with synced(monkeypatch) as names:
-        await log.commit_off_loop()
+        await write_by_worker(log)
     assert first.stat().st_size == size
     assert names.index(file_name(0)) < names.index("+" + file_name(1))
 
@@ -220,7 +233,7 @@ async def test_nobody_sees_a_record_before_its_write_has_returned(
     async def produce() -> None:
         nonlocal acknowledged
         stage(log)
-        await log.commit_off_loop()
+        await write_by_worker(log)
         acknowledged = True
 
     try:
@@ -242,7 +255,7 @@ async def test_all_that_wait_are_written_together(tmp_path: Path, monkeypatch: p
 
     async def produce() -> None:
         stage(log)
-        await log.commit_off_loop()
+        await write_by_worker(log)
 
     with synced(monkeypatch) as names:
         async with trio.open_nursery() as nursery:
@@ -254,7 +267,7 @@ async def test_all_that_wait_are_written_together(tmp_path: Path, monkeypatch: p
 
 def test_a_file_that_a_reader_opened_meanwhile_is_opened_anew(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t-0")
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     segment = log.segments[-1]
     reading = segment.open_file()
     assert has_dsync(segment.open_for_writing(sync_writes=True).fd)

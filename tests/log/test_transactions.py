@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import FilePool, NotCached
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import read_snapshot
@@ -15,7 +16,7 @@ from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.markers import Marker, encode_marker, read_marker
-from support.logs import NOW, append_marker, batch, make_log, read_all
+from support.logs import NOW, append, append_marker, batch, make_log, read_all, stage_marker, write_now
 
 
 def send(
@@ -34,8 +35,8 @@ def send(
         base_sequence=sequence,
         transactional=transactional,
     )
-    staged = log.stage(memoryview(data), now_ms=NOW)
-    log.commit()
+    staged = log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
+    write_now(log)
     return staged.base_offset
 
 
@@ -103,15 +104,15 @@ def test_the_last_stable_offset_waits_for_the_first_open_transaction(tmp_path: P
 def test_staged_is_not_stable_yet_but_counts_for_what_follows(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     data = batch(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    log.stage(memoryview(data), now_ms=NOW)
+    log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
     assert (log.ongoing(1), log.last_stable_offset) == (0, 0)
-    log.stage_marker(1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
+    stage_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     assert log.ongoing(1) == -1
     assert log.aborted_transactions(0, 3) == []
     again = batch(2, producer_id=1, producer_epoch=0, base_sequence=2, transactional=True)
-    log.stage(memoryview(again), now_ms=NOW)
+    log.stage(memoryview(again), Origin.CLIENT, now_ms=NOW)
     assert log.ongoing(1) == 3
-    log.commit()
+    write_now(log)
     assert (log.last_stable_offset, log.high_watermark) == (3, 5)
     assert log.aborted_transactions(0, 3) == [AbortedTransaction(1, 0, 2, 3)]
 
@@ -119,7 +120,7 @@ def test_staged_is_not_stable_yet_but_counts_for_what_follows(tmp_path: Path) ->
 def test_a_failed_write_leaves_the_transaction_as_it_was(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     send(log, 0)
-    log.stage_marker(1, 0, commit=False, coordinator_epoch=3, now_ms=NOW)
+    stage_marker(log, 1, 0, commit=False, coordinator_epoch=3, now_ms=NOW)
     log.forget_staged()
     assert (log.ongoing(1), log.last_stable_offset, log.aborted_transactions(0, 9)) == (0, 0, [])
     assert end(log, commit=True, coordinator_epoch=2) == 1
@@ -170,15 +171,15 @@ def test_a_coordinator_writes_without_sequences(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     data = bytes(batch(1, producer_id=1, producer_epoch=0, transactional=True))
     with pytest.raises(BrokerError) as refused:
-        log.append(data, NOW)
+        append(log, data, NOW)
     assert refused.value.code == ErrorCode.INVALID_RECORD
-    assert [log.append(data, NOW, by_coordinator=True) for _ in range(3)] == [0, 1, 2]
+    assert [append(log, data, NOW, Origin.COORDINATOR) for _ in range(3)] == [0, 1, 2]
     assert log.last_stable_offset == 0
     end(log, commit=False)
     assert log.aborted_transactions(0, 9) == [AbortedTransaction(1, 0, 3, 4)]
     end(log, commit=True, epoch=1)
     with pytest.raises(BrokerError) as fenced:
-        log.append(data, NOW, by_coordinator=True)
+        append(log, data, NOW, Origin.COORDINATOR)
     assert fenced.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -290,13 +291,13 @@ def test_log_and_model_agree(
                 base_sequence=sequence,
                 transactional=action != "plain",
             )
-            log.stage(memoryview(raw), now_ms=NOW)
+            log.stage(memoryview(raw), Origin.CLIENT, now_ms=NOW)
             sequences[producer] = sequence + count
             if action != "plain":
                 begun.setdefault(producer, offset)
                 owned.setdefault(producer, []).extend(range(offset, offset + count))
         else:
-            log.stage_marker(producer, 0, commit=action == "commit", coordinator_epoch=0, now_ms=NOW)
+            stage_marker(log, producer, 0, commit=action == "commit", coordinator_epoch=0, now_ms=NOW)
             first = begun.pop(producer, None)
             mine = owned.pop(producer, [])
             if action == "abort" and first is not None:
@@ -305,9 +306,9 @@ def test_log_and_model_agree(
                 )
                 hidden.update(mine)
         if action != "stage":
-            log.commit()
+            write_now(log)
             assert log.last_stable_offset == min(begun.values(), default=log.log_end_offset)
-    log.commit()
+    write_now(log)
     stable = log.last_stable_offset
     assert log.aborted_transactions(0, log.log_end_offset) == aborted
     low = data.draw(st.integers(0, stable))

@@ -15,7 +15,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, append_marker, batch
+from support.logs import NOW, append, append_marker, batch
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 SMALL = {"segment_bytes": 1500, "index_interval_bytes": 100}
@@ -38,7 +38,7 @@ async def write(directory: Path) -> None:
         for number in range(10_000):
             producer = number % 3
             fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": number // 3}
-            log.append(batch(1, transactional=True, **fields), NOW)
+            append(log, batch(1, transactional=True, **fields), NOW)
             if number % 4 == 0:
                 append_marker(log, producer, 0, commit=number % 8 == 0, coordinator_epoch=0, now_ms=NOW)
             told.write(log.log_end_offset.to_bytes(8, "big"))

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.log.log import Log
@@ -22,7 +23,7 @@ from leafcuttr.offline.repair import plan_repair, rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, append_marker, batch
+from support.logs import NOW, append, append_marker, batch, write_by_worker
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -53,7 +54,7 @@ class Writer:
         count = self.random.randint(1, 3)
         sequence = self.sequences.get(producer, 0)
         fields = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence}
-        log.append(batch(count, transactional=producer < 5, **fields), NOW)
+        append(log, batch(count, transactional=producer < 5, **fields), NOW)
         self.sequences[producer] = sequence + count
 
 
@@ -126,10 +127,10 @@ async def write_in_flight(log: Log, size: int) -> AsyncIterator[None]:
     writers.limit(0)
     async with trio.open_nursery() as nursery:
         data = batch(1, size=size)
-        log.stage(memoryview(bytearray(data)), now_ms=NOW)
-        nursery.start_soon(log.commit_off_loop)
+        log.stage(memoryview(bytearray(data)), Origin.CLIENT, now_ms=NOW)
+        nursery.start_soon(write_by_worker, log)
         await trio.testing.wait_all_tasks_blocked()
-        assert log.flight is not None
+        assert log.writing is not None
         yield
         writers.limit(AT_ONCE)
 
@@ -142,7 +143,7 @@ async def test_a_checkpoint_while_a_write_is_in_flight(tmp_path: Path, size: int
     transaction = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
     await manager.soft_checkpoint()
     for number in range(2):
-        log.append(batch(1, base_sequence=number, **transaction), NOW)
+        append(log, batch(1, base_sequence=number, **transaction), NOW)
         append_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     async with write_in_flight(log, size):
         await manager.soft_checkpoint()
@@ -164,7 +165,7 @@ def test_index_entries_behind_a_cut_go(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec())
     for number in range(3):
-        log.append(batch(1, producer_id=1, producer_epoch=0, base_sequence=number, transactional=True), NOW)
+        append(log, batch(1, producer_id=1, producer_epoch=0, base_sequence=number, transactional=True), NOW)
         append_marker(log, 1, 0, commit=False, coordinator_epoch=0, now_ms=NOW)
     log.flush_indexes()
     size = log.size

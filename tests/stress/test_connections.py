@@ -13,6 +13,7 @@ import trio
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
 from leafcuttr.log.append.preparation import Prepared
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
@@ -132,14 +133,16 @@ async def test_a_check_that_fails_of_something_nobody_thought_of_fails_its_parti
     await broker.topics.create("u", 1, {})
     request = produce_request("t", batch(3))
     request = replace(request, topic_data=[*request.topic_data, *produce_request("u", batch(2)).topic_data])
-    stage = Log.stage_at_once
+    stage = Log.stage
 
-    def broken(log: Log, data: memoryview, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
+    def broken(
+        log: Log, data: memoryview, origin: Origin, *, now_ms: int, prepared: Prepared | None = None
+    ) -> Staged:
         if log.topic_partition.topic == "u":
             raise ValueError("a bug")
-        return stage(log, data, now_ms=now_ms)
+        return stage(log, data, origin, now_ms=now_ms)
 
-    monkeypatch.setattr(Log, "stage_at_once", broken)
+    monkeypatch.setattr(Log, "stage", broken)
     async with await connect(broker) as peer:
         answer = await peer.ask(request, PRODUCE)
     codes = [topic.partition_responses[0].error_code for topic in answer.responses]

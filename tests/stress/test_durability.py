@@ -14,6 +14,7 @@ import trio
 
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.log.append.roll import new_segment, take_over
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, write_leader_epochs
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
@@ -21,7 +22,7 @@ from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, batch, make_log, patched
+from support.logs import NOW, HandClock, append, batch, make_log, patched, write_by_worker, write_now
 from support.managers import abandon, opened, spec
 from support.peer import Peer, connect
 
@@ -44,7 +45,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def stage(log: Log, data: bytearray) -> None:
-    log.stage(memoryview(data), now_ms=NOW)
+    log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
 
 
 async def test_flush_messages_covers_the_segment_before_a_roll(
@@ -53,11 +54,11 @@ async def test_flush_messages_covers_the_segment_before_a_roll(
     log = make_log(tmp_path, flush_messages=4, segment_bytes=1000)
     for _ in range(2):
         stage(log, batch(size=600))
-        log.commit()
+        write_now(log)
     assert [log.unflushed, len(log.segments)] == [2, 2]
     stage(log, batch(2, size=50))
     with synced(monkeypatch) as paths:
-        await log.commit_off_loop()
+        await write_by_worker(log)
     assert {segment.path(".log") for segment in log.segments} <= set(paths)
     assert log.unflushed == 0
 
@@ -69,18 +70,18 @@ def test_a_sync_makes_the_names_of_new_files_durable_once(
     log = make_log(folder, flush_messages=1)
     stage(log, batch())
     with synced(monkeypatch) as paths:
-        log.commit()
+        write_now(log)
     assert paths == [log.segments[0].path(".log"), str(folder), str(tmp_path)]
     stage(log, batch())
     with synced(monkeypatch) as paths:
-        log.commit()
+        write_now(log)
     assert paths == [log.segments[0].path(".log")]
 
 
 def test_epochs_of_an_adopted_log_end_where_the_next_one_began(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     for _ in range(10):
-        log.append(batch(), NOW)
+        append(log, batch(), NOW)
     log.leader_epoch = 7
     write_leader_epochs(log.directory / LEADER_EPOCHS, [(2, 0), (4, 3), (7, 8)])
     asked = [log.offset_for_leader_epoch(epoch) for epoch in (1, 2, 3, 4, 5, 6, 7, 8)]
@@ -102,7 +103,7 @@ async def test_a_log_that_cannot_be_read_answers_no_offsets_and_keeps_the_connec
     await broker.topics.create("t", 1, {})
     log = broker.logs.logs[TopicPartition("t", 0)]
     for _ in range(3):
-        log.append(batch(), NOW)
+        append(log, batch(), NOW)
     os.pwrite(log.segments[0].open_file().fd, b"\xff" * 40, 0)
     async with await connect(broker) as peer:
         assert await asked_for_offset(peer, NOW) == ErrorCode.KAFKA_STORAGE_ERROR
@@ -126,7 +127,7 @@ async def test_flush_ms_is_kept_though_the_clock_is_set_back(tmp_path: Path) -> 
     clock = TwoClocks()
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(flush_ms=5000))
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     await manager.soft_checkpoint()
     assert log.recovery_point == 0
     clock.ms -= 3_600_000
@@ -142,7 +143,7 @@ async def test_files_that_go_wait_their_delay_though_the_clock_is_set(tmp_path: 
     manager = opened(tmp_path, clock=clock)
     log = manager.create(spec(segment_bytes=1000, file_delete_delay_ms=5000))
     for _ in range(2):
-        log.append(batch(size=600), NOW)
+        append(log, batch(size=600), NOW)
     log.delete_records_before(1)
     other = manager.create(spec(topic="other", file_delete_delay_ms=5000))
     manager.delete(other.topic_partition)
@@ -161,7 +162,7 @@ async def test_a_roll_that_ends_after_its_topic_was_deleted_stays_out_of_the_nex
     """The worker has made the files of the new segment when the folder gets its other name."""
     manager = opened(tmp_path)
     log = manager.create(spec(segment_bytes=1000))
-    log.append(batch(size=800), NOW)
+    append(log, batch(size=800), NOW)
     fresh = new_segment(log, log.segments[-1], 1)
     manager.delete(log.topic_partition)
     again = manager.create(spec(topic_id=bytes(16)))
@@ -192,8 +193,8 @@ async def test_a_search_by_time_does_not_hold_the_loop_however_many_records_a_ba
     tmp_path: Path,
 ) -> None:
     log = make_log(tmp_path)
-    log.append(bomb(100_000), NOW)
-    log.append(batch(timestamp=NOW + 9), NOW)
+    append(log, bomb(100_000), NOW)
+    append(log, batch(timestamp=NOW + 9), NOW)
     turns, over = 0, trio.Event()
 
     async def search() -> None:

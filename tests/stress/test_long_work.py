@@ -13,6 +13,7 @@ import trio
 
 from leafcuttr.errors import ErrorCode, InvalidRecord
 from leafcuttr.log.append.preparation import LongWork
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.limiters import decode_limiter
 from leafcuttr.state.broker import Broker
@@ -158,7 +159,7 @@ def test_a_count_that_the_records_cannot_hold_is_refused_without_a_walk(tmp_path
     log = make_log(tmp_path, cleanup_policy=("compact",))
     claims = patched(patched(bomb(100), ">i", 57, 1 << 30), ">i", 23, (1 << 30) - 1)
     with pytest.raises(LongWork) as long:
-        log.stage_at_once(memoryview(claims), now_ms=NOW)
+        log.stage(memoryview(claims), Origin.CLIENT, now_ms=NOW)
     with pytest.raises(InvalidRecord, match="cannot hold"):
         long.value.work.do()
 
@@ -168,9 +169,11 @@ def test_what_decompresses_to_much_is_not_decompressed_on_the_loop(tmp_path: Pat
     log = make_log(tmp_path, cleanup_policy=("compact",))
     data = encode_batch([Record(0, NOW, b"k", bytes(1 << 20))], codec=codec)
     with pytest.raises(LongWork) as long:
-        log.stage_at_once(memoryview(data), now_ms=NOW)
+        log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
     assert log.next_offset == 0
-    assert log.stage_at_once(memoryview(data), now_ms=NOW, prepared=long.value.work.do()).base_offset == 0
+    assert (
+        log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW, prepared=long.value.work.do()).base_offset == 0
+    )
 
 
 async def test_no_client_writes_to_an_internal_topic(serve: Serve) -> None:

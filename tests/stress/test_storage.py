@@ -15,7 +15,7 @@ from leafcuttr.errors import StorageError
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS
 from leafcuttr.log.log import Log
-from support.logs import NOW, batch, make_log, read_all
+from support.logs import NOW, append, batch, make_log, read_all
 from support.managers import abandon, opened, spec
 
 
@@ -61,7 +61,7 @@ def test_a_write_keeps_its_descriptor_while_other_threads_open_files(
     pool = FilePool(1)
     log = make_log(tmp_path / "t-0", pool=pool)
     other = make_log(tmp_path / "t-1", pool=pool)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     write = os.pwritev
 
     def meanwhile(*arguments: Any) -> int:
@@ -71,7 +71,7 @@ def test_a_write_keeps_its_descriptor_while_other_threads_open_files(
         return write(*arguments)
 
     monkeypatch.setattr(os, "pwritev", meanwhile)
-    log.append(batch(2), NOW)
+    append(log, batch(2), NOW)
     monkeypatch.undo()
     assert log.log_end_offset == 3
     assert len(read_all(log)) == log.size
@@ -80,19 +80,19 @@ def test_a_write_keeps_its_descriptor_while_other_threads_open_files(
 
 def test_a_log_serves_again_when_there_are_descriptors_again(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     let_go(log)
     with no_descriptor_left(), pytest.raises(StorageError, match="Too many open files"):
-        log.append(batch(), NOW)
+        append(log, batch(), NOW)
     assert log.offline is None
-    assert log.append(batch(), NOW) == 1
+    assert append(log, batch(), NOW) == 1
     assert len(read_all(log)) == log.size
 
 
 def test_a_write_whose_index_cannot_be_read_leaves_no_trace_in_the_indexes(tmp_path: Path) -> None:
     log = make_log(tmp_path, index_interval_bytes=100)
     for number in range(4):
-        log.append(batch(size=200), NOW + number)
+        append(log, batch(size=200), NOW + number)
     segment = log.segments[-1]
     log.flush_indexes()
     before = segment.index.entries(), segment.time_index.entries()
@@ -101,11 +101,11 @@ def test_a_write_whose_index_cannot_be_read_leaves_no_trace_in_the_indexes(tmp_p
     largest = segment.largest_timestamp
     segment.open_file()
     with no_descriptor_left(), pytest.raises(StorageError):
-        log.append(batch(size=777), NOW + 50)
+        append(log, batch(size=777), NOW + 50)
     assert (segment.index.entries(), segment.time_index.entries()) == before
     assert segment.largest_timestamp == largest
     for number in range(4):
-        log.append(batch(size=200), NOW + 100 + number)
+        append(log, batch(size=200), NOW + 100 + number)
     end = Path(segment.path(".log")).stat().st_size
     assert segment.size == end
     starts = {position for position, _ in segment.scan()}
@@ -115,11 +115,11 @@ def test_a_write_whose_index_cannot_be_read_leaves_no_trace_in_the_indexes(tmp_p
 def test_a_roll_that_fails_leaves_no_file_that_a_recovery_trips_over(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec())
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     log.segments[-1].seal()
     with no_room_for(".timeindex"), pytest.raises(OSError):
         log.roll()  # makes the .index
-    log.append(batch(3), NOW)
+    append(log, batch(3), NOW)
     log.flush()
     manager.directories[0].upkeep.write_offsets(manager.logs, dict(manager.logs))
     abandon(manager)
@@ -132,7 +132,7 @@ def test_a_roll_that_fails_leaves_no_file_that_a_recovery_trips_over(tmp_path: P
 def test_files_of_a_segment_that_could_not_be_made_are_let_go(tmp_path: Path) -> None:
     pool = FilePool()
     log = make_log(tmp_path, pool=pool)
-    log.append(batch(), NOW)
+    append(log, batch(), NOW)
     log.segments[-1].seal()
     held = len(pool)
     with no_room_for(".log"), pytest.raises(OSError):
@@ -145,11 +145,11 @@ def test_with_three_descriptors_left_a_log_rolls_reads_and_recovers_its_place(tm
     pool = FilePool()
     log = make_log(tmp_path, pool=pool, segment_bytes=2000, index_interval_bytes=100)
     for number in range(20):
-        log.append(batch(size=500), NOW + number)
+        append(log, batch(size=500), NOW + number)
     assert len(pool) > 10
     with no_descriptor_left(but=3):
         for number in range(20, 40):
-            log.append(batch(size=500), NOW + number)
+            append(log, batch(size=500), NOW + number)
         assert len(read_all(log)) == log.size
         log.flush()
         log.close()
@@ -204,7 +204,7 @@ def test_recovery_keeps_segments_behind_a_gap_that_compaction_has_left(tmp_path:
     assert (log.offline, log.log_end_offset) == (None, 203)
     assert [segment.base_offset for segment in log.segments] == [0, 100, 200]
     assert read_all(log) == b"".join(renumbered(one, base) for base in (0, 120, 200))
-    assert log.append(one, NOW) == 203
+    assert append(log, one, NOW) == 203
     abandon(again)
 
 
@@ -227,7 +227,7 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     manager = opened(tmp_path)
     log = manager.create(spec())
     for sequence in range(6):
-        log.append(batch(base_sequence=sequence, **fields), NOW)
+        append(log, batch(base_sequence=sequence, **fields), NOW)
     path, kept = log.segments[0].path(".log"), log.size // 2
     log.roll()
     for suffix in (".log", ".index", ".timeindex"):
@@ -237,7 +237,7 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     manager = opened(tmp_path, spec())
     log = manager.logs[log.topic_partition]
     assert log.log_end_offset == 3
-    log.append(batch(10), NOW)  # past where the snapshot stands
+    append(log, batch(10), NOW)  # past where the snapshot stands
     log.roll()
     (log.directory / f"{13:020d}.snapshot").unlink()  # and the next one is lost
     log.flush()
@@ -245,13 +245,13 @@ def test_a_producer_snapshot_of_lost_records_is_not_used_later(tmp_path: Path) -
     abandon(manager)
     manager = opened(tmp_path, spec())
     log = manager.logs[log.topic_partition]
-    assert log.append(batch(base_sequence=3, **fields), NOW) == 13
+    assert append(log, batch(base_sequence=3, **fields), NOW) == 13
     abandon(manager)
 
 
 async def test_a_look_at_what_a_start_has_trusted_waits_for_a_descriptor(tmp_path: Path) -> None:
     manager = opened(tmp_path)
-    manager.create(spec()).append(batch(), NOW)
+    append(manager.create(spec()), batch(), NOW)
     manager.close()
     again = opened(tmp_path, spec())
     log = next(iter(again.logs.values()))

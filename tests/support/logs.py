@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ from crc32c import crc32c
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig, topic_config
+from leafcuttr.log.append.background_write import write_in_background
+from leafcuttr.log.append.commit import commit
+from leafcuttr.log.append.pending_write import PendingWrite
+from leafcuttr.log.append.preparation import LongWork
+from leafcuttr.log.append.rules import LONG_MAX, Origin
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
 from leafcuttr.log.resources import LogResources
 from leafcuttr.runtime.runtime import Runtime
+from leafcuttr.state.transactions import markers
+from leafcuttr.state.transactions.markers import End
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import Clock, TopicPartition
 
@@ -110,11 +119,72 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 1 << 20) -> b
     return out
 
 
+def append(log: Log, data: bytes | bytearray, now_ms: int = NOW, origin: Origin = Origin.CLIENT) -> int:
+    """Stage one batch and write it, all of it here, whatever it takes; its base offset."""
+    staged = stage_here(log, memoryview(bytearray(data)), now_ms, origin)
+    write_now(log)
+    return staged.base_offset
+
+
+def stage_here(
+    log: Log, data: memoryview | bytearray, now_ms: int = NOW, origin: Origin = Origin.CLIENT
+) -> Staged:
+    """Stage one batch, with the work that a worker should do."""
+    prepared = None
+    while True:
+        try:
+            return log.stage(data, origin, now_ms=now_ms, prepared=prepared)
+        except LongWork as long:
+            prepared = long.work.do()
+
+
+def write_now(log: Log) -> None:
+    """Write what is staged here, also what a worker should. Raises WriteError."""
+    failure = commit(log).failure
+    if failure is not None:
+        raise failure
+
+
+def begin_write(log: Log) -> PendingWrite:
+    """Have a worker write what is staged, also what need not wait; or what it writes already."""
+    return write_in_background(log) if log.groups or log.writing is None else log.writing
+
+
+def write_by_worker(log: Log, staged: Staged | None = None) -> Coroutine[Any, Any, None]:
+    """`begin_write` at the call, to be awaited. Raises WriteError; with `staged` only if that is not in the log."""
+    return _written(begin_write(log) if log.busy else None, staged)
+
+
+async def _written(pending: PendingWrite | None, staged: Staged | None) -> None:
+    if pending is not None:
+        await pending.confirm(Staged(LONG_MAX, LONG_MAX) if staged is None else staged)
+
+
+def would_wait(log: Log) -> bool:
+    """Whether what is staged has to wait: for a worker that writes, or for one that should."""
+    return log.writing is not None or (bool(log.groups) and log.would_wait())
+
+
 async def append_and_wait(log: Log, data: bytes | bytearray, now_ms: int = NOW) -> int:
     """Append one batch on the loop or off it, whichever does not block; its base offset."""
-    staged = log.stage(memoryview(bytearray(data)), now_ms=now_ms)
-    await log.commit_staged(staged)
+    staged = log.stage(memoryview(bytearray(data)), Origin.CLIENT, now_ms=now_ms)
+    await log.write().confirm(staged)
     return staged.base_offset
+
+
+def stage_marker(
+    log: Log,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int,
+    now_ms: int = NOW,
+    transaction_version: int = 1,
+) -> Staged:
+    """Queue the marker that ends a transaction."""
+    end = End(producer_id, producer_epoch, commit, coordinator_epoch, transaction_version)
+    return markers.stage_marker(log, end, now_ms)
 
 
 def append_marker(
@@ -128,7 +198,8 @@ def append_marker(
     transaction_version: int = 1,
 ) -> int:
     """Append the marker that ends a transaction; its offset."""
-    staged = log.stage_marker(
+    staged = stage_marker(
+        log,
         producer_id,
         producer_epoch,
         commit=commit,
@@ -136,5 +207,5 @@ def append_marker(
         now_ms=now_ms,
         transaction_version=transaction_version,
     )
-    log.commit()
+    write_now(log)
     return staged.base_offset

@@ -42,9 +42,9 @@ from leafcuttr.handlers.produce_answers import (
     succeeded,
 )
 from leafcuttr.handlers.produce_checks import admit, records_of, refusal_of
-from leafcuttr.log.append.commit import commit_now
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.preparation import LongWork, Prepared, Work
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.stage import one_batch
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
@@ -71,12 +71,11 @@ _RECORDS_A_WRITE: Final = 200
 # The client id with which Kafka's own tools may write to internal topics.
 _ADMIN_CLIENT: Final = "__admin_client"
 
+_CLIENT: Final = Origin.CLIENT
 # One staged partition: its log, and where its answer lies: (request, topic, partition) in order of arrival.
 _Place = tuple[int, int, int]
 Answer = tuple[int, Any, ProduceResponse]
 """Correlation id, the request's route, the response."""
-Outcome = WriteError | Ticket | None
-"""Of a write: why it failed, or what will tell, or that it is done."""
 
 
 @dataclass(slots=True)
@@ -117,7 +116,7 @@ class Turn:
     def __init__(self) -> None:
         self._answers: list[tuple[int, Any, int, list[TopicProduceResponse]]] = []
         self._logs: dict[Log, list[_Place]] = {}
-        self._writes: list[tuple[Ticket, list[_Place]]] = []
+        self._writes: list[tuple[PendingWrite, list[_Place]]] = []
         self._left = _AT_ONCE
         self._transactional_id: str | None = None
         self.rest: Rest | None = None
@@ -242,14 +241,14 @@ class Turn:
                         answers.append(not_admitted(item.index, version, code))
                         continue
                 if prepared is None:
-                    staged = log.stage_at_once(records, now_ms=now_ms)
+                    staged = log.stage(records, _CLIENT, now_ms=now_ms)
                 else:
                     done, prepared = prepared, None
                     if isinstance(done, BrokerError):
                         raise done
                     if done.log is not log:
                         raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
-                    staged = log.stage_at_once(records, now_ms=now_ms, prepared=done)
+                    staged = log.stage(records, _CLIENT, now_ms=now_ms, prepared=done)
             except LongWork as long:
                 return _Stop(long.work)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
@@ -272,46 +271,46 @@ class Turn:
     @property
     def waits(self) -> bool:
         """Whether something is being written by a worker: it has to be over before `take`."""
-        return any(not ticket.finished for ticket, _ in self._writes)
+        return any(not write.done for write, _ in self._writes)
 
-    def write(self, outcomes: dict[Log, Outcome]) -> None:
-        """See `write_staged`."""
+    def write(self, writes: dict[Log, PendingWrite]) -> None:
+        """See `write_staged`. `writes` are those of this round so far."""
         logs, self._logs = self._logs, {}
         for log, places in logs.items():
-            if log not in outcomes:
-                outcomes[log] = log.write_off_loop() if log.must_wait else commit_now(log)
-            outcome = outcomes[log]
-            if isinstance(outcome, Ticket):
-                self._writes.append((outcome, places))
-            elif outcome is not None:
-                self._fail(places, outcome)
+            write = writes.get(log)
+            if write is None:
+                write = writes[log] = log.write()
+            if not write.done:
+                self._writes.append((write, places))
+            elif write.failure is not None:
+                self._fail(places, write.failure)
 
     def when_written(self, call: Callable[[], None]) -> None:
         """Have it called once this turn `waits` no more."""
         left = 0
 
-        def landed() -> None:
+        def done() -> None:
             nonlocal left
             left -= 1
             if not left:
                 call()
 
-        for ticket, _ in self._writes:
-            if not ticket.finished:
+        for write, _ in self._writes:
+            if not write.done:
                 left += 1
-                ticket.when_finished(landed)
+                write.when_done(done)
 
     async def written(self) -> None:
         """Wait for the workers that write what this turn has staged."""
-        for ticket, _ in self._writes:
-            await ticket.wait()
+        for write, _ in self._writes:
+            await write.wait()
         self._judge()
 
     def _judge(self) -> None:
         writes, self._writes = self._writes, []
-        for ticket, places in writes:
-            if ticket.failure is not None:
-                self._fail(places, ticket.failure)
+        for write, places in writes:
+            if write.failure is not None:
+                self._fail(places, write.failure)
 
     def take(self) -> Sequence[Answer]:
         """The responses to what has been written, in order, without those of acks=0. Not while there is a `rest`, nor
@@ -350,10 +349,10 @@ def write_staged(turns: Iterable[Turn]) -> None:
     A failed write fails every batch that is not there after it, whichever turn staged it. Where a write has to wait
     for a worker the turn `waits`. Call it before anything else may touch a log.
     """
-    outcomes: dict[Log, Outcome] = {}
+    writes: dict[Log, PendingWrite] = {}
     for turn in turns:
         if turn:
-            turn.write(outcomes)
+            turn.write(writes)
 
 
 async def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:

@@ -10,6 +10,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
+from leafcuttr.state.transactions.markers import End, stage_marker
 from leafcuttr.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -57,15 +58,15 @@ async def handle(
 async def _write(broker: Broker, topic_partition: TopicPartition, marker: WritableTxnMarker) -> ErrorCode:
     try:
         log = broker.topics.partition(topic_partition).log
-        staged = log.stage_marker(
+        end = End(
             marker.producer_id,
             marker.producer_epoch,
-            commit=marker.transaction_result,
-            coordinator_epoch=marker.coordinator_epoch,
-            now_ms=broker.clock.now_ms(),
-            transaction_version=marker.transaction_version,
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
         )
-        await log.commit_staged(staged)
+        staged = stage_marker(log, end, broker.clock.now_ms())
+        await log.write().confirm(staged)
         if topic_partition.topic == CONSUMER_OFFSETS:
             broker.groups.offsets.transaction_ended(
                 topic_partition.partition,

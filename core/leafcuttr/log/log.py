@@ -5,23 +5,21 @@ This is the face of a partition: the contracts of its methods. Their work is don
 they say otherwise.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import trio
+from typing import TypeVar
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import StorageError
-from leafcuttr.log.append.background_write import Flight
+from leafcuttr.log.append.background_write import write_in_background
 from leafcuttr.log.append.commit import commit
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import DONE, PendingWrite
 from leafcuttr.log.append.preparation import LongWork, Prepared
 from leafcuttr.log.append.roll import roll
-from leafcuttr.log.append.rules import LARGE, LONG_MAX
-from leafcuttr.log.append.stage import stage, stage_marker
-from leafcuttr.log.append.staged import Staged, WriteError
+from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
+from leafcuttr.log.append.stage import stage
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.files.off_loop import off_loop
 from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.log.producers.snapshot import write_snapshot
@@ -80,104 +78,42 @@ class Log(LogState):
         return log
 
     def stage(
-        self, batch: memoryview, *, now_ms: int, by_coordinator: bool = False, encoded_here: bool = False
-    ) -> Staged:
-        """Check one produced record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is
-        visible before `commit`, and the view must stay as it is until then. What one of the broker's own coordinators
-        writes for a producer (`by_coordinator`: offsets committed in a transaction) may have no sequence number. The
-        records of what this broker has `encoded_here` are known to be whole: `lc.records.check` is for others'.
-
-        Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord (counts, control batches,
-        a base offset, more or less than one batch, no key where one is due, records that do not fill the batch),
-        UnknownServerError (a record whose length has no end), InvalidTimestamp, MessageTooLarge,
-        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
-        transaction is open), GateError (a filter of the topic has failed), StorageError.
-        """
-        prepared = None
-        while True:
-            try:
-                return self._stage(batch, now_ms, by_coordinator, prepared, encoded_here=encoded_here)
-            except LongWork as long:
-                prepared = long.work.do()
-
-    def stage_at_once(
         self,
-        batch: memoryview,
+        batch: memoryview | bytearray,
+        origin: Origin,
         *,
         now_ms: int,
         prepared: Prepared | None = None,
-        encoded_here: bool = False,
     ) -> Staged:
-        """`stage` for what clients send, which may be made to take long. Raises as it does, and LongWork, with nothing
-        staged, where a worker thread has to look at the batch first: call again with what it has `prepared`."""
-        if self.resources.refusal is not None:
-            raise StorageError(self.resources.refusal)
-        return self._stage(batch, now_ms, False, prepared, encoded_here=encoded_here)
+        """Check one record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is visible
+        before `write`, and the bytes must stay as they are until that is done. What holds for it, and what does not,
+        depends on who made it: see `Origin`.
 
-    def stage_letters(self, batch: bytearray, *, now_ms: int, prepared: Prepared | None = None) -> Staged:
-        """`stage_at_once` for dead letters: no gate looks at them, and they may be larger than the topic allows, by
-        what the broker adds to a record that was not."""
-        if self.resources.refusal is not None:
-            raise StorageError(self.resources.refusal)
-        return self._stage(memoryview(batch), now_ms, False, prepared, letters=True, encoded_here=True)
+        Raises LongWork, with nothing staged, where a worker thread has to look at the batch first: call again with what
+        it has `prepared`. Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord
+        (counts, control batches, a base offset, more or less than one batch, no key where one is due, records that do
+        not fill the batch), UnknownServerError (a record whose length has no end), InvalidTimestamp, MessageTooLarge,
+        RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
+        transaction is open), TransactionCoordinatorFenced, GateError (a filter of the topic has failed), StorageError.
 
-    def _stage(
-        self,
-        batch: memoryview,
-        now_ms: int,
-        by_coordinator: bool,
-        prepared: Prepared | None,
-        *,
-        letters: bool = False,
-        encoded_here: bool = False,
-    ) -> Staged:
-        gate = None if letters else self.gate
-        try:
-            return stage(
-                self,
-                batch,
-                now_ms=now_ms,
-                by_coordinator=by_coordinator,
-                prepared=prepared,
-                gate=gate,
-                any_size=letters,
-                encoded_here=encoded_here,
-            )
-        except OSError as error:
-            raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
-        except DamagedSegmentError as error:
-            raise StorageError(str(error)) from error
-
-    def stage_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        *,
-        commit: bool,
-        coordinator_epoch: int,
-        now_ms: int,
-        transaction_version: int = 1,
-    ) -> Staged:
-        """Check a transaction marker, give it an offset and queue it. Once it is published, the producer's transaction,
-        if one is open, has ended: `last_stable_offset` moves, and if it was aborted its records are to be skipped.
-
-        With `transaction_version` 2 the marker's epoch is above that of the records. Raises InvalidProducerEpoch,
-        TransactionCoordinatorFenced, StorageError.
+        Once a marker is published, the producer's transaction, if one is open, has ended: `last_stable_offset` moves,
+        and if it was aborted its records are to be skipped.
         """
-        try:
-            return stage_marker(
-                self,
-                producer_id,
-                producer_epoch,
-                commit=commit,
-                coordinator_epoch=coordinator_epoch,
-                now_ms=now_ms,
-                transaction_version=transaction_version,
-            )
-        except OSError as error:
-            raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
-        except DamagedSegmentError as error:
-            raise StorageError(str(error)) from error
+        if origin.deferrable and self.resources.refusal is not None:
+            raise StorageError(self.resources.refusal)
+        while True:
+            try:
+                return stage(self, batch, origin, now_ms, prepared)
+            except LongWork as long:
+                if origin.deferrable:
+                    raise
+                prepared = long.work.do()
+            except OSError as error:
+                raise StorageError(
+                    f"Reading {self.topic_partition} failed: {error.strerror or error}"
+                ) from error
+            except DamagedSegmentError as error:
+                raise StorageError(str(error)) from error
 
     def ongoing(self, producer_id: int, producer_epoch: int | None = None) -> int:
         """First offset of the producer's open transaction, staged batches and markers counted; -1 if there is none, or
@@ -185,66 +121,30 @@ class Log(LogState):
         producers = self._producers
         return -1 if producers is None else producers.ongoing(producer_id, producer_epoch)
 
-    def commit(self) -> None:
-        """Write everything staged, publish it and wake waiters. Not while `must_wait`.
+    def write(self) -> PendingWrite:
+        """Write everything staged, publish it and wake waiters: here and now, or by a worker thread where that would
+        keep the event loop from its work. Then the write is to be waited for, and what is staged meanwhile makes the
+        next one. With nothing staged it is the one under way, or one that is done.
 
-        Raises WriteError; then nothing of what could not be written is there, and its offsets are free again. Of
-        several groups the first may have been written: `written_to` says how far.
+        Does not raise: `PendingWrite.failure` says what is not there, and why. Its offsets are free again.
         """
-        commit(self)
+        if not self.groups:
+            return self.writing or DONE
+        if self.writing is not None or self.would_wait():
+            return write_in_background(self)
+        return commit(self)
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether what is staged has to go through `commit_off_loop`: a write is in flight, or one on the loop would
-        likely wait for the disk, or who waits for it also waits for dead letters."""
-        if self.flight is not None:
-            return True
-        groups = self.groups
-        if not groups:
-            return False
-        rules = self.rules
+    def would_wait(self) -> bool:
+        """Whether a write of what is staged would likely wait for the disk, or take long; who waits for it may also
+        have to wait for dead letters."""
+        groups, rules = self.groups, self.rules
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
             return True
+        for group in groups:
+            if group.letters is not None:
+                return True
         size = groups[-1].size
-        return size > LARGE or any(group.letters for group in groups) or self.resources.pressure.stalls(size)
-
-    def write_off_loop(self) -> Ticket | None:
-        """Have everything written that is staged, by a worker thread, one write at a time; what is staged meanwhile
-        makes the next one. The ticket says what becomes of it, and whatever is in flight; None if there is nothing."""
-        if not self.groups:
-            return self.flight
-        ticket = self.ticket
-        if ticket is None:
-            ticket = Ticket()
-            if self.flight is None:
-                Flight(self, ticket).take_off()
-            else:
-                self.ticket = ticket
-        return ticket
-
-    def commit_off_loop(self, staged: Staged | None = None) -> Coroutine[Any, Any, None]:
-        """`write_off_loop` at the call (not: at the await), to be awaited. Shielded from cancellation: views stay in
-        use.
-
-        Raises WriteError as `commit` does, also if what was staged was written, and failed, for somebody else; with
-        `staged`, only if that is not in the log.
-        """
-        return _landed(self.write_off_loop(), LONG_MAX if staged is None else staged.base_offset)
-
-    async def commit_staged(self, staged: Staged) -> None:
-        """`commit`, on the loop or off it, whichever does not block, of what has just been staged (nothing may have
-        been awaited since). Raises StorageError if `staged` is not in the log."""
-        if self.must_wait:
-            await self.commit_off_loop(staged)
-        else:
-            self.commit()
-
-    def append(self, batch: bytes | bytearray, now_ms: int, *, by_coordinator: bool = False) -> int:
-        """Stage and commit one batch; returns its base offset. Raises as they do. Not while `must_wait` for a write
-        in flight: stage, then `await commit_staged(staged)`."""
-        staged = self.stage(memoryview(bytearray(batch)), now_ms=now_ms, by_coordinator=by_coordinator)
-        self.commit()
-        return staged.base_offset
+        return size > LARGE or self.resources.pressure.stalls(size)
 
     def read(
         self,
@@ -365,13 +265,3 @@ class Log(LogState):
             self.segments[-1].seal()
         for segment in self.segments:
             segment.close()
-
-
-async def _landed(ticket: Ticket | None, base_offset: int) -> None:
-    if ticket is None:
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        return
-    await ticket.wait()
-    failure = ticket.failure
-    if failure is not None and base_offset >= failure.written_to:
-        raise WriteError(str(failure), failure.written_to)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.rules import append_rules, jitter_ms
 from leafcuttr.log.append.staged import Group, Tail
 from leafcuttr.log.files.failed_sync import SyncFailedError
@@ -57,13 +57,13 @@ class LogState:
         "bytes_out",
         "cursors",
         "directory_name",
-        "flight",
         "gate",
         "groups",
         "leader_epoch",
         "log_end_offset",
         "log_start_offset",
         "next_offset",
+        "next_write",
         "offline",
         "opened_at",
         "pending_deletes",
@@ -77,9 +77,9 @@ class LogState:
         "segments",
         "suspect",
         "tail",
-        "ticket",
         "topic_partition",
         "unflushed",
+        "writing",
     )
 
     def __init__(
@@ -119,8 +119,8 @@ class LogState:
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self.groups: list[Group] = []
         self.tail: Tail | None = None
-        self.ticket: Ticket | None = None  # of what waits for the flight to land
-        self.flight: Ticket | None = None
+        self.writing: PendingWrite | None = None  # what a worker writes now
+        self.next_write: PendingWrite | None = None  # of what waits until it has
         self.sealing = False  # a worker makes the next segment, and writes the index entries of the last one
         self.cursors: dict[int, tuple[Segment, int]] | None = None
         self.pending_deletes: list[PendingDelete] = []
@@ -251,7 +251,7 @@ class LogState:
     @property
     def busy(self) -> bool:
         """Whether anything is staged or being written."""
-        return self.flight is not None or bool(self.groups)
+        return self.writing is not None or bool(self.groups)
 
     def forget_staged(self) -> None:
         """Undo what is staged, after a failed write."""

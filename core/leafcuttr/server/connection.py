@@ -269,10 +269,10 @@ class Connection:
         repeated = self.repeated
         pending = repeated.pending
         if pending is not None:
-            if not pending.finished:
+            if not pending.done:
                 self.parked = self.waiting = True
                 self._arrived_at = since
-                pending.when_finished(self._landed)
+                pending.when_done(self._landed)
                 return True
             if pending.failure is not None:
                 repeated.hand_to_turn(pending)

@@ -2,7 +2,7 @@
 
 Successive requests of a producer to one partition are the same bytes but for the correlation id, the records and
 their length; their answers differ in the correlation id and three numbers. `RepeatedProduce` has learned one such
-request of its connection. A frame that repeats it goes straight to `Log.stage_at_once`, and its answer is put together
+request of its connection. A frame that repeats it goes straight to `Log.stage`, and its answer is put together
 from the bytes around the numbers; everything else is for the general way, `handlers.produce`, which remains the one
 place where a request is judged. Many producers with one request under way each cost the broker some 40 % less CPU for
 it; a producer that has several under way gains nothing, since several arrive together.
@@ -15,7 +15,7 @@ What has to hold:
   that says what that is. What the general way comes to ask for every request (a right, a quota) belongs there, or has
   to keep the request from being learned. Offsets and producers are the log's, which is asked each time. Nothing of the
   transport is remembered.
-- Whatever `Log.stage_at_once` raises, the general way will find again, and answer; nothing is staged then. What
+- Whatever `Log.stage` raises, the general way will find again, and answer; nothing is staged then. What
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
 - Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.handlers.produce import Outcome, Turn
+from leafcuttr.handlers.produce import Turn
 from leafcuttr.handlers.produce_answers import succeeded
-from leafcuttr.log.append.commit import commit_now
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
@@ -58,6 +58,7 @@ _LEARN_EVERY: Final = 64  # and before the next is, if that one does not come ag
 
 # Base offset, append time and log start offset stand together in every version from _OLDEST on.
 _NUMBERS: Final = struct.Struct(">qqq")
+_CLIENT: Final = Origin.CLIENT
 _MARKS: Final = (-0x7E7D7C7B7A797877, -0x6E6D6C6B6A696867, -0x5E5D5C5B5A595857)
 
 
@@ -74,7 +75,7 @@ class RepeatedProduce:
         self.turn = turn
         self.log: Log | None = None
         """That of what was staged last."""
-        self.pending: Ticket | None = None
+        self.pending: PendingWrite | None = None
         """What is staged is being written by a worker, or has been, and is not answered."""
 
     def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
@@ -106,18 +107,18 @@ class RepeatedProduce:
         assert self._learned is not None
         return self._learned.answer()
 
-    def written(self, outcome: Outcome) -> None:
-        """What became of the write of what was staged last: `pending`, or failed, which the turn answers, or done."""
-        if isinstance(outcome, Ticket):
-            self.pending = outcome
-        elif outcome is not None:
-            self.hand_to_turn(outcome)
+    def written(self, write: PendingWrite) -> None:
+        """What becomes of the write of what was staged last: `pending`, or failed, which the turn answers, or done."""
+        if not write.done:
+            self.pending = write
+        elif write.failure is not None:
+            self.hand_to_turn(write)
 
-    def hand_to_turn(self, outcome: Outcome) -> None:
+    def hand_to_turn(self, write: PendingWrite) -> None:
         """Let the general way answer what was staged last, and wait for it if need be."""
         self.pending = None
         assert self._learned is not None
-        self._learned.hand_to(self.turn, outcome)
+        self._learned.hand_to(self.turn, write)
 
 
 class _Learned:
@@ -212,8 +213,8 @@ class _Learned:
     def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
         """Stage the records of a frame that `fits`."""
         try:
-            self._staged = self.log.stage_at_once(
-                frame[self._records_at : size - len(self._tags)], now_ms=now_ms
+            self._staged = self.log.stage(
+                frame[self._records_at : size - len(self._tags)], _CLIENT, now_ms=now_ms
             )
         except Exception:  # the general way finds it too, and answers it
             return False
@@ -233,11 +234,11 @@ class _Learned:
             after,
         )
 
-    def hand_to(self, turn: Turn, outcome: Outcome) -> None:
+    def hand_to(self, turn: Turn, write: PendingWrite) -> None:
         assert self._staged is not None
         part = succeeded(self._partition.index, self._staged, self.log.log_start_offset)
         turn.adopt(self._correlation_id, self._route, _topic_answer(self._name, part), self.log)
-        turn.write({self.log: outcome})
+        turn.write({self.log: write})
 
 
 def _learn(
@@ -281,14 +282,15 @@ class Repeating(Protocol):
 def write_repeated(connections: Iterable[Repeating]) -> None:
     """Write what they have staged, with one write for each log. Afterwards a connection may send its answer, or has
     something `pending` to wait for, or its turn has something in it: then the general way goes on with it."""
-    outcomes: dict[Log, Outcome] = {}
+    writes: dict[Log, PendingWrite] = {}
     for connection in connections:
         repeated = connection.repeated
         log = repeated.log
         assert log is not None
-        if log not in outcomes:
-            outcomes[log] = log.write_off_loop() if log.must_wait else commit_now(log)
-        repeated.written(outcomes[log])
+        write = writes.get(log)
+        if write is None:
+            write = writes[log] = log.write()
+        repeated.written(write)
 
 
 def _length(records: int, flexible: bool) -> bytes:

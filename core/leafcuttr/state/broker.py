@@ -11,7 +11,7 @@ from typing import Protocol
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.load import data_directory
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.append.group_commit import Rounds
+from leafcuttr.log.appender import Appender
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.manager import LogManager
 from leafcuttr.metrics.counts import Counts
@@ -41,7 +41,7 @@ class Broker:
     """The parts of one running broker.
 
     `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they
-    are. `rounds` takes the appends of the broker's own tasks. `long_polls` are the fetches that wait for records now;
+    are. `appender` takes the appends of the broker's own tasks. `long_polls` are the fetches that wait for records now;
     a stopping server asks them to answer at once. `serving` is whether all that has to be ready is; `plugged` is what
     plugins have added.
     """
@@ -62,7 +62,7 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
-    rounds: Rounds
+    appender: Appender
     listeners: Sequence[Listener] = ()
     admin: Listener | None = None
     long_polls: set[Waiting] = field(default_factory=set)
@@ -119,5 +119,5 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
             stopped_cleanly=logs.stopped_cleanly,
         ),
         fetch_sessions=FetchSessions(settings.int("max.incremental.fetch.session.cache.slots"), clock),
-        rounds=Rounds(clock),
+        appender=Appender(clock),
     )

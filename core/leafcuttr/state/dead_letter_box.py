@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError, TopicAlreadyExists, UnknownTopicOrPartition
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.preparation import LongWork
+from leafcuttr.log.append.rules import Origin
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.limiters import decode_limiter
@@ -37,8 +39,8 @@ class _Sent(NamedTuple):
     letters: "Letters"
     topic: str
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
-    ticket: Ticket | None
-    base_offset: int
+    write: PendingWrite
+    staged: Staged
 
 
 class DeadLetterBox:
@@ -102,7 +104,7 @@ class DeadLetterBox:
                     letters.finish()
 
     async def _send(self, letters: "Letters", name: str) -> "list[_Sent]":
-        """Begin to write those for one topic. What fails at once is lost; of the rest a ticket tells."""
+        """Begin to write those for one topic. What cannot be staged is lost."""
         sent: list[_Sent] = []
         total = sum(letter.topic == name for letter in letters.letters)
         try:
@@ -115,13 +117,13 @@ class DeadLetterBox:
         return sent
 
     async def _judge(self, sent: "_Sent") -> None:
-        if sent.ticket is not None:
+        if not sent.write.published:
             # Not for dead letters that clients' batches in the same write have left: they are behind these.
-            await sent.ticket.wait_for_landing()
-            failure = sent.ticket.failure
-            if failure is not None and sent.base_offset >= failure.written_to:
-                self._lose(sent.letters, sent.topic, sent.count, failure)
-                return
+            await sent.write.wait_until_published()
+        failure = sent.write.failure_of(sent.staged)
+        if failure is not None:
+            self._lose(sent.letters, sent.topic, sent.count, failure)
+            return
         self.written[sent.topic] = self.written.get(sent.topic, 0) + sent.count
         self.trouble.pop(sent.topic, None)
 
@@ -144,21 +146,17 @@ class DeadLetterBox:
             return build()
         return await trio.to_thread.run_sync(build, limiter=decode_limiter())
 
-    async def _append(self, log: Log, batch: bytearray) -> tuple[Ticket | None, int]:
-        """What tells of the write, None if it is done; and the offset that the batch has got."""
+    async def _append(self, log: Log, batch: bytearray) -> tuple[PendingWrite, Staged]:
         prepared: Prepared | None = None
         while True:
             try:
                 if self._topics.partition(log.topic_partition).log is not log:
                     raise UnknownTopicOrPartition("it has been deleted")
-                staged = log.stage_letters(batch, now_ms=self._clock.now_ms(), prepared=prepared)
+                staged = log.stage(batch, Origin.DEAD_LETTERS, now_ms=self._clock.now_ms(), prepared=prepared)
             except LongWork as long:
                 prepared = await long.work.done()
                 continue
-            if log.must_wait:
-                return log.write_off_loop(), staged.base_offset
-            log.commit()
-            return None, staged.base_offset
+            return log.write(), staged
 
     def _lose(self, letters: "Letters", name: str, count: int, error: Exception) -> None:
         reason = str(error) or (error.code.name if isinstance(error, BrokerError) else type(error).__name__)

@@ -6,13 +6,17 @@ knows what the records say.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, MessageTooLarge
+from leafcuttr.log.append.pending_write import PendingWrite
+from leafcuttr.log.append.rules import Origin
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.files.pool import FileRegion
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.complaints import Complaints
@@ -123,23 +127,17 @@ class InternalLog:
         try:
             log = self._log(partition)
             batch = memoryview(self._batch(entries, producer))
-            staged = log.stage(
-                batch,
-                now_ms=self._clock.now_ms(),
-                by_coordinator=producer is not None,
-                encoded_here=True,
-            )
-            if log.must_wait and self._nursery is not None:
-                self._nursery.start_soon(
-                    self._finish, log, log.commit_off_loop(staged), staged.base_offset, then
-                )
-                return
-            log.commit()
+            staged = log.stage(batch, Origin.COORDINATOR, now_ms=self._clock.now_ms())
         except Exception as error:
             then(self._answer(partition, self._refusal(error)), -1)
             return
-        then(ErrorCode.NONE, staged.base_offset)
-        _keep_short(log)
+        write = log.write()
+        if write.done:
+            self._finish(log, write, staged, then)
+        elif self._nursery is not None:
+            self._nursery.start_soon(self._wait, log, write, staged, then)
+        else:
+            write.when_done(partial(self._finish, log, write, staged, then))
 
     def refuses(self, partition: int, size: int) -> ErrorCode:
         """What to answer if so many bytes are more than one batch can hold, without making it; else NONE."""
@@ -157,13 +155,16 @@ class InternalLog:
             return DECOMPRESSED_LIMIT
         return topic.config.max_message_bytes
 
-    async def _finish(self, log: Log, commit: Awaitable[None], base_offset: int, then: Then) -> None:
-        try:
-            await commit
-        except Exception as error:
-            then(self._answer(log.topic_partition.partition, self._refusal(error)), -1)
+    async def _wait(self, log: Log, write: PendingWrite, staged: Staged, then: Then) -> None:
+        await write.wait()
+        self._finish(log, write, staged, then)
+
+    def _finish(self, log: Log, write: PendingWrite, staged: Staged, then: Then) -> None:
+        failure = write.failure_of(staged)
+        if failure is not None:
+            then(self._answer(log.topic_partition.partition, failure), -1)
             return
-        then(ErrorCode.NONE, base_offset)
+        then(ErrorCode.NONE, staged.base_offset)
         _keep_short(log)
 
     def _refusal(self, error: Exception) -> BrokerError:

@@ -10,6 +10,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
 from support.data_directories import FIRST, close, create, open_at, records_of, run
+from support.logs import append
 
 LINES = [b"value number %d " % number + b"leaf " * (number % 40) for number in range(100)]
 
@@ -80,7 +81,7 @@ def test_a_kafka_directory_is_adopted_where_it_is(kafka: Path) -> None:
         close(broker)
     log = TopicPartition("segments", 0)
     broker = open_at(kafka)
-    assert broker.logs.logs[log].append(encode_batch([Record(0, 1, b"40", b"")]), 1_800_000_000_000) == 40
+    assert append(broker.logs.logs[log], encode_batch([Record(0, 1, b"40", b"")]), 1_800_000_000_000) == 40
     close(broker)
     assert run("verify", "--deep", kafka).exit_code == 0
     again = run("repair", "--adopt", kafka)

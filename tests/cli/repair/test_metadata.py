@@ -17,7 +17,7 @@ from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
 from leafcuttr.state.metadata import FILE_NAME
 from leafcuttr_sdk import TopicPartition
 from support.data_directories import close, open_at, run
-from support.logs import NOW, batch
+from support.logs import NOW, append, batch
 
 PRODUCER = 4_711
 
@@ -30,7 +30,7 @@ def filled(tmp_path: Path) -> dict[str, bytes]:
         for name, partitions in (("orders", 3), ("events", 1)):
             topic = await broker.topics.create(name, partitions, {"segment.bytes": "1048576"})
             for partition in topic.partitions:
-                partition.log.append(batch(2, producer_id=PRODUCER, producer_epoch=0, base_sequence=0), NOW)
+                append(partition.log, batch(2, producer_id=PRODUCER, producer_epoch=0, base_sequence=0), NOW)
 
     broker = open_at(tmp_path / "data")
     trio.run(fill)
@@ -162,7 +162,7 @@ def test_an_invented_producer_id_leaves_ids_for_others(tmp_path: Path, filled: d
     directory = tmp_path / "data"
     broker = open_at(directory)
     log = broker.logs.logs[TopicPartition("orders", 0)]
-    log.append(batch(1, producer_id=2**63 - 1, producer_epoch=0, base_sequence=0), NOW)
+    append(log, batch(1, producer_id=2**63 - 1, producer_epoch=0, base_sequence=0), NOW)
     close(broker)
     cut(directory / FILE_NAME)
     assert run("repair", "--metadata", "--execute", directory).exit_code == 0

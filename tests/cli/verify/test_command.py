@@ -8,6 +8,7 @@ from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
 from support.data_directories import FIRST, close, create, open_at, run
+from support.logs import append
 
 
 def test_verify_says_what_it_read(kafka: Path) -> None:
@@ -58,8 +59,8 @@ def test_what_the_broker_writes_is_clean_before_and_after_a_restart(tmp_path: Pa
     create(broker, "orders")
     log = broker.logs.logs[TopicPartition("orders", 0)]
     for number in range(50):
-        log.append(
-            encode_batch([Record(0, 1_800_000_000_000, b"k", b"%d" % number * 200)]), 1_800_000_000_000
+        append(
+            log, encode_batch([Record(0, 1_800_000_000_000, b"k", b"%d" % number * 200)]), 1_800_000_000_000
         )
     # As a kill would leave it.
     shutil.copytree(directory, tmp_path / "killed")

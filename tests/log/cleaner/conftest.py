@@ -13,7 +13,7 @@ from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.log import Log
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, make_log
+from support.logs import NOW, HandClock, append, make_log
 
 
 async def no_need(_: TopicPartition, __: int) -> None:
@@ -32,7 +32,7 @@ def dirty_log(tmp_path: Path) -> Callable[..., Log]:
                 Record(i, NOW + number + i, b"key %d" % ((number + i) * 7 % keys), b"value %d" % (number + i))
                 for i in range(5)
             ]
-            log.append(encode_batch(rows), NOW)
+            append(log, encode_batch(rows), NOW)
         log.flush_indexes()
         log.flush()
         return log

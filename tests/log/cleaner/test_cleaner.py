@@ -17,7 +17,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch
 from support.compaction import records_of, split
-from support.logs import NOW, TP, HandClock, append_marker, read_all
+from support.logs import NOW, TP, HandClock, append, append_marker, read_all
 
 MakeLog = Callable[..., Log]
 MakeCleaner = Callable[..., Cleaner]
@@ -201,7 +201,7 @@ async def test_rounds_for_a_small_table(dirty_log: MakeLog, make_cleaner: MakeCl
 async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
     log = dirty_log(100)
     rows = [Record(0, NOW, b"key 1", b"aborted")]
-    log.append(encode_batch(rows, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
+    append(log, encode_batch(rows, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
     open_since = log.last_stable_offset
     log.roll()
     log.flush()
@@ -227,9 +227,9 @@ async def test_tombstones_are_kept_for_ever(dirty_log: MakeLog, make_cleaner: Ma
     )
     for stamp in (NOW - (2**63 - 1), -2, 0, NOW):
         for number in range(60):
-            log.append(encode_batch([Record(0, stamp, b"%d %d" % (stamp, number), None)]), NOW)
+            append(log, encode_batch([Record(0, stamp, b"%d %d" % (stamp, number), None)]), NOW)
     for number in range(100):
-        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+        append(log, encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
     log.flush_indexes()
     log.flush()
     before = records_of(split(read_all(log)))
@@ -237,7 +237,7 @@ async def test_tombstones_are_kept_for_ever(dirty_log: MakeLog, make_cleaner: Ma
     assert await clean(cleaner) == 1
     clock.ms += 10**15
     for number in range(100):
-        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+        append(log, encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
     log.flush_indexes()
     log.flush()
     assert await clean(cleaner) == 1
@@ -256,13 +256,13 @@ async def test_what_the_process_did_not_expect_is_one_line(
     """A record that lies before its batch cannot be written again."""
     log = dirty_log(records=0)
     batch = encode_batch([Record(0, NOW, b"a", None)])
-    log.append(batch, NOW)
+    append(log, batch, NOW)
     payload = bytearray(batch[61:])
     payload[3] = 1  # its offset delta is -1 now, which only a file of another can have
     with (log.directory / f"{0:020d}.log").open("r+b") as file:
         file.write(sealed(parse(batch), payload))
     for number in range(100):
-        log.append(encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
+        append(log, encode_batch([Record(0, NOW, b"key", b"value %d" % number)]), NOW)
     log.flush_indexes()
     log.flush()
     cleaner = make_cleaner(log)

@@ -34,6 +34,7 @@ from leafcuttr_sdk.errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
 )
+from support.logs import append, stage_marker
 
 Open = Callable[..., Core]
 Live = Callable[..., AbstractAsyncContextManager[Broker]]
@@ -567,15 +568,15 @@ async def transaction(view: Broker, producer_id: int, value: int, commit: bool |
         base_sequence=0,
         transactional=True,
     )
-    log.append(batch, 1_700_000_000_000)
+    append(log, batch, 1_700_000_000_000)
     if commit is not None:
         await end(view, producer_id, commit)
 
 
 async def end(view: Broker, producer_id: int, commit: bool) -> None:
     log = core_of(view).topics.by_name["t"].partitions[0].log
-    staged = log.stage_marker(producer_id, 0, commit=commit, coordinator_epoch=0, now_ms=1_700_000_000_000)
-    await log.commit_staged(staged)
+    staged = stage_marker(log, producer_id, 0, commit=commit, coordinator_epoch=0, now_ms=1_700_000_000_000)
+    await log.write().confirm(staged)
 
 
 async def test_committed_leaves_out_what_was_aborted_and_waits_for_what_is_open(

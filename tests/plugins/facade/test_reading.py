@@ -19,7 +19,7 @@ from leafcuttr_sdk.errors import (
     StorageError,
     UnknownTopicOrPartition,
 )
-from support.logs import HandClock
+from support.logs import HandClock, append, stage_marker, write_now
 
 AT = TopicPartition("t", 0)
 
@@ -193,7 +193,8 @@ async def test_what_open_and_aborted_transactions_hold(view: Broker, core: Core)
 
     def transactional(value: bytes, sequence: int) -> None:
         record = WireRecord(0, 1, None, value)
-        log.append(
+        append(
+            log,
             encode_batch(
                 [record], producer_id=9, producer_epoch=0, base_sequence=sequence, transactional=True
             ),
@@ -201,8 +202,8 @@ async def test_what_open_and_aborted_transactions_hold(view: Broker, core: Core)
         )
 
     def end(*, commit: bool) -> None:
-        log.stage_marker(9, 0, commit=commit, coordinator_epoch=0, now_ms=1)
-        log.commit()
+        stage_marker(log, 9, 0, commit=commit, coordinator_epoch=0, now_ms=1)
+        write_now(log)
 
     async def values(committed: bool) -> list[bytes | None]:
         return [each.value for each in (await view.fetch({AT: 0}, committed=committed)).records]

@@ -10,7 +10,8 @@ import trio
 import trio.testing
 
 import leafcuttr.log.append.commit as commit_module
-from leafcuttr.log.append.background_write import Flight
+from leafcuttr.log.append.background_write import BackgroundWrite
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
@@ -19,7 +20,7 @@ from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import Broker, BrokerError, ErrorCode, NewBatch, Produced, Record, TopicPartition
 from leafcuttr_sdk.errors import StorageError, UnknownTopicOrPartition
 from plugins.facade.conftest import PLUGIN, Open
-from support.logs import batch
+from support.logs import batch, write_now
 
 AT = TopicPartition("t", 0)
 SYNC = {"lc.log.sync.always": "true"}
@@ -92,13 +93,13 @@ async def test_a_synced_record_is_on_the_disk_before_its_answer(
 ) -> None:
     await view.topics.create("t", configs=SYNC)
     published_at: list[int] = []
-    real = Flight._written
+    real = BackgroundWrite._written
 
-    def written(self: Flight, result: object, error: BaseException | None) -> None:
+    def written(self: BackgroundWrite, result: object, error: BaseException | None) -> None:
         published_at.append(len(answered))
         real(self, result, error)
 
-    monkeypatch.setattr(Flight, "_written", written)
+    monkeypatch.setattr(BackgroundWrite, "_written", written)
     answered = []
     for number in range(3):
         answered.append(await view.produce("t", b"%d" % number))
@@ -147,14 +148,14 @@ async def test_a_topic_that_is_deleted_in_between(view: Broker, core: Core) -> N
 
     async with trio.open_nursery() as nursery:
         topic = core.topics.by_name["t"]
-        real = core.rounds._write
+        real = core.appender._write
 
         def write() -> None:
             core.topics._withdraw(topic)
             core.logs.delete(AT)
             real()
 
-        core.rounds._write = write  # type: ignore[method-assign]
+        core.appender._write = write  # type: ignore[method-assign]
         nursery.start_soon(produce)
     assert isinstance(seen[0], UnknownTopicOrPartition) and "deleted" in str(seen[0])
 
@@ -224,7 +225,7 @@ async def test_cancelled_at_any_step_the_log_stays_whole(
             stored = (await values(view))[before:]
             assert stored.count(b"other") == 1
             assert len(stored) in (1, 1 + len(mine))
-            assert not core.rounds._queue and not core.rounds._led
+            assert not core.appender._queue and not core.appender._led
             log = core.logs.logs[AT]
             with trio.fail_after(60):
                 while log.busy:
@@ -282,8 +283,8 @@ async def test_plain_and_in_process_producers_in_one_turn(open_core: Open) -> No
 
     async def connection() -> None:
         for _ in range(20):
-            log.stage_at_once(memoryview(batch(1)), now_ms=core.clock.now_ms())
-            log.commit()
+            log.stage(memoryview(batch(1)), Origin.CLIENT, now_ms=core.clock.now_ms())
+            write_now(log)
             await trio.lowlevel.checkpoint()
 
     async def task() -> None:
@@ -306,7 +307,7 @@ async def test_a_bug_in_the_append_is_one_batchs_error(
         raise ZeroDivisionError
 
     with monkeypatch.context() as bug:
-        bug.setattr(Log, "stage_at_once", broken)
+        bug.setattr(Log, "stage", broken)
         with pytest.raises(BrokerError, match="log says") as caught:
             await view.produce("t", b"v")
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR and not isinstance(caught.value, StorageError)

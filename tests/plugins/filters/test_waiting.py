@@ -12,6 +12,7 @@ import trio
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
 from leafcuttr.server.run import run_broker
@@ -19,7 +20,7 @@ from leafcuttr.state.gates import Instance, Tables
 from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record
 from leafcuttr_sdk.types import TopicPartition
 from support.live_broker import live_broker
-from support.logs import NOW, batch
+from support.logs import NOW, batch, begin_write, would_wait
 
 
 def refuse_own(record: Record) -> Any:
@@ -80,13 +81,13 @@ async def test_a_broker_that_is_cancelled_while_somebody_waits(tmp_path: Path) -
                 "t", configs={"lc.filters": "all"}
             )
             log = broker.topics.by_name["t"].partitions[0].log
-            log.stage_at_once(memoryview(batch(3)), now_ms=NOW)
-            assert log.must_wait
-            ticket = log.write_off_loop()
-            assert ticket is not None
+            log.stage(memoryview(batch(3)), Origin.CLIENT, now_ms=NOW)
+            assert would_wait(log)
+            pending = begin_write(log)
+            assert pending is not None
             nursery.cancel_scope.cancel()
-            await ticket.wait()
-            assert ticket.failure is None
+            await pending.wait()
+            assert pending.failure is None
     assert broker.dead_letters.written.get("t.dlq", 0) + broker.dead_letters.lost.get("t.dlq", 0) == 3
 
 

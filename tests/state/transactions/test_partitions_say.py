@@ -13,7 +13,7 @@ from leafcuttr.log.directory import CLEAN_SHUTDOWN
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, append_marker, batch
+from support.logs import NOW, append, append_marker, batch
 
 Start = Callable[..., Broker]
 P0 = TopicPartition("t", 0)
@@ -31,8 +31,8 @@ async def loaded(broker: Broker, nursery: trio.Nursery) -> Log:
 
 
 def left_open(log: Log, producer_id: int, epoch: int) -> None:
-    log.append(
-        batch(1, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True), NOW
+    append(
+        log, batch(1, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True), NOW
     )
 
 

@@ -1,10 +1,10 @@
-"""Writes that may wait for the disk: by a worker thread, one at a time for a log.
+"""Group commit: writes that would wait for the disk, by a worker thread, one at a time for a log.
 
-A flight takes what is staged when it takes off; what is staged meanwhile waits for the next one, which takes off when
-it has landed (group commit). All of it happens on the loop, in callbacks, but for the writing itself: no task has to
-run between the staging and the write, nor between the write and its publication. State is changed, as in
-`commit`, only after the worker has returned. Who waits for a flight waits also for the dead letters of
-its batches, which are posted when those are published; the next flight does not.
+A write takes all that is staged when it begins; what is staged meanwhile waits for the next one, which begins when it
+has ended. All of it happens on the loop, in callbacks, but for the writing itself: no task has to run between the
+staging and the write, nor between the write and its publication. State is changed, as in `commit`, only
+after the worker has returned. Who waits for a write waits also for the dead letters of its batches, which are posted
+when those are published; the next write does not.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.append.commit import fail, publish, refuse_if_suspect, to_sync, write_there
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.roll import new_segment, take_over
 from leafcuttr.log.append.staged import Group, WriteError
 from leafcuttr.log.files.pool import OpenFile
@@ -28,13 +28,25 @@ logger = logging.getLogger(__name__)
 _EXPECTED: Final = (OSError, DamagedSegmentError)
 
 
-class Flight:
-    """What is being written for a log, from taking off to landing."""
+def write_in_background(log: "LogState") -> PendingWrite:
+    """Have all that is staged written by a worker thread, at once or together when the one that writes now is done."""
+    pending = log.next_write
+    if pending is None:
+        pending = PendingWrite()
+        if log.writing is None:
+            BackgroundWrite(log, pending).begin()
+        else:
+            log.next_write = pending
+    return pending
 
-    __slots__ = ("_at", "_file", "_groups", "_log", "_segment", "_synced", "ticket")
 
-    def __init__(self, log: "LogState", ticket: Ticket) -> None:
-        self.ticket = ticket
+class BackgroundWrite:
+    """What a worker writes for a log, from taking what is staged to its publication."""
+
+    __slots__ = ("_at", "_file", "_groups", "_log", "_segment", "_synced", "pending")
+
+    def __init__(self, log: "LogState", pending: PendingWrite) -> None:
+        self.pending = pending
         self._log = log
         self._groups: list[Group] = []
         self._at = 0
@@ -42,16 +54,16 @@ class Flight:
         self._file: OpenFile | None = None
         self._synced = False
 
-    def take_off(self) -> None:
+    def begin(self) -> None:
         """Begin to write all that is staged. It may have failed, and be over, when this returns."""
         log = self._log
-        log.flight = self.ticket
+        log.writing = self.pending
         reach("append.staged")
         self._groups, log.groups = log.groups, []
-        self._step(self._begin)
+        self._step(self._first)
 
     def _step(self, step: Callable[[], None]) -> None:
-        """Take one step; if it fails, nothing more of the flight is written."""
+        """Take one step; if it fails, nothing more is written."""
         try:
             step()
         except BaseException as error:
@@ -59,15 +71,15 @@ class Flight:
             if not isinstance(error, Exception):
                 raise
 
-    def _begin(self) -> None:
+    def _first(self) -> None:
         refuse_if_suspect(self._log)
         self._next()
 
     def _next(self) -> None:
-        """Write the next group, or land."""
+        """Write the next group, or end."""
         log, at = self._log, self._at
         if at == len(self._groups):
-            self._land()
+            self._end()
             return
         group, segment = self._groups[at], log.segments[-1]
         if group.rolls:
@@ -108,33 +120,33 @@ class Flight:
         self._at += 1
         self._next()
 
-    def _land(self) -> None:
+    def _end(self) -> None:
         log = self._log
-        log.flight = None
-        ticket, log.ticket = log.ticket, None
-        if ticket is not None:  # before anybody hears of this one: who does may stage more
-            Flight(log, ticket).take_off()
+        log.writing = None
+        waiting, log.next_write = log.next_write, None
+        if waiting is not None:  # before anybody hears of this one: who does may stage more
+            BackgroundWrite(log, waiting).begin()
         self._tell(None)
 
     def _tell(self, failure: WriteError | None) -> None:
-        """Finish the ticket once the dead letters of what has been published are written, or lost."""
+        """It is done once the dead letters of what has been published are written, or lost."""
         posted = [letters for group in self._groups[: self._at] for letters in group.letters or ()]
         if not posted:
-            self.ticket.finish(failure)
+            self.pending.finish(failure)
             return
         from leafcuttr.log.append.dead_letters import when_all_finished
 
-        self.ticket.land(failure)
-        when_all_finished(posted, self.ticket.finish)
+        self.pending.publish(failure)
+        when_all_finished(posted, self.pending.finish)
 
     def _fail(self, error: BaseException) -> None:
-        """Nothing that is not published is written any more, what waits for the next flight neither."""
+        """Nothing that is not published is written any more, what waits for the next write neither."""
         log = self._log
         if not isinstance(error, _EXPECTED):
             logger.error("writing to %s failed", log.topic_partition, exc_info=error)
         self._segment = self._file = None
-        log.flight, log.sealing = None, False
-        waiting, log.ticket = log.ticket, None
+        log.writing, log.sealing = None, False
+        waiting, log.next_write = log.next_write, None
         failure = WriteError(fail(log, error), log.log_end_offset)
         self._tell(failure)
         if waiting is not None:

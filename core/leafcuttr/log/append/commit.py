@@ -7,7 +7,8 @@ behind it. Groups before the one that failed are published and stay: `WriteError
 waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), the file is
 in doubt and the log goes offline.
 
-What may wait for the disk does it off the loop: see `background_write`, which uses the parts of this.
+`commit` does all of it at once, on the event loop. Whether it may is `Log.write`'s question; what would wait for the
+disk is written by a worker thread (`background_write`, which uses the parts of this).
 """
 
 import errno
@@ -18,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.crashpoints import reach
+from leafcuttr.log.append.pending_write import DONE, PendingWrite, failed
 from leafcuttr.log.append.roll import discard, new_segment, take_over
 from leafcuttr.log.append.staged import Group, WriteError
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark
@@ -65,12 +67,13 @@ def write_all(fd: int, views: list[memoryview | bytearray], position: int, size:
             rest[0] = rest[0][written:]
 
 
-def commit(log: "LogState") -> None:
-    """See `Log.commit`."""
+def commit(log: "LogState") -> PendingWrite:
+    """Write all that is staged, here, whatever the disk takes for it, publish it and wake waiters; done when this
+    returns. Not while a worker writes for the log."""
     if not log.groups:
-        return
-    if log.flight is not None:
-        raise RuntimeError(f"{log.topic_partition}: a write is in flight, commit_off_loop() is due")
+        return DONE
+    if log.writing is not None:
+        raise RuntimeError(f"{log.topic_partition}: a worker writes what was staged before")
     reach("append.staged")
     groups, log.groups = log.groups, []
     try:
@@ -89,23 +92,16 @@ def commit(log: "LogState") -> None:
             del file
         log.resources.pressure.wrote(monotonic() - began)
     except (OSError, DamagedSegmentError) as error:
-        raise WriteError(fail(log, error), log.log_end_offset) from error
+        return failed(WriteError(fail(log, error), log.log_end_offset))
+    except Exception as error:
+        # Nothing of it may be answered as if it were written.
+        reason = fail(log, error)
+        logger.exception("writing to %s failed", log.topic_partition)
+        return failed(WriteError(reason, log.log_end_offset))
     except BaseException as error:
         fail(log, error)
         raise
-
-
-def commit_now(log: "LogState") -> WriteError | None:
-    """Write what is staged in the log; why it failed, if it did. Not while `must_wait`."""
-    try:
-        commit(log)
-    except WriteError as error:
-        return error
-    except Exception as error:
-        # Nothing of it may be answered as if it were written.
-        logger.exception("writing to %s failed", log.topic_partition)
-        return WriteError(f"Writing to {log.topic_partition} failed: {error}", log.log_end_offset)
-    return None
+    return DONE
 
 
 def write_there(

@@ -1,58 +1,97 @@
-"""What becomes of a write that a worker thread does: to be awaited, or to be called back on."""
+"""What becomes of a write: `Log.write` returns it, over already or still to be waited for.
+
+One is shared by all whose batches go to the disk together, so each of them asks whether what was his is there.
+"""
 
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
-from leafcuttr.log.append.staged import WriteError
+from leafcuttr.log.append.staged import Staged, WriteError
 
 
-class Ticket:
-    """The fate shared by all that goes with one flight. Once `landed`, `failure` says what of it is not there, if
-    anything; once `finished`, the dead letters of what is there are written too, or lost."""
+class PendingWrite:
+    """Once `published`, `failure` says what of it is not there, if anything; once `done`, the dead letters of what is
+    there are written too, or lost."""
 
-    __slots__ = ("_calls", "_on_landing", "failure", "finished", "landed")
+    __slots__ = ("_on_done", "_on_published", "done", "failure", "published")
 
     def __init__(self) -> None:
-        self.landed = self.finished = False
+        self.published = self.done = False
         self.failure: WriteError | None = None
-        self._calls: list[Callable[[], None]] = []
-        self._on_landing: list[Callable[[], None]] = []
+        self._on_published: list[Callable[[], None]] = []
+        self._on_done: list[Callable[[], None]] = []
 
-    def when_finished(self, call: Callable[[], None]) -> None:
-        """Have it called once the fate is known; it may not touch the log. Not when that is so already."""
-        self._calls.append(call)
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Have it called once this is done; it may not touch the log. Not when it is done already."""
+        self._on_done.append(call)
 
     async def wait(self) -> None:
-        """Wait for that; not to be cancelled, for the views of what is written stay in use."""
+        """Wait until it is done; not to be cancelled, for the views of what is written stay in use."""
         with trio.CancelScope(shield=True):
-            if self.finished:
+            if self.done:
                 await trio.lowlevel.cancel_shielded_checkpoint()
             else:
-                finished = trio.Event()
-                self.when_finished(finished.set)
-                await finished.wait()
+                done = trio.Event()
+                self.when_done(done.set)
+                await done.wait()
 
-    async def wait_for_landing(self) -> None:
+    async def wait_until_published(self) -> None:
         """As `wait`, but not for dead letters: for whoever writes them, and for nobody else."""
         with trio.CancelScope(shield=True):
-            if self.landed:
+            if self.published:
                 await trio.lowlevel.cancel_shielded_checkpoint()
             else:
-                landed = trio.Event()
-                self._on_landing.append(landed.set)
-                await landed.wait()
+                published = trio.Event()
+                self._on_published.append(published.set)
+                await published.wait()
 
-    def land(self, failure: WriteError | None = None) -> None:
-        self.landed, self.failure = True, failure
-        calls, self._on_landing = self._on_landing, []
+    def failure_of(self, staged: Staged) -> WriteError | None:
+        """Why what was staged is not in the log, if it is not. Once published."""
+        failure = self.failure
+        if failure is None or staged.base_offset < failure.written_to:
+            return None
+        return WriteError(str(failure), failure.written_to)
+
+    async def confirm(self, staged: Staged) -> None:
+        """Wait for it, if it is not done. Raises WriteError if what was staged is not in the log."""
+        if not self.done:
+            await self.wait()
+        failure = self.failure_of(staged)
+        if failure is not None:
+            raise failure
+
+    # For those who write
+
+    def publish(self, failure: WriteError | None = None) -> None:
+        self.published, self.failure = True, failure
+        calls, self._on_published = self._on_published, []
         for call in calls:
             call()
 
     def finish(self, failure: WriteError | None = None) -> None:
-        if not self.landed:
-            self.land(failure)
-        self.finished = True
-        calls, self._calls = self._calls, []
+        """It is done, and published if it was not yet."""
+        if not self.published:
+            self.publish(failure)
+        self.done = True
+        calls, self._on_done = self._on_done, []
         for call in calls:
             call()
+
+
+def _done() -> PendingWrite:
+    write = PendingWrite()
+    write.published = write.done = True
+    return write
+
+
+DONE: Final = _done()
+"""Of a write that was over, and had not failed, when `Log.write` returned."""
+
+
+def failed(failure: WriteError) -> PendingWrite:
+    """One that was over, and had failed."""
+    write = PendingWrite()
+    write.finish(failure)
+    return write

@@ -1,6 +1,8 @@
-"""What a topic's settings ask of an append, worked out once and shared by all partitions with the same settings."""
+"""What is asked of an append: by the topic's settings, worked out once and shared by all partitions with the same ones,
+and by who has made the batch."""
 
 import random
+from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -60,3 +62,53 @@ def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
     """How much earlier than segment.ms this log rolls, so that not all roll at once."""
     most = min(segment_jitter_ms, segment_ms)  # either may be below 0, as in Kafka
     return random.randrange(most) if most > 0 else 0
+
+
+class Origin(Enum):
+    """Who has made a batch that is to be staged.
+
+    `deferrable`: it is refused while free space is short, and LongWork is raised where a worker thread has to look at
+    it first. What is not is the broker's own state, which is staged at once, whatever that takes.
+    `chained`: the topic's chain of produce validators and record filters runs over it.
+    `whole`: this broker has encoded it, so its records fill it; `lc.records.check` is for others' batches.
+    `any_size`: max.message.bytes does not hold for it.
+    `unsequenced`: a producer's batch may have no sequence number.
+    `transaction_version`: of a marker, 2 if its epoch is above that of the records (KIP-890); 0 if it is none. Nobody
+    else writes control batches.
+    """
+
+    CLIENT = (True, True, False, False, False, 0)
+    """A Produce request, or a plugin that hands over a batch as bytes."""
+
+    ENCODER = (True, True, True, False, False, 0)
+    """This broker, of the records that a plugin hands over."""
+
+    COORDINATOR = (False, False, True, False, True, 0)
+    """A coordinator that keeps its state in an internal topic; in a producer's name where offsets are committed in a
+    transaction."""
+
+    DEAD_LETTERS = (True, False, True, True, False, 0)
+    """Records that a filter has taken out of a batch. What the broker adds to a record may make it larger than its
+    topic allows."""
+
+    MARKER = (False, False, True, True, True, 1)
+    """The end of a transaction."""
+
+    MARKER_OF_NEXT_EPOCH = (False, False, True, True, True, 2)
+    """The end of a transaction of version 2."""
+
+    def __init__(
+        self,
+        deferrable: bool,
+        chained: bool,
+        whole: bool,
+        any_size: bool,
+        unsequenced: bool,
+        transaction_version: int,
+    ) -> None:
+        self.deferrable = deferrable
+        self.chained = chained
+        self.whole = whole
+        self.any_size = any_size
+        self.unsequenced = unsequenced
+        self.transaction_version = transaction_version

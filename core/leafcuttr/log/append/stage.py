@@ -10,7 +10,6 @@ to compress anew) is not done here: `stage` raises LongWork, the caller has a wo
 batch again with what came of it. Nothing of the batch is staged until then, and every check is made again.
 """
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,7 +23,7 @@ from leafcuttr.errors import (
 )
 from leafcuttr.log.append.check import CHECKED_AT_ONCE, check_lengths
 from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, pass_at_once
-from leafcuttr.log.append.rules import AppendRules
+from leafcuttr.log.append.rules import AppendRules, Origin
 from leafcuttr.log.append.staged import Group, Staged, Tail
 from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE
 from leafcuttr.wire.batch import (
@@ -51,26 +50,22 @@ from leafcuttr.wire.batch import (
 from leafcuttr.wire.checksum import crc32c
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Gate
     from leafcuttr.log.state import LogState
 
 
 def stage(
-    log: "LogState",
-    batch: memoryview | bytearray,
-    *,
-    now_ms: int,
-    by_coordinator: bool = False,
-    prepared: Prepared | None = None,
-    gate: "Gate | None" = None,
-    any_size: bool = False,
-    encoded_here: bool = False,
+    log: "LogState", batch: memoryview | bytearray, origin: Origin, now_ms: int, prepared: Prepared | None
 ) -> Staged:
-    """See `Log.stage`, `Log.stage_at_once` and `Log.stage_letters`. With a `gate` the rules say that every batch has to
-    be converted. The records of a batch that was `encoded_here`, by this broker, are known to be whole."""
+    """See `Log.stage`. The cases that a batch can be are told apart in the order in which Kafka refuses them; for
+    nearly every batch none of the conditions on the way holds but the CRC's. Raises LongWork for whatever origin."""
     if log.offline is not None:
         raise StorageError(log.offline)
     rules = log.rules
+    # The topic's chain sees what others send. With one the rules say that every batch has to be converted.
+    chain = log.gate if origin.chained else None
+
+    # Which bytes. The record set of a partition has to be exactly one batch of magic 2; where its first bytes do not
+    # say so, `one_batch` finds out what it is, and refuses all else.
     if len(batch) < HEADER_SIZE:
         batch = one_batch(batch)
     fields = unpack(batch)
@@ -85,25 +80,39 @@ def stage(
     checks_ends = (
         rules.checks_ends
         and prepared is None
-        and gate is None  # which takes every batch apart
-        and not encoded_here
+        and chain is None  # which takes every batch apart
+        and not origin.whole
         and not attributes & CODEC_MASK
     )
-    if size > rules.checked_at_once_bytes and not any_size:
-        _check_large(log, batch, rules, prepared, checks_ends)
+
+    # The CRC, before anything that it covers is believed. A large batch: too large for the topic, or work for a worker,
+    # which has been done if there is something `prepared`.
+    if size > rules.checked_at_once_bytes and not origin.any_size:
+        if size > rules.max_message_bytes:
+            _refuse_size(log, size, rules)
+        if prepared is None:
+            _ask_for_check(log, batch, checks_ends)
     elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
+
+    # A header that no producer may send: it is refused, unless it is a marker's.
     if (
         base
         or count != delta + 1
         or count <= 0
         or attributes & CONTROL
         or attributes & CODEC_MASK > HIGHEST_CODEC
-        or (producer_id >= 0 and sequence < 0 and not by_coordinator)
+        or (producer_id >= 0 and sequence < 0 and not origin.unsequenced)
         or (attributes & TRANSACTIONAL and producer_id < 0)
         or (count * MIN_RECORD > size - HEADER_SIZE and not attributes & CODEC_MASK)
     ):
+        if origin.transaction_version and attributes & CONTROL:
+            return _stage_marker(log, batch, origin, now_ms)
         _refuse(log, BatchHeader._make(fields))
+
+    # An idempotent producer's. One that simply follows the last is as good as one without a producer. A duplicate is
+    # answered, and nothing is staged. Any other has a `header` from here on, and its sequence is checked below: what
+    # is wrong with its records is said first.
     header = None
     transactional = bool(attributes & TRANSACTIONAL)
     if producer_id >= 0 and not log.producers.follows(producer_id, epoch, sequence, transactional):
@@ -111,25 +120,31 @@ def stage(
         known = log.producers.duplicate_of(header)
         if known is not None:
             return Staged(known.base_offset, known.last_offset, known.timestamp, True)
+
+    # Records that are not compressed have to fill the batch. Very many of them are work for a worker.
     if checks_ends:
         if count > CHECKED_AT_ONCE:
-            raise LongWork(partial(_checked, log, batch, True))
+            _ask_for_check(log, batch, checks_ends)
         check_lengths(memoryview(batch)[HEADER_SIZE:], count)
+
+    # A batch that has to be taken apart: for the topic's chain, for its codec or its timestamps, or because the header
+    # has a timestamp that one of the records may be refused for. What a worker has made of it counts if it was for
+    # this chain; without a chain it is done here if it is short, and otherwise asked of a worker.
     log_append_time = -1
     looked = None
     if (
-        (rules.always_convert and (rules.converts_own or not encoded_here or gate is not None))
+        (rules.always_convert and (rules.converts_own or not origin.whole or chain is not None))
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
-        if prepared is not None and prepared.converted is not None and prepared.gate is gate:
+        if prepared is not None and prepared.converted is not None and prepared.gate is chain:
             batch, looked = prepared.converted, prepared.looked
-        elif gate is None:
+        elif chain is None:
             batch = convert_at_once(log, batch, rules, now_ms)
         else:
             if header is not None:
                 log.producers.check(header)  # nobody looks at what is refused anyway
-            batch, looked = pass_at_once(log, gate, batch, rules, now_ms)
+            batch, looked = pass_at_once(log, chain, batch, rules, now_ms)
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
         length, max_timestamp = converted.length, converted.max_timestamp
@@ -143,6 +158,7 @@ def stage(
     if header is not None:
         log.producers.check(header)
 
+    # It is good: from here on nothing is refused but for what `_group_for` says.
     base_offset = log.next_offset
     last_offset = base_offset + delta
     if isinstance(batch, memoryview) and batch.readonly:
@@ -164,40 +180,31 @@ def stage(
     return Staged(base_offset, last_offset, log_append_time)
 
 
-def stage_marker(
-    log: "LogState",
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    commit: bool,
-    coordinator_epoch: int,
-    now_ms: int,
-    transaction_version: int,
-) -> Staged:
-    """See `Log.stage_marker`."""
-    if "leafcuttr.wire.markers" not in sys.modules:
-        log.resources.descriptors.import_late("leafcuttr.wire.markers")
-    from leafcuttr.wire.markers import Marker, encode_marker
+def _stage_marker(log: "LogState", batch: memoryview | bytearray, origin: Origin, now_ms: int) -> Staged:
+    """The end of a transaction: one control record, not compressed, with the time that it is staged at."""
+    log.resources.descriptors.import_late("leafcuttr.wire.markers")
+    from leafcuttr.wire.markers import read_marker
 
-    if log.offline is not None:
-        raise StorageError(log.offline)
-    producers, append_time = log.producers, log.config.log_append_time
-    producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-    marker = Marker(commit, coordinator_epoch)
-    batch = encode_marker(producer_id, producer_epoch, marker, timestamp=now_ms, log_append_time=append_time)
+    header, marker = BatchHeader._make(unpack(batch)), read_marker(batch)
+    if marker is None:
+        _refuse(log, header)
+    producers, producer_id, producer_epoch = log.producers, header.producer_id, header.producer_epoch
+    producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, origin.transaction_version)
     offset, size = log.next_offset, len(batch)
-    stamp(batch, offset, size - LOG_OVERHEAD, log.leader_epoch)
-    group = _group_for(log, log.rules, size, offset, now_ms, now_ms)
+    stamp(batch, offset, header.length, log.leader_epoch)
+    group = _group_for(log, log.rules, size, offset, header.max_timestamp, now_ms)
     group.views.append(batch)
-    group.batches.append((size, offset, now_ms))
+    group.batches.append((size, offset, header.max_timestamp))
     group.size += size
-    if not commit:
+    if not marker.commit:
         if group.aborts is None:
             group.aborts = {}
         group.aborts[len(group.entries)] = offset
-    group.entries.append(producers.stage_marker(producer_id, producer_epoch, coordinator_epoch, now_ms))
+    group.entries.append(
+        producers.stage_marker(producer_id, producer_epoch, marker.coordinator_epoch, now_ms)
+    )
     log.next_offset = offset + 1
-    return Staged(offset, offset, now_ms if append_time else -1)
+    return Staged(offset, offset, now_ms if log.config.log_append_time else -1)
 
 
 def _group_for(
@@ -244,23 +251,16 @@ def one_batch(records: memoryview | bytearray) -> memoryview:
     return batch
 
 
-def _check_large(
-    log: "LogState",
-    batch: memoryview | bytearray,
-    rules: AppendRules,
-    prepared: Prepared | None,
-    checks_ends: bool,
-) -> None:
-    """Its size against the topic's limit; its CRC, if nobody has looked at that yet, is long work, and so are the ends
-    of its records."""
-    size = len(batch)
-    if size > rules.max_message_bytes:
-        raise MessageTooLarge(
-            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
-            f"configured value of {rules.max_message_bytes} bytes"
-        )
-    if prepared is None:
-        raise LongWork(partial(_checked, log, batch, checks_ends))
+def _refuse_size(log: "LogState", size: int, rules: AppendRules) -> NoReturn:
+    raise MessageTooLarge(
+        f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
+        f"configured value of {rules.max_message_bytes} bytes"
+    )
+
+
+def _ask_for_check(log: "LogState", batch: memoryview | bytearray, checks_ends: bool) -> NoReturn:
+    """A worker has to look at the CRC, and at the ends of the records if those are to be checked."""
+    raise LongWork(partial(_checked, log, batch, checks_ends))
 
 
 def _checked(log: "LogState", batch: memoryview | bytearray, checks_ends: bool) -> Prepared:

@@ -18,9 +18,9 @@ from leafcuttr.errors import (
     StorageError,
     UnknownTopicOrPartition,
 )
-from leafcuttr.log.append.group_commit import Asked
-from leafcuttr.log.append.rules import LARGE, LONG_MAX
+from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
 from leafcuttr.log.append.staged import Staged
+from leafcuttr.log.appender import Asked
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
 from leafcuttr.plugins.facade.topics import ensured
@@ -84,8 +84,8 @@ class Producing:
             whole = (
                 builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
             )
-            asked.append(Asked(each.log, whole, encoded_here=True))
-        outcomes = await self._core.rounds.append(asked)
+            asked.append(Asked(each.log, whole, Origin.ENCODER))
+        outcomes = await self._core.appender.append(asked)
         pace = Pace()
         for each, outcome in zip(batches.made, outcomes, strict=True):
             said = outcome if isinstance(outcome, Staged) else self._told(found, outcome)
@@ -110,9 +110,9 @@ class Producing:
             except BrokerError as error:
                 answers[number] = error.with_traceback(None)
             else:
-                asked.append(Asked(log, batch))
+                asked.append(Asked(log, batch, Origin.CLIENT))
                 places.append((number, found))
-        outcomes = await self._core.rounds.append(asked, lent=True)
+        outcomes = await self._core.appender.append(asked, lent=True)
         for (number, found), outcome in zip(places, outcomes, strict=True):
             answers[number] = (
                 Appended._make(outcome) if isinstance(outcome, Staged) else self._told(found, outcome)

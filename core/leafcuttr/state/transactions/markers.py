@@ -11,6 +11,9 @@ from typing import NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError, InvalidProducerEpoch, TransactionCoordinatorFenced
+from leafcuttr.log.append.pending_write import PendingWrite
+from leafcuttr.log.append.rules import Origin
+from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
 from leafcuttr.state.groups.committing import Offsets
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
@@ -34,6 +37,23 @@ class End(NamedTuple):
     version: int
 
 
+def stage_marker(log: Log, end: End, now_ms: int) -> Staged:
+    """Give the marker an offset in this partition and queue it. Raises InvalidProducerEpoch,
+    TransactionCoordinatorFenced, StorageError."""
+    log.resources.descriptors.import_late("leafcuttr.wire.markers")
+    from leafcuttr.wire.markers import Marker, encode_marker
+
+    batch = encode_marker(
+        end.producer_id,
+        end.epoch,
+        Marker(end.commit, end.coordinator_epoch),
+        timestamp=now_ms,
+        log_append_time=log.config.log_append_time,
+    )
+    origin = Origin.MARKER_OF_NEXT_EPOCH if end.version >= BUMPS_EPOCHS else Origin.MARKER
+    return log.stage(batch, origin, now_ms=now_ms)
+
+
 class Markers:
     """Ends transactions in partitions."""
 
@@ -51,17 +71,13 @@ class Markers:
         log = self._log(partition)
         if log is None or _has_ended(log, end):
             return None
-        staged = log.stage_marker(
-            end.producer_id,
-            end.epoch,
-            commit=end.commit,
-            coordinator_epoch=end.coordinator_epoch,
-            now_ms=self._clock.now_ms(),
-            transaction_version=end.version,
-        )
-        if log.must_wait:
-            return self._wait(log.commit_off_loop(staged), partition, end, staged.base_offset)
-        log.commit()
+        staged = stage_marker(log, end, self._clock.now_ms())
+        write = log.write()
+        if not write.done:
+            return self._wait(write, partition, end, staged)
+        failure = write.failure_of(staged)
+        if failure is not None:
+            raise failure
         self._written(partition, end, staged.base_offset)
         return None
 
@@ -71,9 +87,9 @@ class Markers:
             return None
         return topic.partitions[partition.partition].log
 
-    async def _wait(self, commit: Awaitable[None], partition: TopicPartition, end: End, offset: int) -> None:
-        await commit
-        self._written(partition, end, offset)
+    async def _wait(self, write: PendingWrite, partition: TopicPartition, end: End, staged: Staged) -> None:
+        await write.confirm(staged)
+        self._written(partition, end, staged.base_offset)
 
     def _written(self, partition: TopicPartition, end: End, offset: int) -> None:
         if partition.topic == CONSUMER_OFFSETS:

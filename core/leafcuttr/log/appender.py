@@ -3,8 +3,7 @@
 The first who asks in a turn leads it: when every other task has had its turn, it stages the batches of all who have
 asked meanwhile, writes with one call for each log, and hands out the answers. So a lone caller costs one step of the
 loop, and many share their writes as connections do in the rounds of the server's reactor. Between staging and writing
-no task runs; nothing is staged for somebody who has gone by then. What a worker has to write (`Log.must_wait`) is
-answered when it lands.
+no task runs; nothing is staged for somebody who has gone by then. What a worker writes is answered when that is done.
 
 Topics, records and what a caller may do are not known here.
 """
@@ -17,9 +16,9 @@ from typing import Final, NamedTuple
 import trio
 
 from leafcuttr.errors import BrokerError
-from leafcuttr.log.append.commit import commit_now
-from leafcuttr.log.append.pending_write import Ticket
+from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.preparation import LongWork, Prepared, Work
+from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
@@ -29,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 
 class Asked(NamedTuple):
-    """One batch (magic 2, base offset 0) and the log that it is for; whether the broker has encoded it itself."""
+    """One batch (magic 2, base offset 0), the log that it is for, and who has made it."""
 
     log: Log
     batch: bytes | bytearray | memoryview
-    encoded_here: bool = False
+    origin: Origin
 
 
 Outcome = Staged | BrokerError
@@ -66,7 +65,7 @@ class _Call:
         self.outcomes: list[Outcome] = []
         self.prepared: Prepared | BrokerError | None = None
         self.work: Work | None = None
-        self.pending = 0  # tickets that have not landed
+        self.pending = 0  # writes that are not done
         self.leads = False
         self._parked: trio.lowlevel.Task | None = None
         self._shielded = shielded
@@ -75,15 +74,13 @@ class _Call:
         """Stage from `at` on, up to the end or to a batch that a worker has to look at first; how many were tried."""
         asked, outcomes, before = self.asked, self.outcomes, self.at
         while self.at < len(asked) and self.at - before < at_most:
-            log, batch, encoded_here = asked[self.at]
+            log, batch, origin = asked[self.at]
             prepared, self.prepared = self.prepared, None
             result: Outcome
             try:
                 if isinstance(prepared, BrokerError):
                     raise prepared
-                result = log.stage_at_once(
-                    memoryview(batch), now_ms=now_ms, prepared=prepared, encoded_here=encoded_here
-                )
+                result = log.stage(memoryview(batch), origin, now_ms=now_ms, prepared=prepared)
             except LongWork as long:
                 self.work = long.work
                 break
@@ -126,7 +123,7 @@ class _Call:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Rounds:
+class Appender:
     """The appends of one broker's own tasks."""
 
     def __init__(self, clock: Clock) -> None:
@@ -192,35 +189,29 @@ class Rounds:
             left -= call.stage(now_ms, left, places)
             staged.append(call)
         for log, these in places.items():
-            failure: WriteError | None = None
-            if log.must_wait:
-                ticket = log.write_off_loop()
-                if ticket is not None and not ticket.finished:
-                    _await(ticket, these)
-                elif ticket is not None:
-                    failure = ticket.failure
-            else:
-                failure = commit_now(log)
-            if failure is not None:
+            pending = log.write()
+            if not pending.done:
+                _await(pending, these)
+            elif pending.failure is not None:
                 for call, number in these:
-                    call.failed(number, failure)
+                    call.failed(number, pending.failure)
         for call in staged:
             if not call.pending:
                 call.wake()
 
 
-def _await(ticket: Ticket, places: list[tuple[_Call, int]]) -> None:
+def _await(pending: PendingWrite, places: list[tuple[_Call, int]]) -> None:
     calls = {id(call): call for call, _ in places}
     for call in calls.values():
         call.pending += 1
 
-    def landed() -> None:
-        if ticket.failure is not None:
+    def done() -> None:
+        if pending.failure is not None:
             for call, number in places:
-                call.failed(number, ticket.failure)
+                call.failed(number, pending.failure)
         for call in calls.values():
             call.pending -= 1
             if not call.pending:
                 call.wake()
 
-    ticket.when_finished(landed)
+    pending.when_done(done)
