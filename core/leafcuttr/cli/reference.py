@@ -18,7 +18,7 @@ _HEAD: Final = """\
 <!-- Written by `python -m leafcuttr.cli.reference`; a test fails when this page and the code differ. -->
 
 `leafcuttr` is installed with the package; `python -m leafcuttr` is the same. Every command and every group of commands
-has `--help`. What talks to a broker works against any Kafka and finds it by `--bootstrap-server` or by the variable
+has `--help`. Commands that use a broker work against any Kafka and find it by `--bootstrap-server` or by the variable
 `LEAFCUTTR_BOOTSTRAP_SERVER`. Errors are one line on standard error. Unless a command says otherwise its exit status is
 0 when it is done, 1 when it was refused, cannot be done or something is wrong, 2 for wrong usage, and 130 after Ctrl-C.
 

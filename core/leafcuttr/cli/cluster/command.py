@@ -81,7 +81,7 @@ def cluster_id(target: Target, as_json: bool) -> None:
 @plain_target_options
 @json_option
 def brokers(target: Target, as_json: bool) -> None:
-    """Print the brokers, where they are to be reached, and which of them is the controller.
+    """Print the brokers, their addresses, and which of them is the controller.
 
     \b
     Examples:

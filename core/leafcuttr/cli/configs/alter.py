@@ -21,7 +21,7 @@ from leafcuttr.cli.configs.entity_types import (
 from leafcuttr.cli.configs.entries import Change, ConfigOperation
 
 
-@click.command(short_help="Set settings and quotas, or take them back.")
+@click.command(short_help="Set and remove settings and quotas.")
 @target_options
 @json_option
 @click.argument("entity_type", type=parse_entity_type, metavar="KIND", shell_complete=complete_entity_types)
@@ -32,15 +32,15 @@ from leafcuttr.cli.configs.entries import Change, ConfigOperation
 @click.option("--client", metavar="ID", help="Of a user: the quota of this client id of the user.")
 @click.option("--set", "-s", "sets", multiple=True, metavar="KEY=VALUE", help="Set it; may be repeated.")
 @click.option(
-    "--delete", "-d", "deletes", multiple=True, metavar="KEY", help="Take it back to what it is without."
+    "--delete", "-d", "deletes", multiple=True, metavar="KEY", help="Remove it, so that its default applies."
 )
 @click.option("--append", "appends", multiple=True, metavar="KEY=VALUE", help="Add to a list.")
-@click.option("--subtract", "subtracts", multiple=True, metavar="KEY=VALUE", help="Take out of a list.")
+@click.option("--subtract", "subtracts", multiple=True, metavar="KEY=VALUE", help="Remove from a list.")
 @click.option(
     "--file",
     "-f",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Set what a file of KEY=VALUE lines says.",
+    help="Set what the KEY=VALUE lines of a file say.",
 )
 @click.option("--dry-run", is_flag=True, help="Let the broker check it and change nothing.")
 def alter(

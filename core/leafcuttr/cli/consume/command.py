@@ -50,11 +50,11 @@ _COMMIT_EVERY_MS: Final = 1000
     "--to",
     "stop",
     metavar="latest|OFFSET|-COUNT|TIME",
-    help="Where to end, without what stands there.  [default: the end at the start]",
+    help="Where to end; the record at this position is not printed.  [default: the end at the start]",
 )
-@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end; Ctrl-C ends it.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more records at the end, until Ctrl-C.")
 @click.option(
-    "--idle", type=click.FloatRange(0), metavar="SECONDS", help="Stop when nothing has come for so long."
+    "--idle", type=click.FloatRange(0), metavar="SECONDS", help="Stop after so long without a record."
 )
 @click.option("--max", "-n", "most", type=click.IntRange(1), help="Stop after this many records.")
 @click.option(
@@ -71,7 +71,7 @@ _COMMIT_EVERY_MS: Final = 1000
     shell_complete=complete_groups,
     help="Read as a member of this group and commit; starts at the committed offsets.",
 )
-@click.option("--filter", "condition", metavar="CONDITION", help="Only records for which it holds.")
+@click.option("--filter", "condition", metavar="CONDITION", help="Print only records for which it is true.")
 @click.option(
     "--isolation",
     default="read_committed",
@@ -88,8 +88,8 @@ _COMMIT_EVERY_MS: Final = 1000
     help=f"What to print of each, in this order: {','.join(FIELDS)}.  [default: value]",
 )
 @click.option("--keys", "-k", is_flag=True, help="The same as --print key,value.")
-@click.option("--separator", default="\\t", show_default=True, help="Between the fields.")
-@click.option("--delimiter", default="\\n", show_default=True, help="Behind each record; may be empty.")
+@click.option("--separator", default="\\t", show_default=True, help="What to print between the fields.")
+@click.option("--delimiter", default="\\n", show_default=True, help="After each record; may be empty.")
 @click.option("--null", default="null", show_default=True, help="What stands for a key or value of null.")
 @click.option(
     "--skip-errors", is_flag=True, help="Leave out records that are not of the format, and count them."
@@ -97,9 +97,9 @@ _COMMIT_EVERY_MS: Final = 1000
 def command(topic: str, **given: Any) -> None:
     """Print records, one a line, from the beginning to the end that the topic has now.
 
-    With --follow it waits for more, with --from latest it leaves out what is there. Records of a partition come in
-    their order. With --group it begins where the group has committed (at --from, earliest or latest, if nowhere), and
-    commits what has been printed.
+    With --follow it waits for more; with --from latest it reads only new records. Records of a partition come in
+    their order. With --group it begins at the committed offsets of the group (without any, at --from earliest or
+    latest), and commits what has been printed.
 
     A CONDITION for --filter joins comparisons by `and`, `or`, `not` and parentheses. Fields are `key`, `value`,
     `headers.NAME`, `topic`, `partition`, `offset`, `timestamp`; `value.order.lines[0].price` and `value["a b"]` go

@@ -35,7 +35,7 @@ _MARGIN: Final = 24
     "--config",
     "-c",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Look at this server.properties file, and at what it needs on this machine.",
+    help="Check this server.properties file, and what it needs on this machine.",
 )
 @click.option(
     "--override",
@@ -43,7 +43,7 @@ _MARGIN: Final = 24
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting on top of the file, as for serve; may be repeated.",
+    help="A setting that overrides the file, as for serve; may be repeated.",
 )
 @property_option
 @click.option(
@@ -57,7 +57,7 @@ _MARGIN: Final = 24
 @click.option(
     "--write", "writes", is_flag=True, help="Also send a record through a new topic, which is deleted again."
 )
-@click.option("--strict", is_flag=True, help="A warning is something wrong too.")
+@click.option("--strict", is_flag=True, help="Warnings count as problems.")
 @json_option
 def command(
     address: str | None,
@@ -71,11 +71,11 @@ def command(
 ) -> None:
     """Find what usually goes wrong, and say what to change.
 
-    With HOST:PORT it looks at a broker, any Kafka, as a client on this machine would see it: the name, the port, what
+    With HOST:PORT it checks a broker, any Kafka, as a client on this machine would see it: the name, the port, what
     answers there, versions, log-in, whether the advertised addresses can be reached, offline partitions,
-    disks, clocks. With --config it looks at a configuration (the file, KAFKA_* variables and -o, as serve takes them)
-    and at this machine: directory, file system, disk, ports, listeners, open files. Nothing is changed; only --write
-    makes a topic, and deletes it.
+    disks, clocks. With --config it checks a configuration (the file, KAFKA_* variables and -o, as serve takes them)
+    and this machine: directory, file system, disk, ports, listeners, open files. Nothing is changed; only --write
+    creates a topic, and deletes it.
 
     Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage. Warnings alone are 0, with --strict 1.
 

@@ -53,7 +53,7 @@ _INDEXES = (".index", ".timeindex")
     "--max-bytes",
     type=click.IntRange(1),
     metavar="BYTES",
-    help="Read no batch that begins behind so many bytes of a log.",
+    help="Read no batch that begins after so many bytes of a log.",
 )
 @click.option(
     "--index-sanity-check",

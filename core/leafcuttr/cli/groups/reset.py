@@ -38,7 +38,10 @@ def _mode_options(function: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option("--to-offset", type=click.IntRange(0), help="To this offset."),
             click.option(
-                "--shift-by", type=int, metavar="NUMBER", help="On by so many records; back, if negative."
+                "--shift-by",
+                type=int,
+                metavar="NUMBER",
+                help="Forward by so many offsets; backward if negative.",
             ),
             click.option(
                 "--to-datetime",
@@ -68,7 +71,9 @@ def _mode_options(function: Callable[..., None]) -> Callable[..., None]:
 @target_options
 @json_option
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)
-@click.option("--all-groups", is_flag=True, help="Every group; those with members are left alone and named.")
+@click.option(
+    "--all-groups", is_flag=True, help="Every group; those with members are not changed, and named."
+)
 @click.option(
     "--topic",
     "-t",
@@ -81,7 +86,7 @@ def _mode_options(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--all-topics", is_flag=True, help="Every partition for which the group has an offset.")
 @_mode_options
-@click.option("--execute", is_flag=True, help="Do it. Without this only the plan is printed.")
+@click.option("--execute", is_flag=True, help="Carry the plan out; without this it is only printed.")
 @click.option("--dry-run", is_flag=True, help="Only print the plan, as without --execute.")
 @click.option("--export", is_flag=True, help="Print the plan as CSV, for --from-file.")
 def reset_offsets(

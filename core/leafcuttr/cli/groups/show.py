@@ -50,7 +50,7 @@ def list_groups(target: Target, as_json: bool, states: tuple[str, ...], types: t
 @target_options
 @json_option
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)
-@click.option("--all-groups", is_flag=True, help="Every group there is.")
+@click.option("--all-groups", is_flag=True, help="Every group.")
 @click.option("--members", "show", flag_value="members", help="Show the members and what each reads.")
 @click.option("--state", "show", flag_value="state", help="Show one line a group, with its lag in total.")
 def describe(

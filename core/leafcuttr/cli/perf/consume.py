@@ -38,18 +38,21 @@ _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nM
     default=10_000,
     show_default=True,
     metavar="MS",
-    help="Give up when nothing has come for so long.",
+    help="Stop after so long without a record.",
 )
 @click.option("--group", "-g", metavar="NAME", help="The group to join.  [default: a new one]")
-@click.option("--from-latest", is_flag=True, help="A group that has committed nothing begins at the end.")
+@click.option("--from-latest", is_flag=True, help="Begin at the end if the group has no committed offsets.")
 @click.option(
-    "--fetch-size", type=click.IntRange(1), metavar="BYTES", help="At most so much of a partition a request."
+    "--fetch-size",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="The most to read of a partition in a request.",
 )
 @click.option(
     "--socket-buffer-size", type=click.IntRange(0), metavar="BYTES", help="The socket's receive buffer."
 )
-@click.option("--show-detailed-stats", is_flag=True, help="A line every interval.")
-@click.option("--hide-header", is_flag=True, help="No line with the names of the columns.")
+@click.option("--show-detailed-stats", is_flag=True, help="Print a line every interval.")
+@click.option("--hide-header", is_flag=True, help="Do not print the names of the columns.")
 @click.option(
     "--date-format",
     default="yyyy-MM-dd HH:mm:ss:SSS",
@@ -67,7 +70,7 @@ _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nM
 )
 @figure_options
 def consume(**given: Any) -> None:
-    """Read records as a member of a group and say how fast they came.
+    """Read records as a member of a group and print how many came a second.
 
     Its options and its lines are those of kafka-consumer-perf-test: columns with commas between; MB are 1024 * 1024
     bytes of keys and values. librdkafka hands over its batches, and nothing is done with a record but to take its size:

@@ -33,7 +33,7 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
 
 @click.command(cls=ManyWords)
 @connection_options("producer")
-@click.option("--topic", "-t", required=True, help="Where to; the broker may make it.")
+@click.option("--topic", "-t", required=True, help="The topic; the broker may create it.")
 @click.option("--num-records", "-n", required=True, type=click.IntRange(1), help="How many records to send.")
 @click.option(
     "--record-size", type=click.IntRange(1, _MOST_BYTES), metavar="BYTES", help="Of each; random letters."
@@ -45,7 +45,7 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
     help="Take records from this file instead, in random order.",
 )
 @click.option(
-    "--payload-delimiter", default="\\n", show_default=True, help="What stands between records in that file."
+    "--payload-delimiter", default="\\n", show_default=True, help="What separates records in that file."
 )
 @click.option("--payload-monotonic", is_flag=True, help="Send the numbers 0, 1, 2 and so on instead.")
 @click.option(
@@ -54,20 +54,20 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
     default=-1,
     show_default=True,
     metavar="N",
-    help="At most so many records a second; -1: as many as can be.",
+    help="At most so many records a second; -1 for no limit.",
 )
 @click.option("--transactional-id", metavar="ID", help="Send in transactions.")
 @click.option(
     "--transaction-duration-ms",
     type=click.IntRange(1),
     metavar="MS",
-    help=f"Commit when one has lasted so long.  [default with an id: {_COMMIT_MS}]",
+    help=f"Commit each after so long.  [default with an id: {_COMMIT_MS}]",
 )
 @click.option(
     "--warmup-records",
     type=click.IntRange(0),
     default=0,
-    help="Give a second line for what comes after the first so many.",
+    help="Print a second line without the first so many records.",
 )
 @figure_options
 def produce(**given: Any) -> None:

@@ -43,9 +43,9 @@ def check(target: str, overrides: tuple[str, ...], topic_configs: tuple[str, ...
     """Check a plugin against the contracts of everything that it brings.
 
     NAME is that of a plugin that is installed, PATH a file with a plugin or the folder of a project with a
-    pyproject.toml, which need not be installed. Filters, validators and formats are given records that clients do send;
+    pyproject.toml, which need not be installed. Filters, validators and formats get records as clients send them;
     services are run, stopped and run again in a real broker on free ports, whose data are thrown away. The code of the
-    plugin is run. Exit status: 0 all is well, 1 something is wrong, 2 wrong usage.
+    plugin is run. Exit status: 0 nothing is wrong, 1 something is wrong, 2 wrong usage.
 
     \b
     Examples:

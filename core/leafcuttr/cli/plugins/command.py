@@ -13,7 +13,7 @@ from leafcuttr.cli.plugins.new import new
 
 @click.group()
 def command() -> None:
-    """List, describe and check plugins; begin a new one.
+    """List, describe and check plugins; create a new one.
 
     A plugin is a module that an installed distribution names as an entry point of the group leafcuttr.plugins, or a
     file in the folder of lc.plugins.path. Exit status: 0 done, 1 something is wrong, 2 wrong usage.

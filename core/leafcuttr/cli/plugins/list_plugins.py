@@ -19,7 +19,7 @@ def list_plugins(file: Path | None, overrides: tuple[str, ...], as_json: bool) -
     """Print the plugins that are installed: state, origin, what they are for.
 
     The state is what `serve` would make of it with the same settings: enabled; off (not switched on);
-    disabled (by lc.plugins.disabled); unavailable (packages are missing, and the line below says which command brings
+    disabled (by lc.plugins.disabled); unavailable (packages are missing, and the line below says which command installs
     them); failed (and why).
 
     \b

@@ -24,14 +24,14 @@ _WORD: Final = re.compile(r"@([a-z_]+)@")
     "--into",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIRECTORY",
-    help="Where the files go; a folder of the plugin's name if left out.",
+    help="The folder for the files; by default one with the name of the plugin.",
 )
 @json_option
 def new(name: str, into: Path | None, as_json: bool) -> None:
     """Write a small project of a plugin: a service, a record filter, settings, tests that pass, a README.
 
     NAME is the plugin's: lower-case letters, digits and single dashes. The distribution will be leafcuttr-NAME, the
-    package leafcuttr_NAME, and the names of its settings begin with lc.plugin.NAME. Nothing that is there is
+    package leafcuttr_NAME, and the names of its settings begin with lc.plugin.NAME. No existing file is
     overwritten. Exit status: 0 written, 1 the files cannot be written, 2 wrong usage.
 
     \b

@@ -65,9 +65,9 @@ class _Shape(NamedTuple):
     "--key-separator",
     "-K",
     metavar="TEXT",
-    help="Split each line into key and value at the first of these; \\t is a tab.",
+    help="Split each line into key and value at the first such text; \\t is a tab.",
 )
-@click.option("--key", "every_key", metavar="TEXT", help="The key of records that bring none.")
+@click.option("--key", "every_key", metavar="TEXT", help="The key of records without one.")
 @click.option("--null", metavar="TEXT", help="A key or value of this text is null: a tombstone.")
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="KEY=VALUE", help="Add a header to each record."
@@ -75,12 +75,14 @@ class _Shape(NamedTuple):
 @click.option(
     "--partition", "-p", type=click.IntRange(0, 2**31 - 1), help="Send everything to this partition."
 )
-@click.option("--timestamp", metavar="TIME", help="Of records that bring none; as for `consume --from`.")
+@click.option(
+    "--timestamp", metavar="TIME", help="The timestamp of records without one, as for `consume --from`."
+)
 @click.option(
     "--ignore",
     multiple=True,
     type=click.Choice(_MEMBERS),
-    help="Leave this member of JSON records out: `--ignore partition` places them anew. May be repeated.",
+    help="Ignore this member of JSON records: with `--ignore partition` keys choose it again. May be repeated.",
 )
 @format_options
 @click.option(

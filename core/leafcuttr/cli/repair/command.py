@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--execute", is_flag=True, help="Do it; without this only the plan is shown.")
+@click.option("--execute", is_flag=True, help="Carry the plan out; without this it is only shown.")
 @click.option(
-    "--metadata", is_flag=True, help="Make a lost or damaged metadata file anew from the partition folders."
+    "--metadata", is_flag=True, help="Rebuild a lost or damaged metadata file from the partition folders."
 )
-@click.option("--adopt", is_flag=True, help="Take topic folders into the metadata that it does not know.")
+@click.option("--adopt", is_flag=True, help="Add topic folders to the metadata that are not in it.")
 @click.option(
     "--from",
     "source",

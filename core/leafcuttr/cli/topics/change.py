@@ -52,7 +52,7 @@ def _assignment(text: str | None) -> list[list[int]] | None:
 @click.option(
     "--replica-assignment",
     metavar="BROKER:BROKER,...",
-    help="The brokers of each partition, in place of the two numbers.",
+    help="The brokers of each partition, instead of the two numbers.",
 )
 @click.option(
     "--config", "-c", "configs", multiple=True, metavar="KEY=VALUE", help="A topic setting; may be repeated."
@@ -106,7 +106,7 @@ def create(
     results.finish()
 
 
-@click.command(short_help="Give topics more partitions.")
+@click.command(short_help="Increase the number of partitions.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, required=True, shell_complete=complete_topics)
@@ -116,7 +116,7 @@ def create(
     type=click.IntRange(1, _MOST_PARTITIONS),
     required=True,
     metavar="NUMBER",
-    help="How many there shall be: more than now.",
+    help="The new number, greater than the present one.",
 )
 @click.option(
     "--replica-assignment", metavar="BROKER:BROKER,...", help="The brokers of each partition that is added."
@@ -132,9 +132,9 @@ def alter(
     if_exists: bool,
     dry_run: bool,
 ) -> None:
-    """Give topics more partitions; there is no way back to fewer.
+    """Increase the number of partitions of topics; it cannot be decreased.
 
-    Records with a key go to another partition afterwards, because producers divide by the number of partitions.
+    Afterwards producers choose other partitions for keys, because the choice depends on the number of partitions.
     Settings are changed with `leafcuttr configs alter`.
 
     \b

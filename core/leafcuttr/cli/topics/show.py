@@ -44,12 +44,12 @@ def list_topics(target: Target, as_json: bool, patterns: tuple[str, ...], intern
         print_table(("TOPIC", "PARTITIONS"), rows)
 
 
-@click.command(short_help="Print partitions, offsets and own settings.")
+@click.command(short_help="Print partitions, offsets and overridden settings.")
 @target_options
 @json_option
 @click.argument("topics", nargs=-1, shell_complete=complete_topics)
 def describe(target: Target, as_json: bool, topics: tuple[str, ...]) -> None:
-    """Print where the partitions of topics are, their offsets, and the settings that the topics have of their own.
+    """Print leaders and replicas of partitions, their offsets, and the settings that topics override.
 
     All topics but the broker's own, if none is named.
 

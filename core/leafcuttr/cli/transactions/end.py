@@ -117,9 +117,9 @@ def _write_marker(cluster: Any, tp: TopicPartition, producer: _Producer) -> None
 @json_option
 @click.argument("transactional_id", metavar="ID", shell_complete=complete_transactional_ids)
 def force_terminate(target: Target, as_json: bool, transactional_id: str) -> None:
-    """End the open transaction of a transactional id, and fence its producer off.
+    """End the open transaction of a transactional id, and fence its producer.
 
-    The producer that uses the id is refused from then on; a new one may begin.
+    The producer that uses the id is refused from then on; a new one may use it.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ from leafcuttr_sdk.types import TopicPartition
     default="15m",
     show_default=True,
     metavar="DURATION",
-    help="Younger ones are left out: the brokers' transaction.max.timeout.ms.",
+    help="Leave out younger transactions: the brokers' transaction.max.timeout.ms.",
 )
 def find_hanging(
     target: Target,
@@ -35,7 +35,7 @@ def find_hanging(
 ) -> None:
     """Print transactions that hang: open in a partition, but unknown to their coordinator.
 
-    Readers of committed records wait at such a transaction for ever. `leafcuttr transactions abort` ends it. All
+    Consumers with read_committed wait at such a transaction for ever. `leafcuttr transactions abort` ends it. All
     partitions are searched, if none is named.
 
     \b

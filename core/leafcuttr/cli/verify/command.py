@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--deep", is_flag=True, help="Decompress and decode every record too.")
 @click.option(
-    "--online", is_flag=True, help="Check beside a running broker; what it is writing is not judged."
+    "--online", is_flag=True, help="Check while a broker is running; what it is just writing is not reported."
 )
 @json_option
 def command(directory: Path, deep: bool, online: bool, as_json: bool) -> None:

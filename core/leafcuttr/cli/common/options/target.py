@@ -57,7 +57,7 @@ def property_option(function: F) -> F:
         "-F",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="A file of such settings, one a line: the place for passwords.",
+        help="A file of such settings, one a line. Put passwords there.",
     )
     return cast(F, one(many(with_properties)))
 

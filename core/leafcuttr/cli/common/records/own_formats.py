@@ -19,7 +19,7 @@ class TextFormat:
     """Bytes as text, exactly: in UTF-8 what is not text survives both ways."""
 
     name = "text"
-    summary = "the text itself; bytes that are none pass as they are"
+    summary = "the text itself; other bytes stay as they are"
     options: Mapping[str, str] = {"encoding": "any that Python knows [default: utf-8]"}
     json_text = False
 
