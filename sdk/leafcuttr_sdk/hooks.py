@@ -60,13 +60,13 @@ def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
 
 
 def leafcuttr_register_health_checks(broker: "Broker") -> "Iterable[HealthCheck]":
-    """What `/health` also looks at. Called at the start where the plugin is on, before services are made."""
+    """Checks that `/health` shows. Called at the start where the plugin is on, before services are made."""
     return ()
 
 
 def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
-    """Metrics whose values are read when somebody asks for them. Called at the start where the plugin is on, before
-    services are made. Those that are counted as things happen are made with `Broker.metrics`."""
+    """Metrics whose values are read at each scrape. Called at the start where the plugin is on, before services are
+    made. Those that are counted as things happen are made with `Broker.metrics`."""
     return ()
 
 

@@ -28,9 +28,9 @@ DUTIES = {
     "produce": "keys, headers, timestamps, a value that is missing, in each compression the client has",
     "read": "every record whole and in order",
     "rebalance": "two members share a group, one leaves, the other takes over; each record comes once",
-    "commit": "offsets are committed, told, and gone on from",
+    "commit": "offsets are committed, read back, and consumed from",
     "seek by time": "the first record at or after a moment; none after the last",
-    "read committed": "aborted records are not seen, and seen where uncommitted ones are asked for",
+    "read committed": "aborted records are not returned, and are returned with read_uncommitted",
     "alter": "a setting of a topic, and no other",
     "delete": "a group and a topic",
 }

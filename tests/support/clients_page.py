@@ -31,9 +31,9 @@ MATRIX = """
 
 {duties}
 
-The clients in Go, Node, Rust and Java each run one program through all of it, and what it leaves in the broker is then
-looked at by other means; for the others several tests show it. `-`: the client has no such thing; `not tried`: no test
-of it here; `not run`: skipped in this run.
+The clients in Go, Node, Rust and Java each run one program through all of it, and other clients then
+check the result; for the others several tests show it. `-`: the client has no such function; `not tried`: there is no
+test of it; `not run`: skipped in this run.
 
 | Client | Version | {heads} | Compression |
 |--------|---------|{rules}|-------------|
