@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import leafcuttr.cli as package
+from leafcuttr.cli.common.commands import COMMANDS
 from leafcuttr.cli.root import cli
 from support.broker_process import clean_environ
 
@@ -108,3 +110,24 @@ def test_no_color_is_heard_on_a_terminal(value: str, coloured: bool) -> None:
     os.close(ours)
     assert "problem" in shown
     assert ("\x1b[31m" in shown) is coloured
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_only_the_command_that_is_called_is_imported(name: str) -> None:
+    program = """
+import sys
+from leafcuttr.cli.root import cli
+cli([sys.argv[1], "--help"], standalone_mode=False)
+print(*sys.modules, file=sys.stderr)
+"""
+    words = [sys.executable, "-c", program, name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=clean_environ())
+    imported = set(done.stderr.split())
+    parts = {module.split(".")[2] for module in imported if module.startswith("leafcuttr.cli.")}
+    assert parts == {"root", "common", name}, done.stderr
+    assert not {"rich", "confluent_kafka", "trio"} & imported
+
+
+def test_every_folder_is_a_command_that_the_help_lists() -> None:
+    folders = {path.parent.name for path in Path(package.__file__).parent.glob("*/command.py")}
+    assert folders == set(COMMANDS)

@@ -1,7 +1,7 @@
 """`leafcuttr consume`: print the records of a topic.
 
-This is the command: its options and its loop. Where to begin and to end is in `reading`, how a record is printed in
-`printing` and `json_records`, which records are wanted in `record_filter`.
+This is the command: its options. Its loop is `loop`; where to begin and to end is in `reading`, how a record is printed
+in `printing` and `json_lines`, which records are printed in `condition`.
 
 Exit status: 0 at the end, after `--max`, Ctrl-C or when the reader of a pipe has ended, 1 no such topic or no broker or
 a record that is not of the format, 2 wrong usage.
@@ -17,16 +17,15 @@ import click
 
 from leafcuttr.cli.common.completion import complete_groups, complete_topics
 from leafcuttr.cli.common.librdkafka.client import client, client_settings, fail
-from leafcuttr.cli.common.meter import Meter, record_meter
+from leafcuttr.cli.common.meter import record_meter
 from leafcuttr.cli.common.options.positions import HELP, TIMES, Position, PositionKind, parse_position
 from leafcuttr.cli.common.options.target import broker_option, property_option
-from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.records.formats import format_options, opened
 from leafcuttr.cli.common.records.input_lines import unescaped
 from leafcuttr.cli.common.records.json_lines import Codecs
+from leafcuttr.cli.consume.loop import PrintLoop
 from leafcuttr.cli.consume.printing import FIELDS, Printer, json_printer, line_printer
 from leafcuttr.cli.consume.reading import Reader, Watch, bounds, partitions
-from leafcuttr_sdk.formats import FormatError
 
 if TYPE_CHECKING:
     from leafcuttr.cli.consume.condition import Condition
@@ -138,7 +137,7 @@ def command(topic: str, **given: Any) -> None:
         try:
             reader = _reader(consumer, watch, topic, given, start, stop)
             with record_meter("read", shown=not sys.stdout.isatty()) as meter:
-                status = _Loop(reader, consumer, codecs, printer, wanted, given, meter).run()
+                status = PrintLoop(reader, consumer, codecs, printer, wanted, given, meter).run()
         except KafkaException as error:
             fail(error, given["address"])
         except BrokenPipeError:
@@ -227,69 +226,6 @@ def _reader(
     else:
         reader.assign(topic, found.first)
     return reader
-
-
-class _Loop:
-    """Prints what the reader gives, and has it committed once it is printed."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        consumer: Any,
-        codecs: Codecs,
-        printer: Printer,
-        wanted: "Condition | None",
-        given: dict[str, Any],
-        meter: Meter,
-    ) -> None:
-        self._reader = reader
-        self._consumer = consumer
-        self._codecs = codecs
-        self._printer = printer
-        self._wanted = wanted
-        self._given = given
-        self._meter = meter
-        self._printed = self._skipped = 0
-
-    def run(self) -> int:
-        """The exit status. Raises KafkaException, BrokenPipeError, KeyboardInterrupt."""
-        for batch in self._reader.batches(self._limit):
-            if batch:
-                problem = self._print(batch)
-                if problem is not None:
-                    click.echo(f"leafcuttr: {problem}", err=True)
-                    return 1
-        if self._skipped:
-            click.echo(f"leafcuttr: {count(self._skipped, 'record')} not of the format left out", err=True)
-        return 0
-
-    def _limit(self) -> int:
-        most = self._given["most"]
-        return sys.maxsize if most is None else int(most) - self._printed
-
-    def _print(self, batch: list[Any]) -> str | None:
-        """What is wrong with a record, after those before it have been printed."""
-        lines: list[bytes] = []
-        done: dict[int, Any] = {}
-        problem = None
-        for message in batch:
-            try:
-                if self._wanted is None or self._wanted(message, self._codecs):
-                    lines.append(self._printer(message))
-            except FormatError as error:
-                if not self._given["skip_errors"]:
-                    problem = f"{message.topic()}-{message.partition()} offset {message.offset()}: {error}"
-                    break
-                self._skipped += 1
-            done[message.partition()] = message
-        sys.stdout.buffer.write(b"".join(lines))
-        sys.stdout.buffer.flush()
-        self._printed += len(lines)
-        self._meter.count(self._printed)
-        if self._given["group"]:
-            for message in done.values():
-                self._consumer.store_offsets(message=message)
-        return problem
 
 
 def _no_reader() -> None:
