@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leafcuttr.log.cleaner.compaction.walk import max_timestamp, walk
 from leafcuttr.wire.batch import HEADER_SIZE, parse
 from leafcuttr.wire.entries import decode_entries
 from leafcuttr.wire.errors import MalformedMessage, MalformedRecord
@@ -195,6 +196,11 @@ def all_agree(whole: bytes) -> None:
     if due is not None:  # what is inside of headers is not looked at, so more may be accepted
         shapes = [tuple(one) for one in record_shapes(payload, count)]
         assert shapes == [(time, offset, key is not None) for time, offset, key, _, _ in due]
+        walked = walk(payload, 0, len(payload), count)
+        assert walked.keys == [each[2] for each in due]
+        assert walked.nulls == [number for number, each in enumerate(due) if each[3] is None]
+        largest = max(wrapped(base + each[0]) for each in due)
+        assert max_timestamp(payload, walked.bounds[:-1], base) == largest
     loose = outcome(lambda: take_apart(payload, count, base))
     if due is None or [each[1] for each in due] != list(range(count)):
         assert loose is None

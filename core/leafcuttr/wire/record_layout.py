@@ -11,6 +11,7 @@ place. A step is a line of its own, `@verb field`; the frame's own lines see the
     @expect field due:          a number that is nearly always `due`; the lines below the step see another one
     @skip field                 only step over it
     @skip field null: LINE      and run a statement if it is null
+    @pass field                 the same for a number of any length, which is not checked
     @size field                 its length as it is encoded (zigzag), in `field_size`, and stop in front of its bytes
     @count field                how many elements it claims to have, in `field_count`, and stop in front of them
     @leave field                the frame goes on elsewhere; always the last steps
@@ -184,6 +185,8 @@ class _Frame(Emitter):
             self._end(rest.rstrip(":"))
         elif verb == "skip":
             self._skip_number(field)
+        elif verb == "pass":
+            self._pass_number()
         elif verb == "expect":
             self._expect(field, rest.rstrip(":"))
         else:
@@ -225,6 +228,13 @@ class _Frame(Emitter):
                 self.line("at = stop + 1")
             with self.block("else:"):
                 self.line(f"_, at = {self._slow(field)}")
+
+    def _pass_number(self) -> None:
+        if self._behind:
+            self.line(f"at += {self._behind}")
+        with self.block("while data[at] > 127:"):
+            self.line("at += 1")
+        self.line("at += 1")
 
     def _expect(self, field: Number, due: str) -> None:
         low, high = f"{due} << 1", f"{due} << 1 & 127 | 128"

@@ -2,25 +2,23 @@
 
 A record costs nearly a microsecond when it is walked varint by varint in Python. Runs of records of the same shape
 (equal length, equal widths of all numbers before the value) are recognised by looking at columns of bytes, and taken
-apart by one `struct.iter_unpack`; the rest is walked. The layout is that of `leafcuttr.wire.records`.
+apart by one `struct.iter_unpack`; the rest is walked, by a reader generated from `leafcuttr.wire.record_layout`.
 
-Nothing here knows what a key is for.
+What the keys are for is the business of `leafcuttr.log.cleaner.compaction.compact`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from leafcuttr.wire.errors import MalformedMessage
-from leafcuttr.wire.primitives import as_long, read_varlong
+from leafcuttr.wire.record_layout import compile_frame
 
 _CONTINUED: Final = bytes(range(128, 256))  # first bytes of a longer varint
 _FIRST_LOOK: Final = 32  # records looked at before a whole run is
 _SHORT: Final = 8  # a run below this has cost more than it has saved
 _PATIENCE: Final = 3
-_SAFE: Final = 1 << 62  # a base timestamp that no delta of two bytes takes out of the range of a long
 
 
 class Walked(NamedTuple):
@@ -35,75 +33,84 @@ class Walked(NamedTuple):
 
 
 def walk(data: bytes, at: int, end: int, count: int) -> Walked:
-    """Take apart the `count` uncompressed records in data[at:end]. Raises MalformedMessage."""
-    bounds: list[int] = []
-    keys: list[bytes | None] = []
-    nulls: list[int] = []
-    longest, keyless, patience = 0, False, _PATIENCE
-    try:
-        while at < end:
-            bounds.append(at)
-            first = data[at]
-            place = at + 1
-            if first < 128:
-                length = first
-            elif data[place] < 128:
-                length = first & 127 | data[place] << 7
-                place += 1
-            else:
-                length, place = _unsigned(data, at)
-            body = place
-            following = place + (length >> 1)
-            place += 1
-            while data[place] > 127:
-                place += 1
-            after_time = place = place + 1
-            while data[place] > 127:
-                place += 1
-            place += 1
-            size = data[place]
-            if size < 128:
-                key_at = place + 1
-            else:
-                size, key_at = _unsigned(data, place)
-            if size & 1:
-                if size != 1:
-                    raise MalformedMessage(f"a key of {-(size >> 1) - 1} bytes")
-                keys.append(None)
-                keyless = True
-                value_at = key_at
-            else:
-                if size > longest:
-                    longest = size
-                value_at = key_at + (size >> 1)
-                keys.append(data[key_at:value_at])
-            if data[value_at] == 1:
-                nulls.append(len(keys) - 1)
-            if length & 1 or value_at >= following or following > end:
-                raise MalformedMessage(f"record {len(keys) - 1} does not end where its length says")
-            if patience and following < end and data[following] == first and not size & 1:
-                run = _run(
-                    data, at, end, following - at, (body - at, after_time - at, place - at, key_at - at)
-                )
-                if run > 1:
-                    stride = following - at
-                    stop = at + run * stride
-                    number = len(keys)
-                    bounds.extend(range(following, stop, stride))
-                    keys.extend(_slices(data, following, stop, stride, key_at - at, size >> 1))
-                    values = data[value_at + stride : stop : stride]
-                    if 1 in values:
-                        nulls.extend(number + i for i, byte in enumerate(values) if byte == 1)
-                    following = stop
-                if run < _SHORT:
-                    patience -= 1
-            at = following
-    except IndexError:
-        raise MalformedMessage(f"record {len(keys)} ends in the middle of a number") from None
-    if len(keys) != count:
-        raise MalformedMessage(f"{len(keys)} records are in a batch of {count}")
-    bounds.append(end)
-    return Walked(bounds, keys, nulls, longest >> 1, keyless)
+    """Take apart the `count` uncompressed records in data[at:end]. Raises MalformedMessage or MalformedRecord."""
+    return _walk(data, at, end, count)
+
+
+def _compile_walk(data: bytes, at: int, end: int, count: int) -> Walked:
+    global _walk  # noqa: PLW0603 - compiled once, at the first use
+    scope: dict[str, object] = {"PATIENCE": _PATIENCE, "SHORT": _SHORT, "run_of": _run}
+    scope |= {"places_of": _places, "slices": _slices, "Walked": Walked, "make": tuple.__new__}
+    _walk = compile_frame(_compile_walk, _WALK, misfit="", scope=scope)
+    return _walk(data, at, end, count)
+
+
+_walk: Callable[[bytes, int, int, int], Walked] = _compile_walk
+
+_WALK: Final = """
+    def read(data, at, total, count):
+        bounds, keys, nulls = [], [], []
+        longest, keyless, patience = 0, False, PATIENCE
+        try:
+            while at < total:
+                start = at
+                bounds.append(start)
+                @end length total:
+                    raise Bad(f"record {len(keys)} does not end where its length says")
+                @skip attributes
+                @pass timestamp_delta
+                @pass offset_delta
+                @size key
+                if key_size & 1:
+                    if key_size > 1:
+                        raise Bad(f"a key of {-(key_size >> 1) - 1} bytes")
+                    keys.append(None)
+                    keyless = True
+                else:
+                    if key_size > longest:
+                        longest = key_size
+                    stop = at + (key_size >> 1)
+                    keys.append(data[at:stop])
+                    at = stop
+                if data[at] == 1:  # of the value
+                    nulls.append(len(keys) - 1)
+                @leave value
+                @leave headers
+                if at >= end:
+                    raise Bad(f"record {len(keys) - 1} does not end where its length says")
+                at = end
+                if patience and at < total and data[at] == data[start] and not key_size & 1:
+                    stride, places = at - start, places_of(data, start)
+                    run = run_of(data, start, total, stride, places)
+                    if run > 1:
+                        stop, number, size, key = start + run * stride, len(keys), key_size >> 1, places[3]
+                        bounds.extend(range(at, stop, stride))
+                        keys.extend(slices(data, at, stop, stride, key, size))
+                        values = data[at + key + size : stop : stride]
+                        if 1 in values:
+                            nulls.extend(number + i for i, byte in enumerate(values) if byte == 1)
+                        at = stop
+                    if run < SHORT:
+                        patience -= 1
+        except IndexError:
+            raise Bad(f"record {len(keys)} ends in the middle of a number") from None
+        if len(keys) != count:
+            raise Bad(f"{len(keys)} records are in a batch of {count}")
+        bounds.append(total)
+        return make(Walked, (bounds, keys, nulls, longest >> 1, keyless))
+    """
+
+
+def _places(data: bytes, start: int) -> tuple[int, int, int, int]:
+    """How far behind the beginning of a record its attributes, offset delta, key's length and key begin."""
+    found, at = [], start
+    for unused in (0, 1, 0, 0):  # the attributes, before the time
+        at += unused
+        while data[at] > 127:
+            at += 1
+        at += 1
+        found.append(at - start)
+    return found[0], found[1], found[2], found[3]
 
 
 def _run(data: bytes, at: int, end: int, stride: int, places: tuple[int, int, int, int]) -> int:
@@ -146,35 +153,30 @@ def _slices(data: bytes, at: int, stop: int, stride: int, before: int, size: int
 
 def max_timestamp(data: bytes, starts: Iterable[int], base_timestamp: int) -> int:
     """The largest timestamp (ms) of the records that begin at `starts`; -1 without any."""
-    largest = None
-    safe = abs(base_timestamp) < _SAFE
-    for at in starts:
-        while data[at] > 127:
-            at += 1
-        at += 2
-        delta = data[at]
-        if delta < 128 and safe:
-            delta = (delta >> 1) ^ -(delta & 1)
-        elif data[at + 1] < 128 and safe:
-            delta = delta & 127 | data[at + 1] << 7
-            delta = (delta >> 1) ^ -(delta & 1)
-        else:
-            delta, _ = read_varlong(data, at)
-            delta = as_long(base_timestamp + delta) - base_timestamp
-        if largest is None or delta > largest:
-            largest = delta
-    return -1 if largest is None else base_timestamp + largest
+    return _largest(data, starts, base_timestamp)
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes. Raises IndexError, MalformedMessage."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift > 28:
-            raise MalformedMessage("a number is too long")
+def _compile_largest(data: bytes, starts: Iterable[int], base_timestamp: int) -> int:
+    global _largest  # noqa: PLW0603 - compiled once, at the first use
+    _largest = compile_frame(_compile_largest, _LARGEST, misfit="")
+    return _largest(data, starts, base_timestamp)
+
+
+_largest: Callable[[bytes, Iterable[int], int], int] = _compile_largest
+
+_LARGEST: Final = """
+    def read(data, starts, base_timestamp):
+        largest = None
+        far = not -FAR < base_timestamp < FAR
+        for at in starts:
+            @pass length
+            @skip attributes
+            @read timestamp_delta unless far
+            @leave offset_delta
+            @leave key
+            @leave value
+            @leave headers
+            if largest is None or timestamp_delta > largest:
+                largest = timestamp_delta
+        return -1 if largest is None else base_timestamp + largest
+    """
