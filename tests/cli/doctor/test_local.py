@@ -229,7 +229,7 @@ def test_data_below_a_temporary_folder(file: Path, tmp_path: Path) -> None:
     if not tmp_path.resolve().is_relative_to("/tmp"):
         pytest.skip("the tests' folder is elsewhere")
     one = only(look(file), Severity.WARNING, "place")
-    assert one.seen.endswith("lies below /tmp")
+    assert one.seen.endswith("is below /tmp")
     assert one.change[0] == "log.dirs=/var/lib/leafcuttr  (server.properties:2)"
 
 

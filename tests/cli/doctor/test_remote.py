@@ -97,7 +97,7 @@ def test_a_healthy_broker(broker: BrokerProcess) -> None:
     found = look(broker.address, writes=True)
     assert severities(found) == {check.name: {"fine"} for check in CHECKS if check.name != "disk"}
     assert "the disk of" in found["disk"][0].seen
-    assert "came back the same" in found["round-trip"][0].seen
+    assert "read back unchanged" in found["round-trip"][0].seen
     assert topics(broker.address) == ["orders"], "the doctor has left something behind"
 
 
@@ -400,7 +400,7 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
     assert full.severity is Severity.PROBLEM
     assert f"broker 1: the disk of {disk.folder}/data is 9" in full.seen
     assert name == "round-trip"
-    assert "no topic could be made" in refused.seen
+    assert "no topic could be created" in refused.seen
 
 
 def test_a_broker_that_takes_no_record(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_every_mode_plans_and_then_does_it(
 def test_what_people_see(run: Run, group: str) -> None:
     planned = run("groups", "reset-offsets", group, "-t", f"{group}:0", "--to-offset", "99")
     assert planned.err.splitlines() == [
-        f"leafcuttr: {group}: {group}-0: 99 lies beyond the end, 10 is taken",
+        f"leafcuttr: {group}: {group}-0: 99 is beyond the end, 10 is used",
         "Nothing is changed; --execute does it.",
     ]
     columns, row = planned.out.splitlines()

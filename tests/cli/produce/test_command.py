@@ -110,7 +110,7 @@ def test_json_lines(run: Run, address: str, one: str) -> None:
         ('{"vale": 1}', "a record has no member 'vale'"),
         ("[]", "no JSON object: expected { at column 1"),
         ('{"value": 1', "expected , or } at column 12"),
-        ('{"value": 1} x', "more behind the object"),
+        ('{"value": 1} x', "more after the object"),
         ('{"value": "a", "value_base64": "YQ=="}', "both value and value_base64"),
         ('{"value_base64": "?"}', "value_base64 is not a string of base64"),
         ('{"partition": -1}', "partition: expected a number from 0 to 2147483647"),

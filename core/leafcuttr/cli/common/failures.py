@@ -40,7 +40,7 @@ class Failure(click.ClickException):
 def reason(code: int, text: str | None = None) -> str:
     """What an error code of Kafka's protocol says: the broker's own text if it sent one, and the code's name.
 
-    It stands behind the name of the thing that failed and a colon.
+    It follows the name of the thing that failed and a colon.
     """
     try:
         name = ErrorCode(code).name

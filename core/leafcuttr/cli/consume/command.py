@@ -89,7 +89,7 @@ _COMMIT_EVERY_MS: Final = 1000
 @click.option("--keys", "-k", is_flag=True, help="The same as --print key,value.")
 @click.option("--separator", default="\\t", show_default=True, help="What to print between the fields.")
 @click.option("--delimiter", default="\\n", show_default=True, help="After each record; may be empty.")
-@click.option("--null", default="null", show_default=True, help="What stands for a key or value of null.")
+@click.option("--null", default="null", show_default=True, help="What to print for a key or value of null.")
 @click.option(
     "--skip-errors", is_flag=True, help="Leave out records that are not of the format, and count them."
 )
@@ -180,7 +180,7 @@ def _settings(given: dict[str, Any], start: Position) -> dict[str, Any]:
             "auto.offset.reset": "latest" if start.kind is PositionKind.LATEST else "earliest",
             "enable.partition.eof": True,
             "isolation.level": given["isolation"],
-            # As long as the queue is full the client looks at it again only this often: its default of a second halves
+            # While its queue is full the client checks it only this often: its default of a second halves
             # the speed.
             "fetch.queue.backoff.ms": 10,
         },

@@ -30,7 +30,7 @@ def can_be_reached(target: RemoteBroker) -> Iterator[DoctorFinding]:
         yield problem(
             "the cluster names no broker at all",
             "A client has no broker to connect to.",
-            "wait until the brokers have registered with the controller; look at their logs",
+            "wait until the brokers have registered with the controller; see their logs",
         )
         return
     with ThreadPoolExecutor(_AT_ONCE) as threads:

@@ -44,7 +44,7 @@ def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
 def disks_have_space(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The volumes of the brokers that can be reached are not nearly full, and none has failed."""
     if target.sasl:
-        yield skipped("not checked behind a log-in")
+        yield skipped("not checked where authentication is required")
         return
     nodes = target.reachable or [Node(-1, target.host, target.port)]
     with ThreadPoolExecutor(len(nodes[:16])) as threads:
@@ -66,7 +66,7 @@ def _disks_of(target: RemoteBroker, node: Node) -> list[DoctorFinding]:
                 problem(
                     f"{name}: the directory {one.log_dir} has failed (error {one.error_code})",
                     "Its partitions are offline.",
-                    "look at the kernel's log (dmesg) and at the broker's; replace the disk or mount it again",
+                    "see the kernel's log (dmesg) and the broker's; replace the disk or mount it again",
                 )
             )
         elif getattr(one, "total_bytes", -1) <= 0:
@@ -130,7 +130,7 @@ def _clock(ahead: float, unsure: float) -> DoctorFinding:
 
 
 def takes_a_record(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """With --write: a topic is made, a record goes in and comes out, the topic is deleted."""
+    """With --write: a topic is created, a record is sent and read back, the topic is deleted."""
     if not target.writes:
         yield skipped("nothing was written; --write sends a record through a topic of its own")
         return
@@ -146,18 +146,18 @@ def takes_a_record(target: RemoteBroker) -> Iterator[DoctorFinding]:
         )
     except KafkaException as error:
         yield problem(
-            f"no topic could be made: {error.args[0].str()}",
-            "What cannot be made cannot be written to.",
-            "look at what the broker said; a log-in may lack the right to create topics",
+            f"no topic could be created: {error.args[0].str()}",
+            "Without a topic no record can be written.",
+            "see what the broker said; the user may lack the right to create topics",
         )
         return
     try:
         yield from _send_and_read(target, topic)
     except KafkaException as error:
         yield problem(
-            f"a record did not come back: {error.args[0].str()}",
+            f"a record could not be read back: {error.args[0].str()}",
             "Producers and consumers on this machine meet the same.",
-            "look at the broker's log",
+            "see the broker's log",
         )
     finally:
         _done(admin.delete_topics([topic], request_timeout=target.timeout * 2))
@@ -178,7 +178,7 @@ def _send_and_read(target: RemoteBroker, topic: str) -> Iterator[DoctorFinding]:
         yield problem(
             f"a record was not acknowledged: {answers[0][0].str() if answers else 'no answer in time'}",
             "Every producer on this machine meets the same.",
-            "look at the broker's log",
+            "see the broker's log",
         )
         return
     consumer = Consumer({**settings, "group.id": topic, "enable.auto.commit": False})
@@ -188,14 +188,14 @@ def _send_and_read(target: RemoteBroker, topic: str) -> Iterator[DoctorFinding]:
     finally:
         consumer.close()
     if record is None or record.error() or record.value() != value:
-        said = "nothing" if record is None else record.error() or "other bytes"
+        said = "nothing" if record is None else record.error() or "another one"
         yield problem(
-            f"a record went in and came back as {said}",
+            f"a record was sent, and {said} was read back",
             "Consumers read something else.",
-            "look at the broker's log",
+            "see the broker's log",
         )
         return
-    yield fine(f"a record was acknowledged after {acknowledged - began:.3f} s and came back the same")
+    yield fine(f"a record was acknowledged after {acknowledged - began:.3f} s and read back unchanged")
     _, written = record.timestamp()
     middle = (began + acknowledged) / 2
     yield _clock(written / 1000 - middle, (acknowledged - began) / 2)

@@ -1,6 +1,6 @@
 """`leafcuttr doctor`: find what usually goes wrong, and say what to change.
 
-The checks stand in two tables, `remote.CHECKS` and `local.CHECKS`; this is the command, what it prints and its
+The checks are in two tables, `remote.CHECKS` and `local.CHECKS`; this is the command, what it prints and its
 exit status: 0 nothing is wrong (warnings alone do not count), 1 something is, 2 wrong usage.
 """
 
@@ -166,7 +166,7 @@ def _print(title: str, found: list[CheckResult]) -> None:
         _print_line(severity, one.check, one.finding.seen, width)
         for label, texts in (("why", [one.finding.why]), ("change", one.finding.change)):
             for number, text in enumerate(text for text in texts if text):
-                # Lines to change stand whole, so that they can be copied.
+                # Lines to change are not wrapped, so that they can be copied.
                 lines = _wrapped(text, width) if label == "why" else [text]
                 head = label if number == 0 else ""
                 click.echo(f"{head:>{_MARGIN - 2}}  {lines[0]}")

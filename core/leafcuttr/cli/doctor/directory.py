@@ -103,7 +103,7 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
-    """What is in the directory was written by this version or an older one, and for this node."""
+    """The files in the directory were written by this version or an older one, and for this node."""
     directory = site.directory
     if not (directory / FORMAT_FILE).exists():
         if (directory / META_FILE).exists() or (directory.exists() and _folders(directory)):
@@ -148,7 +148,7 @@ def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
         yield warning(
             f"the disk has failed to write what was in {', '.join(doubtful[:3])}",
             "The next start reads these logs again and cuts what the disk does not give back.",
-            "look at the disk: dmesg | grep -i error; smartctl -a DEVICE",
+            "check the disk: dmesg | grep -i error; smartctl -a DEVICE",
         )
     yield fine(f"format {FORMAT_VERSION}, {len(topics or ())} topics")
 
@@ -162,7 +162,7 @@ def _node_in(directory: Path) -> str | None:
 
 
 def will_stay(site: Site) -> Iterator[DoctorFinding]:
-    """The data lies where it is still there tomorrow."""
+    """The data is in a file system that survives a restart of the machine."""
     standing, mount = site.standing, mount_of(site.standing)
     temporary = next((one for one in _TEMPORARY if standing.is_relative_to(Path(one).resolve())), None)
     if mount.kind in IN_MEMORY:
@@ -192,12 +192,12 @@ def will_stay(site: Site) -> Iterator[DoctorFinding]:
 
 
 def _below(site: Site, standing: Path, temporary: str, point: Path) -> Iterator[DoctorFinding]:
-    """A volume of its own that is mounted below a temporary folder stays; what lies in the folder itself does not."""
+    """A volume that is mounted below a temporary folder is kept; the files of the folder itself are not."""
     if point != Path(temporary).resolve() and point.is_relative_to(Path(temporary).resolve()):
         yield fine(f"{standing} is on a volume of its own, mounted at {point}")
         return
     yield warning(
-        f"{standing} lies below {temporary}",
+        f"{standing} is below {temporary}",
         "That folder is emptied at a restart, or file by file after some days: records are lost without an error.",
         site.directory_line(_PROPOSED),
         f"and move what is there, with the broker stopped: mv {site.directory.resolve()} {_PROPOSED}",
@@ -221,7 +221,7 @@ def mount_of(path: Path, table: str | None = None) -> Mount:
 
 
 def has_space(site: Site) -> Iterator[DoctorFinding]:
-    """The disk is not nearly full: neither of bytes nor of files."""
+    """The disk is not nearly full, and can hold more files."""
     found = os.statvfs(site.standing)
     free = found.f_bavail * found.f_frsize
     least = site.settings.int("lc.log.min.free.bytes")
@@ -248,7 +248,7 @@ def has_space(site: Site) -> Iterator[DoctorFinding]:
 
 
 def clock_is_plausible(site: Site) -> Iterator[DoctorFinding]:
-    """The time of day is not before what has already been written."""
+    """The clock is not behind the times at which files were written."""
     now = time.time()
     newest, when = None, 0.0
     if site.directory.is_dir():

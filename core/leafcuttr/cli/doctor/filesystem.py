@@ -24,7 +24,7 @@ class LacksError(Exception):
 
 
 def can_do_what_is_needed(site: Site) -> Iterator[DoctorFinding]:
-    """Locks, writes that wait for the disk, syncs, renames, sendfile, SQLite, names: each is tried."""
+    """Locks, writes that wait for the disk, syncs, renames, sendfile, SQLite and long names work."""
     standing = site.standing
     try:
         folder = Path(tempfile.mkdtemp(prefix=".leafcuttr-doctor-", dir=standing))

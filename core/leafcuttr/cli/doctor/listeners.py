@@ -121,7 +121,7 @@ def _free_port() -> int:
 
 
 def advertises_reachable(site: Site) -> Iterator[DoctorFinding]:
-    """What each listener advertises leads clients back to it."""
+    """Clients that use an advertised address reach the listener."""
     guessed = advertised_by_host_name(site.settings)
     for listener in site.listeners:
         host = listener.advertised_host

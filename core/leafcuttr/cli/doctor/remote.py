@@ -129,7 +129,7 @@ def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
                 f"{at(target.host, target.port)} accepts the connection and closes it without an answer",
                 "A Kafka older than 0.10 does so, a broker that has reached its limit of connections, a proxy without "
                 "a broker behind it, and every server of another kind.",
-                "look at the broker's own log; see which process listens: ss -ltnp",
+                "see the broker's own log; see which process listens: ss -ltnp",
                 "if it is the limit: max.connections, max.connections.per.ip",
             )
         else:
@@ -137,7 +137,7 @@ def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
                 f"{at(target.host, target.port)} accepts the connection, but does not answer in {target.timeout:g} s",
                 "A broker answers this request at once: this is another server, or a broker that hangs, or one that "
                 "has reached max.connections.",
-                "see which process listens there: ss -ltnp; look at the broker's own log",
+                "see which process listens there: ss -ltnp; see the broker's own log",
             )
     else:
         if ApiKey.METADATA not in target.versions:
@@ -308,7 +308,7 @@ def _is_loopback(addresses: list[str]) -> bool:
 
 
 def a_client_works(target: RemoteBroker) -> Iterator[DoctorFinding]:
-    """librdkafka, the client of most languages, gets as far as the list of topics."""
+    """librdkafka, on which most clients are built, can list the topics."""
     from confluent_kafka import KafkaException, libversion
     from confluent_kafka.admin import AdminClient
 

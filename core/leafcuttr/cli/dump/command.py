@@ -2,7 +2,7 @@
 
 The reading is `leafcuttr.offline.dump`, the checks are `leafcuttr.offline.verify_segment`.
 
-Exit status: 0 all was readable, 1 damage was found (it is printed where it lies), 2 wrong usage or a file that
+Exit status: 0 all was readable, 1 damage was found (it is printed at its position), 2 wrong usage or a file that
 cannot be read or is of an unknown kind.
 """
 
@@ -81,7 +81,7 @@ def command(files: tuple[Path, ...], listed: str | None, as_json: bool, **given:
       leafcuttr dump --verify-index-only leafcuttr-data/orders-0/*.index leafcuttr-data/orders-0/*.timeindex
       leafcuttr dump leafcuttr-data/orders-0/*.index leafcuttr-data/recovery-point-offset-checkpoint
 
-    Exit status: 0 all was readable, 1 damage was found (it is printed where it lies), 2 wrong usage or a file that
+    Exit status: 0 all was readable, 1 damage was found (it is printed at its position), 2 wrong usage or a file that
     cannot be read or is of an unknown kind.
     """
     files += tuple(Path(name.strip()) for name in (listed or "").split(",") if name.strip())

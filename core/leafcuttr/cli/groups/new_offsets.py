@@ -72,5 +72,5 @@ def _within(
         found[tp] = min(max(offset, first[tp]), last[tp])
         if found[tp] != offset:
             side = "before the first offset" if offset < first[tp] else "beyond the end"
-            warn(f"{tp}: {offset} lies {side}, {found[tp]} is taken")
+            warn(f"{tp}: {offset} is {side}, {found[tp]} is used")
     return found

@@ -113,7 +113,7 @@ def _print_directories(found: list[dict[str, Any]]) -> None:
 
 
 def _print_partitions(found: list[dict[str, Any]]) -> None:
-    """LAG is that of a copy behind its leader, or of one that is moving into the directory."""
+    """LAG is how far a copy is behind its leader, or of one that is moving into the directory."""
     print_table(
         ("BROKER", "DIRECTORY", "TOPIC", "PARTITION", "SIZE", "LAG", "STATE"),
         [

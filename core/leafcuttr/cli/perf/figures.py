@@ -68,7 +68,7 @@ class ClientFigures:
         }
 
     def print_with(self, run: Measured, as_json: bool) -> None:
-        """Print what was measured, and the client's figures behind it."""
+        """Print what was measured, and then the client's figures."""
         metrics = _flat(self._latest) if self._wanted else {}
         if as_json:
             click.echo(json.dumps(run.figures() | ({"metrics": metrics} if self._wanted else {})))

@@ -96,7 +96,7 @@ class CheckedPlugin:
         yield self._in_a_broker()
 
     def _context(self) -> TopicContext:
-        """As `gating` makes it, with a clock that stands."""
+        """As the broker makes it, with a clock that stands still."""
         import logging
 
         from leafcuttr.plugins.settings_views import plugin_settings, topic_settings

@@ -77,7 +77,7 @@ def shape_of(given: dict[str, Any]) -> Shape:
 def records(
     files: tuple[str, ...], shape: Shape, codecs: Codecs, limit: int, sender: "Sender", took: Any
 ) -> Iterator[tuple[str, int, OutRecord]]:
-    """Each record with where it stands. Raises InputError, OSError, and what the sender's `idle` raises."""
+    """Each record with its source and number. Raises InputError, OSError, and what the sender's `idle` raises."""
     for file in files or ("-",):
         prefix = "" if file == "-" else f"{file} "
         with _opened_file(file) as source:

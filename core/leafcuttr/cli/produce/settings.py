@@ -1,4 +1,4 @@
-"""The settings of librdkafka that the options of `leafcuttr produce` stand for."""
+"""The settings of librdkafka that the options of `leafcuttr produce` mean."""
 
 from typing import Any
 

@@ -190,11 +190,11 @@ async def _serve(
                     raise StartError(f"ready file {ready_file}: {error.strerror}") from error
                 at_end.callback(_remove, ready_file)
             click.echo(ready_line(broker, str(directory) if directory.is_absolute() else f"./{directory}"))
-            # What start-up has allocated stays; the collector need not look at it again.
+            # What start-up has allocated stays; the collector need not visit it again.
             gc.collect()
             gc.freeze()
-            # Hardly any garbage of a broker is in a circle, while the elements of long requests are many and live long
-            # enough to be looked at: by default again and again, tens of milliseconds each time.
+            # A broker makes hardly any cyclic garbage, while the elements of long requests are many and live long
+            # enough to be visited: by default again and again, tens of milliseconds each time.
             gc.set_threshold(5000, 10, 100)
             # A worker thread that runs Python gives the loop its turn after this long, not after 5 ms.
             sys.setswitchinterval(0.0002)

@@ -40,7 +40,7 @@ def _before(text: str) -> tuple[str, int]:
     "--before",
     type=_before,
     metavar="OFFSET|latest|MOMENT",
-    help="Delete what lies before this offset, everything, or what is older than the first record of that time.",
+    help="Delete what is before this offset, everything, or what is before the first record of that time.",
 )
 @click.option(
     "--offset-json-file",

@@ -63,9 +63,9 @@ def property_option(function: F) -> F:
 
 
 def _check_utf8(given: Mapping[str, object]) -> None:
-    """Raise click.UsageError for a word that is not UTF-8: names must be, and confluent-kafka dies of others.
+    """Raise click.UsageError for a word that is not UTF-8: names must be, and confluent-kafka crashes on others.
 
-    What becomes bytes of a record, or stands between records, may be any bytes; so may paths.
+    What becomes bytes of a record, or separates records, may be any bytes; so may paths.
     """
     for name, words in given.items():
         if name in _ANY_BYTES:

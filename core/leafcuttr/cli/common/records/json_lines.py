@@ -105,7 +105,7 @@ def _members(text: str) -> dict[str, str]:
             raise json.JSONDecodeError("expected , or }", text, at)
     rest = _skip(text, at + 1)
     if rest != len(text):
-        raise json.JSONDecodeError("more behind the object", text, rest)
+        raise json.JSONDecodeError("more after the object", text, rest)
     return found
 
 

@@ -75,7 +75,7 @@ class JsonFormat:
         except UnicodeDecodeError as error:
             raise FormatError(f"no JSON: byte {error.start} is not UTF-8") from None
         _check_json(text)
-        # A line end in a document stands between two tokens, never within one.
+        # A line end in a document is between two tokens, never within one.
         return re.sub(r"[\r\n]+[ \t]*", "", text.strip())
 
     def close(self) -> None:
