@@ -1,2 +1,1 @@
-"""Kafka's bytes: primitives, record batches, messages, framing. No I/O, and nothing of the broker, lives
-here."""
+"""Kafka's bytes: primitives, record batches, messages, framing. No I/O, and nothing of the broker."""

@@ -1,7 +1,7 @@
 """The API keys that we answer and their versions: the one table that the server, ApiVersions and the docs
 read.
 
-Messages are not imported here; `Api.request` and `Api.response` do it when first asked. Versions are those
+Messages are imported by `Api.request` and `Api.response`, at their first use. Versions are those
 that Apache Kafka 4.3 answers on a client listener.
 """
 

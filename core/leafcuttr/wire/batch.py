@@ -5,8 +5,7 @@
 
 `length` counts what follows it. The CRC (CRC-32C) covers everything from the attributes to the end, so that the
 broker can set the base offset and the leader epoch, which lie before it, without touching the sender's checksum.
-Nothing here looks at a record: those are `leafcuttr.wire.records`. No topic's settings are known here either:
-what a topic allows is `leafcuttr.log.append.stage`.
+Records are read by `leafcuttr.wire.records`; what a topic's settings allow is checked by `leafcuttr.log.append.stage`.
 
 Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98.
 """
@@ -80,7 +79,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of a header
+    count: int  # type: ignore[assignment]  # hides tuple.count, which no header needs
 
     @property
     def size(self) -> int:

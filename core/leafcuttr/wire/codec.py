@@ -7,7 +7,7 @@ Readers raise MalformedMessage and nothing else, whatever the bytes; they copy s
 records stay slices of the buffer. Writers raise EncodeError and leave `out` and `regions` as they were. The
 generated source is the business of `reading` and `writing`.
 
-Who must not be held up passes how many array elements it wants to go through at once, and gets ManyElements for a
+A caller that must not be blocked passes the most array elements that are handled at once, and gets ManyElements for a
 message of more; `reader_in_steps` and `writer_in_steps` are for those. They are generators: the caller decides what
 happens between two steps of some 0.1 ms.
 """
@@ -42,7 +42,7 @@ Region = tuple[int, Any]
 
 class Reader(Protocol[T_co]):
     def __call__(self, buffer: Buffer, at: int, end: int, allowed: int = ...) -> tuple[T_co, int]:
-        """The message and the position after it. Bytes from `end` on are never looked at. `allowed` elements are read
+        """The message and the position after it. Bytes from `end` on are never read. `allowed` elements are read
         at most; ManyElements."""
         ...
 

@@ -1,6 +1,6 @@
 """The four compression codecs of record batches, in the framing that Kafka's clients write and read.
 
-What may not live here: anything about records or batches; the input is the part of a batch behind its header.
+It knows nothing of records or batches: the input is the part of a batch behind its header.
 
 - gzip: RFC 1952, one member or several.
 - snappy: the Java clients write snappy-java's stream (a 16-byte header, then blocks, each behind its length
@@ -89,7 +89,7 @@ def decompress(codec: Codec, data: Buffer, *, limit: int) -> memoryview:
     """The decompressed bytes, at most `limit` of them.
 
     Raises CorruptCompression (broken, truncated or followed by rubbish) and DecompressionLimitError. The
-    result is a view on a buffer that nobody else holds, except for Codec.NONE, where it is one on `data`.
+    result is a view on a buffer that has no other reference, except for Codec.NONE, where it is one on `data`.
     """
     view = memoryview(data)
     if codec is Codec.NONE:

@@ -2,8 +2,7 @@
 errors.
 
 Each generated line carries the label "Class.field"; when one raises, its line number says which field it was,
-so the good path pays nothing for good messages. Nothing here knows the wire format; see `reading` and
-`writing`.
+so the good path pays nothing for good messages. The wire format is in `reading` and `writing`.
 """
 
 import struct

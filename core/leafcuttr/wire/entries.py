@@ -1,4 +1,4 @@
-"""The records of a batch as (offset, key, value), for those who read a whole log of them at once."""
+"""The records of a batch as (offset, key, value): for reading a whole log of them at once."""
 
 from collections.abc import Callable
 from typing import Final

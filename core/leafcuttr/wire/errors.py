@@ -1,7 +1,7 @@
 """What the wire package raises.
 
 A peer's bytes are at fault for `MalformedMessage` and `UnsupportedVersion`; our own code is for
-`EncodeError`. Errors that travel to the peer as Kafka error codes are not here: see `leafcuttr.errors`.
+`EncodeError`. Errors that are sent to the peer as Kafka error codes are in `leafcuttr.errors`.
 """
 
 

@@ -16,8 +16,8 @@ _LENGTH = struct.Struct(">i")
 def read_client_id(buffer: Buffer, at: int, end: int, *, flexible: bool) -> tuple[bytes | None, int]:
     """The rest of a request header, from the client id on: (its bytes, position of the body).
 
-    What precedes it (key, version, correlation id) lies the same in every version, so that whoever reads it can tell
-    which version this is: `flexible` is 2, which adds tagged fields. The client id has its old two-byte length in
+    What precedes it (key, version, correlation id) is the same in every version, so that a reader can tell which
+    version this is: `flexible` is 2, which adds tagged fields. The client id has its old two-byte length in
     version 2 too. Raises MalformedMessage.
     """
     if end - at < 2:
@@ -34,7 +34,7 @@ def read_client_id(buffer: Buffer, at: int, end: int, *, flexible: bool) -> tupl
 
 
 def begin_response(out: bytearray, correlation_id: int, header_version: int) -> int:
-    """Append the head of a response (version 0 or 1) with room for its length; returns where it starts."""
+    """Append the head of a response (version 0 or 1) with space for its length; returns where it starts."""
     start = len(out)
     out += _LENGTH_AND_CORRELATION(0, correlation_id)
     if header_version:

@@ -1,7 +1,7 @@
-"""The records of a batch taken apart for somebody who may keep, change or drop each of them, and put together again.
+"""The records of a batch taken apart, so that each can be kept, changed or dropped, and put together again.
 
 Unlike `decode_records` this reads all of a batch at once and remembers where each record lies, so that those that stay
-as they are go on as the bytes they came in: offsets and timestamps within a batch are relative to its header, which
+as they are keep their bytes: offsets and timestamps within a batch are relative to its header, which
 does not change. It is the inner loop of record filters.
 
 Source: the record format of https://kafka.apache.org/documentation/#record

@@ -1,6 +1,6 @@
 """Variable-length integers, shared by the compiled codecs and by the record formats.
 
-Nothing here knows a message. Sources: the protocol guide's "Protocol Primitive Types"; KIP-482 for the
+They are independent of messages. Sources: the protocol guide's "Protocol Primitive Types"; KIP-482 for the
 unsigned varints of compact types and tags; the zigzag ones are those of the v2 record format.
 """
 

@@ -9,7 +9,7 @@ A message of very many elements is read by a second function, a generator that s
 raises ManyElements as soon as it meets an array that exceeds what the caller allows. So the plain one pays nothing.
 
 Where a length is short of what the type allows, Kafka's own rules hold: any negative length is null, strings
-have at most 32767 bytes. A tagged field known here must fill exactly the size it claims.
+have at most 32767 bytes. A tagged field that is declared must have exactly the size it claims.
 """
 
 import struct

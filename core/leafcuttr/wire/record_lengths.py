@@ -8,7 +8,7 @@ uncompressed batch of a client goes through (`lc.records.check=ends`), so it has
   by slices with a step, in C, a few nanoseconds a record.
 - Between runs, `_JUMPS` gives from the first two bytes of a record how far the next one is: one lookup for each
   record, about half of what reading the number in place would cost.
-- A length of three bytes or more, and whatever is wrong, is read number by number in `_length`.
+- A length of three bytes or more, and whatever is wrong, is read number by number in `_size`.
 
 The insides of records (deltas, keys, values, headers) are those of the readers of `wire.record_layout`.
 
@@ -124,8 +124,8 @@ def _from(records: memoryview, start: int, window: int) -> Buffer:
 
 
 def _in_place(data: Buffer, at: int, steps: "repeat[None]") -> int:
-    """Step over records, number by number, until `_SHORT` in a row have lengths of one byte or two, or one has to be
-    looked at more closely. A client may write short lengths in more bytes than they need, many of them, and an
+    """Step over records, number by number, until `_SHORT` in a row have lengths of one byte or two, or one needs more
+    than that. A client may write short lengths in more bytes than they need, many of them, and an
     exception for each would cost some ten times as much."""
     most, short = len(data) - _LONGEST + 1, 0
     while short < _SHORT and at < most and length_hint(steps):

@@ -44,7 +44,7 @@ def summarize_records(view: memoryview, count: int, last_offset_delta: int) -> R
 def record_shapes(data: Buffer, count: int) -> Iterator[RecordShape]:
     """Walk over `count` decompressed records without taking out keys, values and headers.
 
-    Raises MalformedRecord like `decode_records`; the inside of headers is not looked at.
+    Raises MalformedRecord like `decode_records`; the inside of headers is not checked.
     """
     return _shapes(data, count)
 
@@ -86,7 +86,7 @@ _SUMMARIZE: Final = """
                             raise Bad(f"record {index} claims {length} bytes with {total - base - at} left")
                         if start:
                             break  # it is cut off: the next window begins with it
-                        data, size = view[base : base + end], end  # a large record is looked at where it lies
+                        data, size = view[base : base + end], end  # a large record is read in place
                     @skip attributes
                     @read timestamp_delta
                     if timestamp_delta < lowest:

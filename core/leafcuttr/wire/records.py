@@ -1,6 +1,6 @@
 """Records inside a batch of format 2: decoding them one by one, encoding a whole batch.
 
-What may not live here: files, topic settings, checks of the batch header (`wire/batch.py`).
+Not in this module: files, topic settings, checks of the batch header (`wire/batch.py`).
 
 Layout of one record, after the optional decompression of all of them together (KIP-98; varints are zigzag):
 

@@ -9,8 +9,8 @@
     class Request:
         partitions: Sequence[Partition] = field(array(Partition), "0+")
 
-Versions are written as Kafka writes them: "3+", "1-4", "2", "" for none. Bytes are not handled here (see
-`codec`), and no particular message is declared here (see `messages`).
+Versions are written as Kafka writes them: "3+", "1-4", "2", "" for none. Bytes are handled by `codec`, and
+messages are declared in `messages`.
 
 Both decorators make frozen, slotted dataclasses with keyword-only construction. They do it in their own way
 for speed: a frozen dataclass of the standard library pays for `object.__setattr__` at each field. Here each

@@ -186,9 +186,9 @@ def api_versions(target: Target, as_json: bool) -> None:
     """
     from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.wire.api import APIS
-    from leafcuttr.wire.asked import ASKED_APIS
+    from leafcuttr.wire.client_apis import CLIENT_APIS
 
-    known = {**APIS, **ASKED_APIS}
+    known = {**APIS, **CLIENT_APIS}
     rows = []
     with ClusterClient(target) as cluster:
         for broker in cluster.brokers():

@@ -1,4 +1,4 @@
-"""Add partitions to a transaction, or ask whether they are in it (KIP-98, KIP-890).
+"""Add partitions to a transaction, or check whether they are in it (KIP-98, KIP-890).
 
 Versions:
 - 2: PRODUCER_FENCED may be answered.

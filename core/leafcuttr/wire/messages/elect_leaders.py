@@ -1,6 +1,6 @@
 """Elect the preferred, or an unclean, leader of partitions (KIP-183).
 
-A null array asks for all partitions.
+A null array means all partitions.
 
 Versions:
 - 1: the type of election, top-level error (KIP-460).

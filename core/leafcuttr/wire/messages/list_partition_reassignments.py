@@ -1,6 +1,6 @@
 """The moves of partitions that are under way (KIP-455).
 
-Flexible from version 0. Null topics ask for all.
+Flexible from version 0. Null topics mean all.
 """
 
 from collections.abc import Sequence

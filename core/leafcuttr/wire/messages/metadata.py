@@ -1,4 +1,4 @@
-"""Brokers, controller, topics and where their partitions are led; may create a topic that is asked for.
+"""Brokers, controller, topics and where their partitions are led; may create a topic that is named.
 
 In version 0 an empty array of topics means all; from 1 on null means all and an empty array none.
 
@@ -12,7 +12,7 @@ Versions:
 - 9: flexible.
 - 10: topic ids in the answer (KIP-516).
 - 11: no cluster operations any more (KIP-700).
-- 12: a topic may be asked for by id alone, with a null name.
+- 12: a topic may be named by its id alone, with a null name.
 - 13: a top-level error.
 """
 

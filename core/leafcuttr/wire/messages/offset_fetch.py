@@ -2,7 +2,7 @@
 
 Versions:
 - 1: offsets from the broker's own topic.
-- 2: null asks for all topics; top-level error.
+- 2: null means all topics; top-level error.
 - 5: leader epoch (KIP-320).
 - 6: flexible.
 - 7: `require_stable` waits for transactions (KIP-447).

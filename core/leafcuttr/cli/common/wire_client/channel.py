@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import APIS, Api, ApiKey
-from leafcuttr.wire.asked import ASKED_APIS
+from leafcuttr.wire.client_apis import CLIENT_APIS
 from leafcuttr.wire.codec import decode, encode
 from leafcuttr.wire.errors import MalformedMessage, WireError
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,7 +25,7 @@ _PIECE: Final = 256 << 10
 _MORE_S: Final = 0.3
 _HEAD: Final = Struct(">hhih")
 _API_VERSIONS: Final = APIS[ApiKey.API_VERSIONS]
-_BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *ASKED_APIS.values())}
+_BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *CLIENT_APIS.values())}
 
 Versions = dict[int, tuple[int, int]]
 
