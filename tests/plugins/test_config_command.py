@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from leafcuttr.cli.common.installed import installed
 from leafcuttr.cli.config.command import command
-from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
+from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
 from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.cli.repair.command import command as repair
@@ -209,21 +209,21 @@ def listening(tmp_path: Path, *given: str) -> list[DoctorFinding]:
 
 def test_the_doctor_tries_the_listeners_of_plugins(tmp_path: Path) -> None:
     (one,) = listening(tmp_path, "lc.plugin.acme.enable=false")
-    assert (one.severity, one.seen) == (Severity.FINE, "no plugin that is on listens anywhere")
+    assert (one.severity, one.seen) == (DoctorSeverity.FINE, "no plugin that is on listens anywhere")
     (one,) = listening(tmp_path, "lc.plugin.acme.port=0")
-    assert (one.severity, one.seen) == (Severity.FINE, "can be opened: lc.plugin.acme")
+    assert (one.severity, one.seen) == (DoctorSeverity.FINE, "can be opened: lc.plugin.acme")
     (one,) = listening(tmp_path, "lc.plugin.acme.port={port}")
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert "another program listens there" in one.seen and "-o lc.plugin.acme.port=" in one.change[0]
 
 
 def test_the_doctor_reads_the_keys_of_plugins(tmp_path: Path) -> None:
     (one,) = listening(tmp_path, "lc.plugin.acme.port=0", "lc.plugin.acme.ssl.client.auth=required")
-    assert one.severity is Severity.PROBLEM and "the listener would be plaintext" in one.seen
+    assert one.severity is DoctorSeverity.PROBLEM and "the listener would be plaintext" in one.seen
     keys = tmp_path / "server.pem"
     trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(keys)
     given = ("lc.plugin.acme.port=0", f"lc.plugin.acme.ssl.keystore.location={keys}")
-    assert [one.severity for one in listening(tmp_path, *given)] == [Severity.FINE]
+    assert [one.severity for one in listening(tmp_path, *given)] == [DoctorSeverity.FINE]
     keys.write_bytes(keys.read_bytes().partition(b"-----BEGIN CERT")[0])
     (one,) = listening(tmp_path, *given, f"lc.plugin.acme.ssl.key.password={SECRET}")
     assert f"lc.plugin.acme.ssl.keystore.location={keys}: " in one.seen

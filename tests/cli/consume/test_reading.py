@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from leafcuttr.cli.common.librdkafka.client import client_settings
-from leafcuttr.cli.consume.reading import Reader, Watch
+from leafcuttr.cli.consume.reading import TopicReader, Watch
 from support.broker_process import clean_environ, running_broker, start_broker
 from support.librdkafka import create, send, watermarks
 from support.waiting import free_port, until
@@ -104,7 +104,7 @@ def test_ctrl_c_while_librdkafka_calls_back_ends_the_reading() -> None:
     try:
         consumer.assign([TopicPartition("words", 0)])
         with pytest.raises(KeyboardInterrupt):
-            for _ in Reader(consumer, watch, address, None).batches(lambda: 1):
+            for _ in TopicReader(consumer, watch, address, None).batches(lambda: 1):
                 pass
     finally:
         consumer.close()

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.cli.doctor.directory import Mount, mount_of
-from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
+from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
 from leafcuttr.cli.doctor.local import CHECKS
 from leafcuttr.cli.doctor.site import Site
 from leafcuttr.config.listeners import host_name
@@ -49,7 +49,7 @@ def look(
     return found
 
 
-def only(found: Mapping[str, list[DoctorFinding]], severity: Severity, check: str) -> DoctorFinding:
+def only(found: Mapping[str, list[DoctorFinding]], severity: DoctorSeverity, check: str) -> DoctorFinding:
     """The one finding of that severity, which must be of that check."""
     those = [
         (name, one)
@@ -113,7 +113,7 @@ def test_a_good_configuration(file: Path, data: Path, used: Path) -> None:
     found = look(file)
     others = {name: {one.severity for one in all_of} for name, all_of in found.items() if name != "place"}
     del others["disk"]
-    assert others == {check.name: {Severity.FINE} for check in CHECKS if check.name not in SURROUNDINGS}
+    assert others == {check.name: {DoctorSeverity.FINE} for check in CHECKS if check.name not in SURROUNDINGS}
     assert found["format"][0].seen == "format 1, 1 topics"
     assert "for 2 partitions" in found["descriptors"][0].seen
     assert [one.name for one in data.iterdir() if "doctor" in one.name] == [], "something was left behind"
@@ -131,7 +131,7 @@ def test_a_bad_value_and_an_unknown_name(file: Path) -> None:
         more.write("log.retention.hours=soon\nlog.retention.byte=5\n")
     found = look(file)
     bad, unknown = found["settings"]
-    assert (bad.severity, unknown.severity) == (Severity.PROBLEM, Severity.WARNING)
+    assert (bad.severity, unknown.severity) == (DoctorSeverity.PROBLEM, DoctorSeverity.WARNING)
     assert bad.seen.startswith("log.retention.hours=soon (server.properties:4): allowed is a whole number")
     assert "did you mean log.retention.bytes" in unknown.seen
     assert all(all_of[0].unmet for name, all_of in found.items() if name != "settings")
@@ -139,7 +139,7 @@ def test_a_bad_value_and_an_unknown_name(file: Path) -> None:
 
 def test_the_directory_is_a_file(file: Path, data: Path) -> None:
     data.write_text("")
-    one = only(look(file), Severity.PROBLEM, "directory")
+    one = only(look(file), DoctorSeverity.PROBLEM, "directory")
     assert one.seen == f"{data} cannot be made: {data} is a file"
     assert one.change == ("log.dirs=/var/lib/leafcuttr  (server.properties:2)",)
 
@@ -147,9 +147,9 @@ def test_the_directory_is_a_file(file: Path, data: Path) -> None:
 def test_a_line_to_change_looks_as_the_setting_was_given(file: Path, tmp_path: Path) -> None:
     (tmp_path / "a-file").write_text("")
     bad = str(tmp_path / "a-file")
-    one = only(look(file, environ={"KAFKA_LOG_DIRS": bad}), Severity.PROBLEM, "directory")
+    one = only(look(file, environ={"KAFKA_LOG_DIRS": bad}), DoctorSeverity.PROBLEM, "directory")
     assert one.change == ("KAFKA_LOG_DIRS=/var/lib/leafcuttr",)
-    one = only(look(file, f"log.dirs={bad}"), Severity.PROBLEM, "directory")
+    one = only(look(file, f"log.dirs={bad}"), DoctorSeverity.PROBLEM, "directory")
     assert one.change == ("-o log.dirs=/var/lib/leafcuttr",)
 
 
@@ -158,7 +158,7 @@ def test_a_directory_that_may_not_be_written(file: Path, data: Path) -> None:
     data.chmod(0o555)
     passable(file.parent)
     with as_nobody():
-        one = only(look(file), Severity.PROBLEM, "directory")
+        one = only(look(file), DoctorSeverity.PROBLEM, "directory")
     assert f"{data} may not be written by user" in one.seen
     assert one.change[0].startswith("chown -R")
 
@@ -168,7 +168,7 @@ def test_partitions_that_belong_to_somebody_else(file: Path, used: Path) -> None
     passable(file.parent)
     os.chown(used, NOBODY, NOBODY)
     with as_nobody():
-        one = only(look(file), Severity.PROBLEM, "directory")
+        one = only(look(file), DoctorSeverity.PROBLEM, "directory")
     assert "2 partition folders belong to another user" in one.seen
     assert "to root" in one.seen
 
@@ -177,7 +177,7 @@ def test_a_read_only_file_system(file: Path, tmp_path: Path) -> None:
     with loop_disk(tmp_path) as disk:
         (disk.folder / "data").mkdir()
         subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
-        one = only(look(file, f"log.dirs={disk.folder / 'data'}"), Severity.PROBLEM, "directory")
+        one = only(look(file, f"log.dirs={disk.folder / 'data'}"), DoctorSeverity.PROBLEM, "directory")
     assert "is read-only" in one.seen
     assert f"mount -o remount,rw {disk.folder}" in one.change[0]
 
@@ -185,50 +185,50 @@ def test_a_read_only_file_system(file: Path, tmp_path: Path) -> None:
 def test_a_directory_that_another_broker_uses(file: Path, data: Path, tmp_path: Path) -> None:
     """The one that is meant, on its port, is no problem; one on another port is."""
     with running_broker(tmp_path) as broker:
-        one = only(look(file), Severity.PROBLEM, "directory")
+        one = only(look(file), DoctorSeverity.PROBLEM, "directory")
         assert "in use by another broker" in one.seen
         assert one.change[0] == f"stop the other one: kill {broker.process.pid}"
         found = look(file, f"listeners=PLAINTEXT://{broker.address}")
         assert found["directory"][0].seen.endswith(f"process {broker.process.pid}, which is this broker")
-        assert found["ports"][0].severity is Severity.FINE
+        assert found["ports"][0].severity is DoctorSeverity.FINE
         assert broker.alive()
 
 
 def test_a_directory_of_a_newer_version(file: Path, used: Path) -> None:
     (used / "leafcuttr.format").write_text("version=99\n")
-    one = only(look(file), Severity.PROBLEM, "format")
+    one = only(look(file), DoctorSeverity.PROBLEM, "format")
     assert one.seen == f"{used} has format 99, this version knows 1"
 
 
 def test_a_directory_of_another_node(file: Path, used: Path) -> None:
-    one = only(look(file, "node.id=7"), Severity.PROBLEM, "format")
+    one = only(look(file, "node.id=7"), DoctorSeverity.PROBLEM, "format")
     assert "belongs to node.id 1, the configuration says 7" in one.seen
     assert one.change == ("-o node.id=1",)
 
 
 def test_a_directory_of_apache_kafka(file: Path, data: Path) -> None:
     shutil.copytree(KAFKA_DIRECTORY, data)
-    one = only(look(file), Severity.PROBLEM, "format")
+    one = only(look(file), DoctorSeverity.PROBLEM, "format")
     assert "was written by Apache Kafka" in one.seen
     assert one.change[0].endswith(f"leafcuttr repair --adopt --execute {data}")
 
 
 def test_metadata_that_is_damaged(file: Path, used: Path) -> None:
     (used / "metadata.sqlite").write_bytes(b"this is no database, and long enough to be sure" * 100)
-    one = only(look(file), Severity.PROBLEM, "format")
+    one = only(look(file), DoctorSeverity.PROBLEM, "format")
     assert one.change[0].endswith(f"leafcuttr repair --metadata --execute {used}")
 
 
 def test_a_log_that_the_disk_did_not_take(file: Path, used: Path) -> None:
     (used / "orders-1" / "sync-failed").write_text("")
-    one = only(look(file), Severity.WARNING, "format")
+    one = only(look(file), DoctorSeverity.WARNING, "format")
     assert "orders-1" in one.seen
 
 
 def test_data_below_a_temporary_folder(file: Path, tmp_path: Path) -> None:
     if not tmp_path.resolve().is_relative_to("/tmp"):
         pytest.skip("the tests' folder is elsewhere")
-    one = only(look(file), Severity.WARNING, "place")
+    one = only(look(file), DoctorSeverity.WARNING, "place")
     assert one.seen.endswith("is below /tmp")
     assert one.change[0] == "log.dirs=/var/lib/leafcuttr  (server.properties:2)"
 
@@ -237,14 +237,14 @@ def test_a_volume_of_its_own_below_a_temporary_folder_stays(file: Path, tmp_path
     """As the data of a container that mounts a volume at /tmp/kafka-logs."""
     with loop_disk(tmp_path) as disk:
         found = look(file, f"log.dirs={disk.folder / 'data'}")["place"]
-    assert [one.severity for one in found] == [Severity.FINE]
+    assert [one.severity for one in found] == [DoctorSeverity.FINE]
 
 
 def test_data_in_memory(file: Path) -> None:
     shared = Path("/dev/shm")
     if not shared.is_dir() or mount_of(shared).kind != "tmpfs":
         pytest.skip("no tmpfs at /dev/shm")
-    one = only(look(file, "log.dirs=/dev/shm/no-such-folder"), Severity.WARNING, "place")
+    one = only(look(file, "log.dirs=/dev/shm/no-such-folder"), DoctorSeverity.WARNING, "place")
     assert "is in memory (tmpfs at /dev/shm)" in one.seen
 
 
@@ -296,12 +296,12 @@ def test_a_disk_that_fills(file: Path, tmp_path: Path, megabytes: int, severity:
         with (disk.folder / "filler").open("wb") as filler:
             os.posix_fallocate(filler.fileno(), 0, room - (megabytes << 20))
         words = f"log.dirs={disk.folder / 'data'}", "lc.log.min.free.bytes=0"
-        one = only(look(file, *words), Severity(severity), "disk")
+        one = only(look(file, *words), DoctorSeverity(severity), "disk")
     assert f"is {starts}" in one.seen
 
 
 def test_a_disk_with_less_room_than_is_kept(file: Path) -> None:
-    one = only(look(file, f"lc.log.min.free.bytes={1 << 60}"), Severity.PROBLEM, "disk")
+    one = only(look(file, f"lc.log.min.free.bytes={1 << 60}"), DoctorSeverity.PROBLEM, "disk")
     assert "lc.log.min.free.bytes keeps" in one.seen
     assert "KAFKA_STORAGE_ERROR" in one.why
 
@@ -329,9 +329,9 @@ def test_a_disk_without_room_for_more_files(file: Path, tmp_path: Path) -> None:
             with contextlib.suppress(OSError):
                 (folder / f"more-{number}").touch()
         none = look(file, f"log.dirs={folder / 'data'}")["file-system"][0]
-    assert few.severity is Severity.WARNING
+    assert few.severity is DoctorSeverity.WARNING
     assert "more files" in few.seen
-    assert none.severity is Severity.PROBLEM
+    assert none.severity is DoctorSeverity.PROBLEM
     assert "no folder can be made" in none.seen
 
 
@@ -394,7 +394,7 @@ def test_fewer_connections_need_fewer_files(file: Path) -> None:
 def test_a_port_that_is_taken(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        one = only(look(file, f"listeners=PLAINTEXT://127.0.0.1:{port}"), Severity.PROBLEM, "ports")
+        one = only(look(file, f"listeners=PLAINTEXT://127.0.0.1:{port}"), DoctorSeverity.PROBLEM, "ports")
     assert one.seen.startswith(f"port {port} is taken by process {os.getpid()} (")
     assert "-o listeners=PLAINTEXT://127.0.0.1:" in one.change[0]
 
@@ -402,15 +402,15 @@ def test_a_port_that_is_taken(file: Path) -> None:
 def test_the_port_of_metrics_is_taken(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        one = only(look(file, f"lc.metrics.port={port}"), Severity.WARNING, "ports")
+        one = only(look(file, f"lc.metrics.port={port}"), DoctorSeverity.WARNING, "ports")
         assert f"port {port} for metrics and health checks is taken by process {os.getpid()}" in one.seen
         assert one.change[0] == f"-o lc.metrics.port={port + 1}"
         off = look(file, f"lc.metrics.port={port}", "lc.metrics.enable=false")
-        assert [one.severity for one in off["ports"]] == [Severity.FINE]
+        assert [one.severity for one in off["ports"]] == [DoctorSeverity.FINE]
 
 
 def test_an_address_of_another_machine(file: Path) -> None:
-    one = only(look(file, "listeners=PLAINTEXT://198.51.100.7:9092"), Severity.PROBLEM, "ports")
+    one = only(look(file, "listeners=PLAINTEXT://198.51.100.7:9092"), DoctorSeverity.PROBLEM, "ports")
     assert "this machine has no such address" in one.seen
     assert one.change[0] == "-o listeners=PLAINTEXT://0.0.0.0:9092"
     assert one.change[1].startswith(
@@ -420,7 +420,7 @@ def test_an_address_of_another_machine(file: Path) -> None:
 
 def test_a_listener_whose_name_is_unknown(file: Path) -> None:
     found = look(file, "listeners=PLAINTEXT://no-such-host.invalid:9092")["ports"]
-    assert [one.severity for one in found] == [Severity.PROBLEM]
+    assert [one.severity for one in found] == [DoctorSeverity.PROBLEM]
     assert "the host 'no-such-host.invalid' is unknown" in found[0].seen
 
 
@@ -431,20 +431,20 @@ def test_a_port_for_root_only(file: Path) -> None:
     passable(file.parent)
     file.parent.chmod(0o777)
     with as_nobody():
-        found = only(look(file, "listeners=PLAINTEXT://127.0.0.1:81"), Severity.PROBLEM, "ports")
+        found = only(look(file, "listeners=PLAINTEXT://127.0.0.1:81"), DoctorSeverity.PROBLEM, "ports")
     assert "port 81 is below 1024" in found.seen
 
 
 def test_every_interface_and_nothing_advertised(file: Path) -> None:
     port = closed_port()
     found = look(file, f"listeners=PLAINTEXT://0.0.0.0:{port}")
-    assert found["settings"][0].severity is Severity.FINE, "it is said once"
+    assert found["settings"][0].severity is DoctorSeverity.FINE, "it is said once"
     one = found["advertised"][0]
-    assert one.severity is Severity.WARNING
+    assert one.severity is DoctorSeverity.WARNING
     assert f"binds every interface and has no advertised address: clients get {host_name()}" in one.seen
     assert one.change[0].startswith(f"advertised.listeners=PLAINTEXT://NAME-THAT-CLIENTS-KNOW:{port}")
     access = found["access"][0]
-    assert access.severity is Severity.WARNING
+    assert access.severity is DoctorSeverity.WARNING
     assert "accepts every client that reaches it, without authentication" in access.seen
     assert access.change[0].startswith(f"-o listeners=PLAINTEXT://127.0.0.1:{port}")
 
@@ -466,7 +466,7 @@ def test_what_is_advertised(file: Path, advertised: str, seen: str) -> None:
         f"advertised.listeners=PLAINTEXT://{advertised}",
     )
     one = found["advertised"][0]
-    assert one.severity is Severity.WARNING
+    assert one.severity is DoctorSeverity.WARNING
     assert seen in one.seen
 
 
@@ -474,7 +474,7 @@ def test_a_clock_that_stands_behind(file: Path, used: Path) -> None:
     log = used / "orders-0" / f"{0:020d}.log"
     later = time.time() + 5 * 3600
     os.utime(log, (later, later))
-    one = only(look(file), Severity.PROBLEM, "clock")
+    one = only(look(file), DoctorSeverity.PROBLEM, "clock")
     assert one.seen.startswith(f"{log} was written 5.0 hours from now")
 
 

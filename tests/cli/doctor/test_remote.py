@@ -23,7 +23,7 @@ import pytest
 import trustme
 
 from leafcuttr.cli.doctor import command as package
-from leafcuttr.cli.doctor.findings import DoctorFinding, Severity, examine
+from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
 from leafcuttr.cli.doctor.identify import usual
 from leafcuttr.cli.doctor.remote import CHECKS
 from leafcuttr.cli.doctor.remote_broker import RemoteBroker
@@ -63,14 +63,14 @@ def only_problem(found: Mapping[str, list[DoctorFinding]]) -> tuple[str, DoctorF
         (name, one)
         for name, findings in found.items()
         for one in findings
-        if one.severity is Severity.PROBLEM and name != "disk"
+        if one.severity is DoctorSeverity.PROBLEM and name != "disk"
     ]
     assert len(problems) == 1, problems
     name, one = problems[0]
     assert one.why
     assert one.change
     needing = [check.name for check in CHECKS if name in check.needs]
-    assert all(found[other][0].severity is Severity.SKIPPED for other in needing)
+    assert all(found[other][0].severity is DoctorSeverity.SKIPPED for other in needing)
     return name, one
 
 
@@ -105,7 +105,7 @@ def test_without_write_nothing_is_written(broker: BrokerProcess) -> None:
     with WireClient(broker.address) as client:
         before = client.list_offset("orders", -1).offset
         found = look(broker.address)
-        assert found["round-trip"][0].severity is Severity.SKIPPED
+        assert found["round-trip"][0].severity is DoctorSeverity.SKIPPED
         assert client.list_offset("orders", -1).offset == before
     assert topics(broker.address) == ["orders"]
 
@@ -258,7 +258,7 @@ def test_a_certificate_that_does_not_name_the_advertised_host(
         where.append(broker.address)
         found = look(f"127.0.0.1:{port}", security_protocol="SSL", ssl_ca_location=ca_file)
     one = found["advertised"][0]
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert f"localhost:{port}, and the certificate there is refused" in one.seen
     assert one.change[0] == "have a certificate made that names the advertised host"
 
@@ -285,7 +285,7 @@ NEW = dict.fromkeys((0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14), (90, 99)) | {18: (0,
 def test_no_version_in_common(versions: dict[int, tuple[int, int]], seen: str, change: str) -> None:
     with listening(speaks_only(versions)) as port:
         one = look(f"127.0.0.1:{port}")["versions"][0]
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert seen in one.seen
     assert one.change[0].startswith(change)
 
@@ -326,11 +326,11 @@ def test_a_wrong_advertised_address(
         with running_broker(tmp_path, settings) as wrong:
             found = look(wrong.address)
     one = found["advertised"][0]
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert one.seen.startswith(f"broker 1 advertises {shown}")
     assert seen in one.seen
     assert one.change[0].startswith(f"advertised.listeners=PLAINTEXT://{wrong.address}")
-    assert found["round-trip"][0].severity is Severity.SKIPPED
+    assert found["round-trip"][0].severity is DoctorSeverity.SKIPPED
 
 
 def own_address() -> str:
@@ -356,14 +356,14 @@ def test_a_broker_that_sends_others_to_their_own_machine(tmp_path: Path) -> None
     with running_broker(tmp_path, settings):
         found = look(f"{own}:{port}")
     one = found["advertised"][0]
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert (
         f"localhost:{port}, which is each client's own machine, and was reached as {own}:{port}" in one.seen
     )
     assert one.change[0].startswith(f"advertised.listeners=PLAINTEXT://{own}:{port}")
     assert f"KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://{own}:{port}  (a container)" in one.change
     access = found["access"][0]
-    assert access.severity is Severity.WARNING
+    assert access.severity is DoctorSeverity.WARNING
     assert "without authentication" in access.seen
 
 
@@ -377,9 +377,9 @@ def test_an_offline_partition(tmp_path: Path) -> None:
     with running_broker(tmp_path) as broker:
         until = time.monotonic() + PATIENCE_S
         # A clean stop is taken at its word first; the look at it comes within the first second.
-        while (one := look(broker.address)["leaders"][0]).severity is Severity.FINE:
+        while (one := look(broker.address)["leaders"][0]).severity is DoctorSeverity.FINE:
             assert time.monotonic() < until
-    assert one.severity is Severity.PROBLEM
+    assert one.severity is DoctorSeverity.PROBLEM
     assert one.seen == "1 partition is offline: bad-0"
 
 
@@ -396,8 +396,8 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
             disk.read_only()
             name, refused = only_problem(look(broker.address, writes=True))
             broker.stop()
-    assert first.severity is Severity.FINE
-    assert full.severity is Severity.PROBLEM
+    assert first.severity is DoctorSeverity.FINE
+    assert full.severity is DoctorSeverity.PROBLEM
     assert f"broker 1: the disk of {disk.folder}/data is 9" in full.seen
     assert name == "round-trip"
     assert "no topic could be created" in refused.seen
@@ -474,13 +474,15 @@ def test_wrong_usage(words: tuple[str, ...], said: str) -> None:
 
 
 def test_a_check_that_fails_is_a_finding_and_hides_no_other() -> None:
-    from leafcuttr.cli.doctor.findings import Check, fine
+    from leafcuttr.cli.doctor.findings import DoctorCheck, fine
 
     def breaks(_: object) -> Iterator[DoctorFinding]:
         raise ZeroDivisionError("a plugin's")
         yield
 
-    found = list(examine([Check("first", breaks), Check("second", lambda _: [fine("good")])], None))
+    found = list(
+        examine([DoctorCheck("first", breaks), DoctorCheck("second", lambda _: [fine("good")])], None)
+    )
     assert [(one.check, one.finding.severity.value) for one in found] == [
         ("first", "problem"),
         ("second", "fine"),

@@ -25,7 +25,7 @@ from leafcuttr.cli.common.records.input_lines import unescaped
 from leafcuttr.cli.common.records.json_lines import Codecs
 from leafcuttr.cli.consume.loop import PrintLoop
 from leafcuttr.cli.consume.printing import FIELDS, Printer, json_printer, line_printer
-from leafcuttr.cli.consume.reading import Reader, Watch, bounds, partitions
+from leafcuttr.cli.consume.reading import TopicReader, Watch, bounds, partitions
 
 if TYPE_CHECKING:
     from leafcuttr.cli.consume.condition import Condition
@@ -216,11 +216,11 @@ def _filter(condition: str | None, now_ms: int) -> "Condition | None":
 
 def _reader(
     consumer: Any, watch: Watch, topic: str, given: dict[str, Any], start: Position, stop: Position | None
-) -> Reader:
+) -> TopicReader:
     numbers = partitions(consumer, topic, given["numbers"], given["address"])
     found = bounds(consumer, topic, numbers, start, stop)
     ends = None if given["follow"] else found.end
-    reader = Reader(consumer, watch, given["address"], ends, given["idle"])
+    reader = TopicReader(consumer, watch, given["address"], ends, given["idle"])
     if given["group"]:
         reader.subscribe(topic)
     else:

@@ -9,7 +9,7 @@ from leafcuttr.cli.common.meter import Meter
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.records.json_lines import Codecs
 from leafcuttr.cli.consume.printing import Printer
-from leafcuttr.cli.consume.reading import Reader
+from leafcuttr.cli.consume.reading import TopicReader
 from leafcuttr_sdk.formats import FormatError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class PrintLoop:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: TopicReader,
         consumer: Any,
         codecs: Codecs,
         printer: Printer,

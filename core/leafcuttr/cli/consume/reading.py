@@ -91,7 +91,7 @@ class Watch:
             self.down = True
 
 
-class Reader:
+class TopicReader:
     """Batches of messages, in order in each partition, until the end is reached or for ever.
 
     `ends` are the offsets to stop at, None to follow. A consumer of a group reads what the group gives it.

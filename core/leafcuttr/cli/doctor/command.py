@@ -17,13 +17,13 @@ import click
 from leafcuttr.cli.common.options.target import property_option
 from leafcuttr.cli.common.output import count, json_option, print_json
 from leafcuttr.cli.common.pairs import pairs
-from leafcuttr.cli.doctor.findings import CheckResult, DoctorFinding, Severity, examine
+from leafcuttr.cli.doctor.findings import CheckResult, DoctorFinding, DoctorSeverity, examine
 
 _COLOURS: Final = {
-    Severity.FINE: "green",
-    Severity.SKIPPED: "bright_black",
-    Severity.WARNING: "yellow",
-    Severity.PROBLEM: "red",
+    DoctorSeverity.FINE: "green",
+    DoctorSeverity.SKIPPED: "bright_black",
+    DoctorSeverity.WARNING: "yellow",
+    DoctorSeverity.PROBLEM: "red",
 }
 _WIDEST: Final = 110
 _MARGIN: Final = 24
@@ -94,7 +94,7 @@ def command(
     if address is not None:
         found.append((address, _look_there(address, properties, timeout, writes)))
     counts = _count(one.finding for _, all_of in found for one in all_of)
-    wrong = counts[Severity.PROBLEM] + (counts[Severity.WARNING] if strict else 0)
+    wrong = counts[DoctorSeverity.PROBLEM] + (counts[DoctorSeverity.WARNING] if strict else 0)
     if as_json:
         print_json(_as_json(found, counts, wrong))
     else:
@@ -134,20 +134,20 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _count(findings: Iterable[DoctorFinding]) -> dict[Severity, int]:
-    counts = dict.fromkeys(Severity, 0)
+def _count(findings: Iterable[DoctorFinding]) -> dict[DoctorSeverity, int]:
+    counts = dict.fromkeys(DoctorSeverity, 0)
     for one in findings:
         counts[one.severity] += 1
     return counts
 
 
 def _as_json(
-    found: list[tuple[str, list[CheckResult]]], counts: dict[Severity, int], wrong: int
+    found: list[tuple[str, list[CheckResult]]], counts: dict[DoctorSeverity, int], wrong: int
 ) -> dict[str, Any]:
     return {
         "healthy": not wrong,
-        "problems": counts[Severity.PROBLEM],
-        "warnings": counts[Severity.WARNING],
+        "problems": counts[DoctorSeverity.PROBLEM],
+        "warnings": counts[DoctorSeverity.WARNING],
         "examined": [
             {"subject": title, "findings": [one.as_json() for one in all_of]} for title, all_of in found
         ],
@@ -174,11 +174,13 @@ def _print(title: str, found: list[CheckResult]) -> None:
                     click.echo(" " * _MARGIN + line)
 
     if not_looked_at:
-        _print_line(Severity.SKIPPED, "", f"skipped, because of that: {', '.join(not_looked_at)}", width)
+        _print_line(
+            DoctorSeverity.SKIPPED, "", f"skipped, because of that: {', '.join(not_looked_at)}", width
+        )
 
 
-def _print_line(severity: Severity, check: str, text: str, width: int) -> None:
-    mark = click.style(f"{severity.value:<8}", fg=_COLOURS[severity], bold=severity is Severity.PROBLEM)
+def _print_line(severity: DoctorSeverity, check: str, text: str, width: int) -> None:
+    mark = click.style(f"{severity.value:<8}", fg=_COLOURS[severity], bold=severity is DoctorSeverity.PROBLEM)
     first, *others = _wrapped(text, width)
     click.echo(f"  {mark} {check:<12} {first}")
     for line in others:
@@ -189,8 +191,12 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(width - _MARGIN, 30), break_long_words=False) or [""]
 
 
-def _summary(counts: dict[Severity, int]) -> str:
-    if not counts[Severity.PROBLEM] and not counts[Severity.WARNING]:
+def _summary(counts: dict[DoctorSeverity, int]) -> str:
+    if not counts[DoctorSeverity.PROBLEM] and not counts[DoctorSeverity.WARNING]:
         return "nothing is wrong"
-    parts = [count(counts[one], one.value) for one in (Severity.PROBLEM, Severity.WARNING) if counts[one]]
+    parts = [
+        count(counts[one], one.value)
+        for one in (DoctorSeverity.PROBLEM, DoctorSeverity.WARNING)
+        if counts[one]
+    ]
     return " and ".join(parts)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 S = TypeVar("S")
 
 
-class Severity(StrEnum):
+class DoctorSeverity(StrEnum):
     """How bad it is. Only a PROBLEM makes the command end with status 1."""
 
     FINE = "fine"
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 class DoctorFinding:
     """What was seen, why it matters, and the lines to change (or to run), best first."""
 
-    severity: Severity
+    severity: DoctorSeverity
     seen: str
     why: str = ""
     change: tuple[str, ...] = ()
@@ -35,23 +35,23 @@ class DoctorFinding:
 
 
 def fine(seen: str) -> DoctorFinding:
-    return DoctorFinding(Severity.FINE, seen)
+    return DoctorFinding(DoctorSeverity.FINE, seen)
 
 
 def skipped(why: str) -> DoctorFinding:
-    return DoctorFinding(Severity.SKIPPED, why)
+    return DoctorFinding(DoctorSeverity.SKIPPED, why)
 
 
 def warning(seen: str, why: str, *change: str) -> DoctorFinding:
-    return DoctorFinding(Severity.WARNING, seen, why, change)
+    return DoctorFinding(DoctorSeverity.WARNING, seen, why, change)
 
 
 def problem(seen: str, why: str, *change: str) -> DoctorFinding:
-    return DoctorFinding(Severity.PROBLEM, seen, why, change)
+    return DoctorFinding(DoctorSeverity.PROBLEM, seen, why, change)
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[S]):
+class DoctorCheck(Generic[S]):
     """One row of a table. Without the checks that it `needs`, each free of problems, it is skipped."""
 
     name: str
@@ -77,7 +77,7 @@ class CheckResult:
         }
 
 
-def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[CheckResult]:
+def examine(checks: Sequence[DoctorCheck[S]], subject: S) -> Iterator[CheckResult]:
     """Go through a table; every check yields at least one finding.
 
     A check that fails is a finding too: one bad check, maybe a plugin's, must not hide what the others see.
@@ -88,16 +88,16 @@ def examine(checks: Sequence[Check[S]], subject: S) -> Iterator[CheckResult]:
         if missing:
             unusable.add(check.name)
             words = f"skipped, because of {', '.join(missing)}"
-            yield CheckResult(check.name, DoctorFinding(Severity.SKIPPED, words, unmet=tuple(missing)))
+            yield CheckResult(check.name, DoctorFinding(DoctorSeverity.SKIPPED, words, unmet=tuple(missing)))
             continue
         findings = list(_look(check, subject))
-        if any(one.severity is Severity.PROBLEM for one in findings):
+        if any(one.severity is DoctorSeverity.PROBLEM for one in findings):
             unusable.add(check.name)
         for one in findings:
             yield CheckResult(check.name, one)
 
 
-def _look(check: Check[S], subject: S) -> Iterator[DoctorFinding]:
+def _look(check: DoctorCheck[S], subject: S) -> Iterator[DoctorFinding]:
     try:
         yield from check.look(subject)
     except Exception as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.cli.doctor import directory, filesystem, host, listeners, plugins
-from leafcuttr.cli.doctor.findings import Check, DoctorFinding, fine, problem, warning
+from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.site import Site
 
 
@@ -46,18 +46,18 @@ def _stops(line: str) -> DoctorFinding:
     )
 
 
-CHECKS: Final[tuple[Check[Site], ...]] = (
-    Check("settings", settings_are_good),
-    Check("directory", directory.can_be_used, needs=("settings",)),
-    Check("format", directory.fits_this_version, needs=("directory",)),
-    Check("place", directory.will_stay, needs=("settings",)),
-    Check("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
-    Check("disk", directory.has_space, needs=("settings",)),
-    Check("ports", listeners.can_be_opened, needs=("settings",)),
-    Check("plugins", plugins.can_listen, needs=("settings",)),
-    Check("advertised", listeners.advertises_reachable, needs=("settings",)),
-    Check("access", listeners.requires_authentication, needs=("settings",)),
-    Check("descriptors", host.may_open_enough, needs=("settings",)),
-    Check("clock", directory.clock_is_plausible, needs=("settings",)),
+CHECKS: Final[tuple[DoctorCheck[Site], ...]] = (
+    DoctorCheck("settings", settings_are_good),
+    DoctorCheck("directory", directory.can_be_used, needs=("settings",)),
+    DoctorCheck("format", directory.fits_this_version, needs=("directory",)),
+    DoctorCheck("place", directory.will_stay, needs=("settings",)),
+    DoctorCheck("file-system", filesystem.can_do_what_is_needed, needs=("directory",)),
+    DoctorCheck("disk", directory.has_space, needs=("settings",)),
+    DoctorCheck("ports", listeners.can_be_opened, needs=("settings",)),
+    DoctorCheck("plugins", plugins.can_listen, needs=("settings",)),
+    DoctorCheck("advertised", listeners.advertises_reachable, needs=("settings",)),
+    DoctorCheck("access", listeners.requires_authentication, needs=("settings",)),
+    DoctorCheck("descriptors", host.may_open_enough, needs=("settings",)),
+    DoctorCheck("clock", directory.clock_is_plausible, needs=("settings",)),
 )
 """For a configuration, in this order."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leafcuttr.cli.doctor import local, remote
-from leafcuttr.cli.doctor.findings import Check, Severity
+from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorSeverity
 
 _HEAD: Final = """\
 # What the doctor checks
@@ -29,7 +29,7 @@ list of lines. The severities are {severities}. The exit status is 0 if `healthy
 
 def page() -> str:
     """The whole page, in Markdown."""
-    severities = ", ".join(f"`{one.value}`" for one in Severity)
+    severities = ", ".join(f"`{one.value}`" for one in DoctorSeverity)
     return (
         _HEAD.format(severities=severities)
         + _table("A broker, seen from this machine: `doctor HOST:PORT`", remote.CHECKS)
@@ -37,7 +37,7 @@ def page() -> str:
     )
 
 
-def _table(title: str, checks: Sequence[Check[Any]]) -> str:
+def _table(title: str, checks: Sequence[DoctorCheck[Any]]) -> str:
     rows = [
         f"| `{check.name}` | {_promise(check)} | {', '.join(f'`{name}`' for name in check.needs)} |\n"
         for check in checks
@@ -45,7 +45,7 @@ def _table(title: str, checks: Sequence[Check[Any]]) -> str:
     return f"\n## {title}\n\n| check | what has to be true | needs |\n|---|---|---|\n" + "".join(rows)
 
 
-def _promise(check: Check[Any]) -> str:
+def _promise(check: DoctorCheck[Any]) -> str:
     text = inspect.getdoc(check.look) or ""
     return " ".join(text.partition("\n\n")[0].split())
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor import advertised, cluster
-from leafcuttr.cli.doctor.findings import Check, DoctorFinding, fine, problem, warning
+from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.identify import OtherServer, identify, usual
-from leafcuttr.cli.doctor.remote_broker import ClusterView, Node, RemoteBroker, words_of
+from leafcuttr.cli.doctor.remote_broker import ClusterMetadata, Node, RemoteBroker, words_of
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -228,7 +228,7 @@ def lets_in(target: RemoteBroker) -> Iterator[DoctorFinding]:
             "upgrade the broker to Kafka 2.1 or later",
         )
         return
-    target.cluster = ClusterView(
+    target.cluster = ClusterMetadata(
         found.cluster_id,
         [Node(one.node_id, one.host, one.port) for one in found.brokers],
         len(found.topics),
@@ -268,7 +268,7 @@ def _log_in(target: RemoteBroker) -> DoctorFinding:
                 "on the broker: sasl.enabled.mechanisms has to name the mechanism",
             )
     topics = found.topics.values()
-    target.cluster = ClusterView(
+    target.cluster = ClusterMetadata(
         found.cluster_id,
         [Node(int(one.id), str(one.host), int(one.port)) for one in found.brokers.values()],
         len(topics),
@@ -283,9 +283,9 @@ def _log_in(target: RemoteBroker) -> DoctorFinding:
     return _welcome(target.cluster)
 
 
-def _welcome(view: ClusterView) -> DoctorFinding:
-    counts = (len(view.nodes), "broker"), (view.topics, "topic"), (view.partitions, "partition")
-    return fine(f"cluster {view.id}: {', '.join(count(number, what) for number, what in counts)}")
+def _welcome(metadata: ClusterMetadata) -> DoctorFinding:
+    counts = (len(metadata.nodes), "broker"), (metadata.topics, "topic"), (metadata.partitions, "partition")
+    return fine(f"cluster {metadata.id}: {', '.join(count(number, what) for number, what in counts)}")
 
 
 def requires_authentication(target: RemoteBroker) -> Iterator[DoctorFinding]:
@@ -327,18 +327,18 @@ def a_client_works(target: RemoteBroker) -> Iterator[DoctorFinding]:
         yield fine(f"{name} connects and lists the topics")
 
 
-CHECKS: Final[tuple[Check[RemoteBroker], ...]] = (
-    Check("name", name_resolves),
-    Check("port", port_is_open, needs=("name",)),
-    Check("protocol", speaks_kafka, needs=("port",)),
-    Check("versions", versions_fit, needs=("protocol",)),
-    Check("log-in", lets_in, needs=("protocol",)),
-    Check("client", a_client_works, needs=("log-in",)),
-    Check("advertised", advertised.can_be_reached, needs=("log-in",)),
-    Check("leaders", cluster.has_leaders, needs=("log-in",)),
-    Check("disk", cluster.disks_have_space, needs=("log-in",)),
-    Check("clock", cluster.clocks_agree, needs=("log-in",)),
-    Check("access", requires_authentication, needs=("log-in",)),
-    Check("round-trip", cluster.takes_a_record, needs=("log-in", "advertised")),
+CHECKS: Final[tuple[DoctorCheck[RemoteBroker], ...]] = (
+    DoctorCheck("name", name_resolves),
+    DoctorCheck("port", port_is_open, needs=("name",)),
+    DoctorCheck("protocol", speaks_kafka, needs=("port",)),
+    DoctorCheck("versions", versions_fit, needs=("protocol",)),
+    DoctorCheck("log-in", lets_in, needs=("protocol",)),
+    DoctorCheck("client", a_client_works, needs=("log-in",)),
+    DoctorCheck("advertised", advertised.can_be_reached, needs=("log-in",)),
+    DoctorCheck("leaders", cluster.has_leaders, needs=("log-in",)),
+    DoctorCheck("disk", cluster.disks_have_space, needs=("log-in",)),
+    DoctorCheck("clock", cluster.clocks_agree, needs=("log-in",)),
+    DoctorCheck("access", requires_authentication, needs=("log-in",)),
+    DoctorCheck("round-trip", cluster.takes_a_record, needs=("log-in", "advertised")),
 )
 """For a broker at HOST:PORT, in this order."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.common.wire_client.channel import Channel, Versions, at
+from leafcuttr.cli.common.wire_client.channel import Channel, VersionRanges, at
 
 SOFTWARE: Final = "leafcuttr-doctor"
 """What the doctor calls itself to a broker."""
@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
 
 @dataclass
-class ClusterView:
+class ClusterMetadata:
     """The cluster as clients see it. `leaderless` are partitions without a leader, as `topic-3`."""
 
     id: str | None
@@ -45,8 +45,8 @@ class RemoteBroker:
     properties: Mapping[str, str] = field(default_factory=dict)
     writes: bool = False
     addresses: list[str] = field(default_factory=list)
-    versions: Versions = field(default_factory=dict)
-    cluster: ClusterView | None = None
+    versions: VersionRanges = field(default_factory=dict)
+    cluster: ClusterMetadata | None = None
     reachable: list[Node] = field(default_factory=list)
 
     @property

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr_sdk.types import TopicPartition
 
-Plan = dict[str, dict[TopicPartition, int]]
+OffsetPlan = dict[str, dict[TopicPartition, int]]
 """For each group the offset that each partition shall get."""
 
 _MOST = (1 << 63) - 1
 
 
-def write(plan: Plan, several: bool) -> str:
+def write(plan: OffsetPlan, several: bool) -> str:
     """The lines; with the group in each if `several`."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
@@ -27,9 +27,9 @@ def write(plan: Plan, several: bool) -> str:
     return out.getvalue()
 
 
-def read(text: str, name: str, groups: Sequence[str]) -> Plan:
+def read(text: str, name: str, groups: Sequence[str]) -> OffsetPlan:
     """The plan for these groups; of a file without groups all lines are for the one. Raises Failure with the line."""
-    plan: Plan = {group: {} for group in groups}
+    plan: OffsetPlan = {group: {} for group in groups}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if not row:
             continue

@@ -20,7 +20,7 @@ class ResetRun:
     def __init__(self, admin: Admin, groups: list[str]) -> None:
         self._admin = admin
         self._committed: dict[str, dict[TopicPartition, int]] = {}
-        self._plan: plan_file.Plan = {}
+        self._plan: plan_file.OffsetPlan = {}
         self._errors: dict[tuple[str, TopicPartition | None], str] = {}
         self._groups = groups
 

@@ -27,7 +27,7 @@ _HEAD: Final = Struct(">hhih")
 _API_VERSIONS: Final = APIS[ApiKey.API_VERSIONS]
 _BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *CLIENT_APIS.values())}
 
-Versions = dict[int, tuple[int, int]]
+VersionRanges = dict[int, tuple[int, int]]
 
 
 class NotKafkaError(Exception):
@@ -73,7 +73,7 @@ class Channel:
         software: str = "leafcuttr-cli",
     ) -> None:
         self.timeout = timeout
-        self.versions: Versions = {}
+        self.versions: VersionRanges = {}
         """By API key the lowest and the highest version that the broker offers; empty before `greet`."""
         self._software = software
         self._client_id = software.encode()

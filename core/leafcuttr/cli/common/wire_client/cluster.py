@@ -10,7 +10,7 @@ import click
 
 from leafcuttr.cli.common.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure, reason
 from leafcuttr.cli.common.target import Target
-from leafcuttr.cli.common.wire_client.connection import Connection
+from leafcuttr.cli.common.wire_client.connection import BrokerConnection
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -44,7 +44,7 @@ class ClusterClient:
 
     def __init__(self, target: Target) -> None:
         self.timeout = target.timeout
-        self._by_id: dict[int, Connection] = {}
+        self._by_id: dict[int, BrokerConnection] = {}
         self._brokers: dict[int, BrokerAddress] | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
         self._first = _first_that_answers(addresses(target.address), target.timeout)
@@ -59,7 +59,7 @@ class ClusterClient:
             connection.close()
 
     @property
-    def first(self) -> Connection:
+    def first(self) -> BrokerConnection:
         """The connection to the broker that answered first, for what any broker can answer."""
         return self._first
 
@@ -83,7 +83,7 @@ class ClusterClient:
         assert self._brokers is not None
         return dict(sorted(self._brokers.items()))
 
-    def connection(self, broker_id: int) -> Connection:
+    def connection(self, broker_id: int) -> BrokerConnection:
         """The connection to one broker, at its advertised address."""
         found = self._by_id.get(broker_id)
         if found is None:
@@ -92,7 +92,7 @@ class ClusterClient:
                 raise Failure(f"there is no broker {broker_id}; there are {', '.join(map(str, brokers))}")
             broker = brokers[broker_id]
             try:
-                found = Connection(broker.host, broker.port, self.timeout)
+                found = BrokerConnection(broker.host, broker.port, self.timeout)
             except Failure as failure:
                 raise Failure(f"broker {broker_id}: {failure.message}") from None
             self._by_id[broker_id] = found
@@ -186,10 +186,10 @@ def addresses(text: str) -> list[tuple[str, int]]:
     return found
 
 
-def _first_that_answers(candidates: Sequence[tuple[str, int]], timeout: float) -> Connection:
+def _first_that_answers(candidates: Sequence[tuple[str, int]], timeout: float) -> BrokerConnection:
     for host, port in candidates[:-1]:
         try:
-            return Connection(host, port, timeout)
+            return BrokerConnection(host, port, timeout)
         except Failure:
             continue
-    return Connection(*candidates[-1], timeout)
+    return BrokerConnection(*candidates[-1], timeout)

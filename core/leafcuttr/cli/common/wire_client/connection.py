@@ -15,7 +15,7 @@ from leafcuttr.cli.common.wire_client.channel import (
     NotKafkaError,
     NotOfferedError,
     UnreadableError,
-    Versions,
+    VersionRanges,
     api_of,
     at,
 )
@@ -29,7 +29,7 @@ class NotOffered(Failure):
     """The broker does not have this API, or no version of it that we speak."""
 
 
-class Connection:
+class BrokerConnection:
     """A connection whose versions are negotiated; `about` is the broker's answer to that.
 
     Raises Failure from every method: nothing listens, no answer within `timeout` seconds, not Kafka's protocol.
@@ -50,7 +50,7 @@ class Connection:
             self.channel.close()
             raise
 
-    def __enter__(self) -> "Connection":
+    def __enter__(self) -> "BrokerConnection":
         return self
 
     def __exit__(
@@ -62,7 +62,7 @@ class Connection:
         self.channel.close()
 
     @property
-    def versions(self) -> Versions:
+    def versions(self) -> VersionRanges:
         """By API key the lowest and the highest version that the broker offers."""
         return self.channel.versions
 

@@ -8,14 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import click
 import pytest
 
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.common.wire_client.channel import MAX_FRAME
-from leafcuttr.cli.common.wire_client.cluster import ClusterClient, addresses
-from leafcuttr.cli.common.wire_client.connection import Connection, NotOffered
+from leafcuttr.cli.common.wire_client.cluster import ClusterClient
+from leafcuttr.cli.common.wire_client.connection import BrokerConnection, NotOffered
 from leafcuttr.cli.transactions.queries import producers
 from leafcuttr.wire.codec import encode
 from leafcuttr.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -103,7 +102,7 @@ def failure(serve: Serve, *, greeting: float = 60, timeout: float = 60, ask: obj
     with (
         peer(serve) as port,
         pytest.raises(Failure) as caught,
-        Connection("127.0.0.1", port, greeting) as connection,
+        BrokerConnection("127.0.0.1", port, greeting) as connection,
     ):
         connection.channel.timeout = timeout
         connection.send(ask or MetadataRequest(topics=[]))
@@ -116,9 +115,9 @@ METADATA = (3, 0, 13)
 def test_nobody_listens() -> None:
     port = free_port()
     with pytest.raises(Failure, match=f"no broker answers at 127.0.0.1:{port}"):
-        Connection("127.0.0.1", port, 60)
+        BrokerConnection("127.0.0.1", port, 60)
     with pytest.raises(Failure, match=r"no broker answers at no-such-host\.invalid:9092"):
-        Connection("no-such-host.invalid", 9092, 60)
+        BrokerConnection("no-such-host.invalid", 9092, 60)
 
 
 def test_a_peer_that_says_nothing() -> None:
@@ -208,7 +207,10 @@ def test_versions_that_do_not_meet() -> None:
     assert missing == "the broker at PEER does not offer DescribeCluster"
     newer = failure(then((60, 7, 9), answer=nothing), ask=DescribeClusterRequest())
     assert newer == "the broker at PEER speaks versions 7 to 9 of DescribeCluster; this needs 0 to 2"
-    with peer(then((66, 0, 1), answer=nothing)) as port, Connection("127.0.0.1", port, 60) as connection:
+    with (
+        peer(then((66, 0, 1), answer=nothing)) as port,
+        BrokerConnection("127.0.0.1", port, 60) as connection,
+    ):
         assert connection.versions[66] == (0, 1)
         with pytest.raises(NotOffered, match="versions 0 to 1 of ListTransactions; this needs 2 to 2"):
             connection.send(ListTransactionsRequest(), at_least=2)
@@ -231,28 +233,9 @@ def test_a_broker_that_does_not_know_our_version_of_apiversions(offered: list[Ap
                 keys = [ApiVersion(api_key=3, min_version=0, max_version=5)]
                 reply(connection, correlation, encode(ApiVersionsResponse(api_keys=keys), version))
 
-    with peer(old) as port, Connection("127.0.0.1", port, 60) as connection:
+    with peer(old) as port, BrokerConnection("127.0.0.1", port, 60) as connection:
         assert connection.versions == {3: (0, 5)}
     assert seen == [4, 2 if offered else 0]
-
-
-def test_leaders_and_brokers_of_a_real_one(own_address: str, topic: str) -> None:
-    from support.librdkafka import create
-
-    create(own_address, topic, partitions=2)
-    with ClusterClient(Target(f"127.0.0.1:{free_port()},{own_address}")) as cluster:
-        assert list(cluster.brokers()) == [1]
-        wanted = [TopicPartition(topic, 1), TopicPartition(topic, 0)]
-        assert cluster.leaders(wanted) == {1: wanted}
-        for tp, message in (
-            (TopicPartition("no-such-topic", 0), "there is no topic no-such-topic"),
-            (TopicPartition(topic, 9), f"{topic} has no partition 9"),
-        ):
-            with pytest.raises(Failure, match=message):
-                cluster.leaders([tp])
-        assert "no-such-topic" not in cluster.topics()
-        with pytest.raises(Failure, match="there is no broker 9; there are 1"):
-            cluster.connection(9)
 
 
 def test_a_partition_that_moves_is_asked_again() -> None:
@@ -279,16 +262,3 @@ def test_a_partition_that_moves_is_asked_again() -> None:
     with peer(moving) as port, ClusterClient(Target(f"127.0.0.1:{port}", timeout=60)) as cluster:
         assert producers(cluster, [TopicPartition("t", 0)]) == {TopicPartition("t", 0): []}
     assert asked == [6, 5, 0]
-
-
-def test_addresses_of_brokers() -> None:
-    assert addresses("one:1,two, [::1]:3 ,PLAINTEXT://four:4,[::5]") == [
-        ("one", 1),
-        ("two", 9092),
-        ("::1", 3),
-        ("four", 4),
-        ("::5", 9092),
-    ]
-    for wrong in ("", "host:", "host:port", "host:0", "host:65536", ":9092", "a,,b"):
-        with pytest.raises(click.UsageError):
-            addresses(wrong)
