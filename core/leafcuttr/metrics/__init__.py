@@ -1,2 +1,2 @@
 """What the broker measures: each metric declared once (`catalog`), and the plain numbers that the data path counts in
-(`counts`). What they come to is read when somebody asks, in `leafcuttr.server.admin`. prometheus_client is not here."""
+(`counts`). Values are read at a scrape, in `leafcuttr.server.admin`; nothing else imports prometheus_client."""

@@ -41,7 +41,7 @@ RECOVERED_BYTES = gauge(
 )
 WRITES_REFUSED = gauge(
     "leafcuttr_writes_refused",
-    "1 while clients may not produce because the disk has less room than lc.log.min.free.bytes.",
+    "1 while clients may not produce because the disk has less free space than lc.log.min.free.bytes.",
 )
 DISK_SIZE = gauge(
     "leafcuttr_disk_size_bytes",

@@ -17,7 +17,7 @@ _HEAD: Final = f"""\
 <!-- Written by `python -m leafcuttr.metrics.reference`; a test fails when this page and the code differ. -->
 
 What `http://127.0.0.1:9404/metrics` shows (`lc.metrics.host`, `lc.metrics.port`), in Prometheus' text format or in
-OpenMetrics, whichever is asked for. [Monitoring](../how-to/monitoring.md) says how to use it.
+OpenMetrics, as the request accepts. [Monitoring](../how-to/monitoring.md) says how to use it.
 
 Names that begin with `kafka_` are those that the exporters for Apache Kafka have made common (the JMX exporter, the
 exporter of consumer group lag) for the same thing here; what only LeafCuttr has begins with `leafcuttr_`. Durations are

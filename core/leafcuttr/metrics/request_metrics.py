@@ -9,8 +9,8 @@ REQUESTS = counter(
 )
 REQUEST_SECONDS = histogram(
     "kafka_network_requestmetrics_totaltime_seconds",
-    "Time from the arrival of a request until its answer was ready to leave, by API. It includes what the client asked "
-    "to wait (long polls of Fetch, rebalances in JoinGroup). Requests without an answer (acks=0) are not in it.",
+    "Time from the arrival of a request until its answer was ready to leave, by API. It includes intended waits (long "
+    "polls of Fetch, rebalances in JoinGroup). Requests without an answer (acks=0) are not in it.",
     "request",
 )
 ERRORS = counter(
