@@ -1,7 +1,7 @@
 """The numbers that are counted where things happen: plain attributes, a few additions for each request or round.
 
-What can be read off the broker's own state at a scrape (offsets, sizes, members) is not counted. One `Counts` belongs to
-one broker; nothing is shared by a process.
+What can be read off the broker's own state at a scrape (offsets, sizes, members) is not counted. One `Counts` belongs
+to one broker; nothing is shared by a process.
 """
 
 from typing import Final
