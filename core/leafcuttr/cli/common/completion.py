@@ -2,7 +2,7 @@
 
 A shell must never wait or see an error for it: a broker that does not answer within a second completes nothing. It
 goes through `wire_client`, because librdkafka takes too long to load for the press of a key; so nothing is
-completed behind TLS or SASL.
+completed for listeners with TLS or SASL.
 """
 
 import contextlib

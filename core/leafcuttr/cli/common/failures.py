@@ -1,4 +1,4 @@
-"""How a command ends badly: one line on standard error and an exit status, never a traceback.
+"""How a command fails: one line on standard error and an exit status, never a traceback.
 
 This module does no I/O with a broker and knows no client library.
 """
@@ -24,7 +24,7 @@ AGAIN_S: Final = 0.1
 class Failure(click.ClickException):
     """The broker refused or cannot be reached: `leafcuttr: MESSAGE` on standard error, exit status 1.
 
-    `code` is the error code of Kafka's protocol behind it, or None.
+    `code` is the error code of Kafka's protocol, or None.
     """
 
     exit_code = 1

@@ -1,8 +1,8 @@
 """Plugins as the command line has them: all that are installed, whatever a broker has switched on.
 
 Of settings only `lc.plugins.disabled` and `lc.plugins.path` count, from the environment (`KAFKA_LC_PLUGINS_DISABLED`,
-`KAFKA_LC_PLUGINS_PATH`), because no command but `serve` and its kin reads a file of settings. `leafcuttr serve` never
-imports this module, and our own commands look for plugins only if a name is not one of ours.
+`KAFKA_LC_PLUGINS_PATH`), because only `serve`, `config`, `doctor` and `plugins` read a file of settings. `leafcuttr
+serve` never imports this module, and our own commands look for plugins only if a name is not one of ours.
 """
 
 import os
@@ -45,7 +45,7 @@ def commands_of(plugins: "Plugins", ours: Container[str]) -> "dict[str, tuple[Lo
 
 
 def loaded_command(plugin: "Loaded", command: "CliCommand") -> click.Command:
-    """Raises Failure, one line, for whatever goes wrong: a plugin's own trouble is no traceback of ours."""
+    """Raises Failure, one line, for every failure of the plugin."""
     from leafcuttr.cli.common.failures import Failure
     from leafcuttr.plugins.importing import described
 

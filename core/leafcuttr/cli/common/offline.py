@@ -29,7 +29,7 @@ def fail(text: object) -> NoReturn:
 
 @contextlib.contextmanager
 def unused(directory: Path) -> Iterator[None]:
-    """Hold the directory against brokers; ends the command if one has it."""
+    """Lock the directory; ends the command if a broker has it."""
     from leafcuttr.errors import StartError
     from leafcuttr.log.layout.directory import locked
 
@@ -66,7 +66,7 @@ def stored_topics(directory: Path) -> "list[TopicRecord] | None":
 
 
 def known_topics(records: "list[TopicRecord] | None") -> "Mapping[str, KnownTopic] | None":
-    """What the checks of a directory want to know of its topics."""
+    """What the checks of a directory need to know of its topics."""
     from leafcuttr.offline.verify import KnownTopic
 
     if records is None:

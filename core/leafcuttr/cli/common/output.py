@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs, progress on standard error, what came of each item.
+"""What commands print: tables for people, JSON for programs, progress on standard error, the result of each item.
 
 This module uses no broker. rich is imported only where the output is a terminal.
 """
@@ -81,7 +81,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class ItemResults:
-    """What came of each item of a command that changes several: a line or a JSON object for each.
+    """The result of each item of a command that changes several: a line or a JSON object for each.
 
     Failures are printed to standard error as they come. `finish` ends the command with status 1 if there was one.
     """

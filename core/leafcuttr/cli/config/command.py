@@ -202,7 +202,7 @@ def _shown(cell: str | None) -> str:
 def _examine(
     file: Path | None, overrides: tuple[str, ...]
 ) -> "tuple[Settings, list[ConfigFinding], Plugins]":
-    """What `serve` would have: the settings, what there is to say of them and of plugins, and these."""
+    """What `serve` would have: the settings, the findings about them and about plugins, and the plugins."""
     from leafcuttr.errors import ConfigError, StartError
     from leafcuttr.plugins.catalogue import examine_all
 
@@ -217,7 +217,7 @@ def _are_exact(names: tuple[str, ...]) -> bool:
 
 
 def _print_rows(rows: "list[SettingRow]", plugins: "Plugins", *, as_json: bool, one_by_one: bool) -> None:
-    """Settings of ours, then those of each plugin under a line that says how it is."""
+    """Our own settings, then those of each plugin under a line with its state."""
     from itertools import groupby
 
     from leafcuttr.cli.config.rows import details, settings_table

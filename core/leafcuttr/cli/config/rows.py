@@ -179,7 +179,7 @@ _EFFECTS: Final = {Effect.HONOURED: "honoured", Effect.NONE: "none", Effect.REFU
 
 
 def details(row: SettingRow, plugin: str = "") -> str:
-    """One setting with all that is known of it, over several lines; `plugin` is the one it is of and how that is."""
+    """One setting with all that is known of it, over several lines; `plugin` names its plugin and the state of that."""
     setting = row.setting
     effect = setting.effect.value + (f": {setting.reason}" if setting.reason else "")
     value = _HIDDEN if setting.sensitive and row.source != "default" else _text(row.value)

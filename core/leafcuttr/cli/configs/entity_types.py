@@ -71,7 +71,7 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def by_librdkafka(target: Target, entity_type: EntityType, default: bool) -> bool:
-    """Whether librdkafka has the request for it. Raises click.UsageError if it cannot and has settings of its own."""
+    """Whether librdkafka has the request for it. Raises click.UsageError if not and librdkafka settings are given."""
     if entity_type.librdkafka and not default:
         return True
     if target.properties:

@@ -229,6 +229,6 @@ def _reader(
 
 
 def _no_reader() -> None:
-    """Let the interpreter's own flush at the exit find a place to write to."""
+    """Open /dev/null as standard output, for the flush of the interpreter at its exit."""
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, sys.stdout.fileno())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PrintLoop:
-    """Prints what the reader gives, and has it committed once it is printed."""
+    """Prints what the reader yields, and stores its offsets to be committed once it is printed."""
 
     def __init__(
         self,

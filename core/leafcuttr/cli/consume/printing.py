@@ -24,7 +24,7 @@ def json_printer(codecs: Codecs) -> Printer:
 def line_printer(
     codecs: Codecs, fields: Sequence[str], separator: bytes, delimiter: bytes, null: bytes
 ) -> Printer:
-    """The named fields a separator between them and a delimiter after them; `null` is printed for no key or value."""
+    """The named fields with a separator between them, then a delimiter; `null` is printed for no key or value."""
     makers = [_maker(field, codecs, null) for field in fields]
     if len(makers) == 1:
         only = makers[0]

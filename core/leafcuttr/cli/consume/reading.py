@@ -39,7 +39,7 @@ def partitions(consumer: Any, topic: str, wanted: tuple[int, ...], address: str)
 
 
 def bounds(consumer: Any, topic: str, numbers: list[int], start: Position, stop: Position | None) -> Bounds:
-    """Where to begin and to end; offsets beyond what there is are brought back to it. Raises KafkaException."""
+    """Where to begin and to end; offsets outside of the log are moved into it. Raises KafkaException."""
     from confluent_kafka import TopicPartition
 
     low: dict[int, int] = {}
@@ -71,14 +71,14 @@ def bounds(consumer: Any, topic: str, numbers: list[int], start: Position, stop:
 
 
 def raise_error(error: Any) -> None:
-    """Raises the KafkaException of an error that came as a value."""
+    """Raise an error that librdkafka returned as a value."""
     from confluent_kafka import KafkaException
 
     raise KafkaException(error)
 
 
 class Watch:
-    """Hears from the client when no broker can be reached. It says so once, and not when one can be again."""
+    """Remembers that no broker could be reached. The client reports it once, and not when one can be reached again."""
 
     def __init__(self) -> None:
         self.down = False

@@ -95,7 +95,7 @@ def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
 
 
 def _lines(target: RemoteBroker, node: Node) -> tuple[str, ...]:
-    """What to write: of a cluster of one we know an address that works, the one that was used."""
+    """The lines to change: in a cluster of one the address that was used is known to work."""
     assert target.cluster is not None
     alone = len(target.cluster.nodes) == 1
     good = at(target.host, target.port) if alone else f"ADDRESS-THAT-CLIENTS-REACH:{node.port}"

@@ -155,7 +155,7 @@ def _as_json(
 
 
 def _print(title: str, found: list[CheckResult]) -> None:
-    """One line for what is fine, the whole story for what is not."""
+    """One line for what is fine, and all details of the rest."""
     width = min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
     click.echo(title)
     not_looked_at = [one.check for one in found if one.finding.unmet]

@@ -1,7 +1,7 @@
 """What a check finds, and how a table of checks is run. This module does not know what is checked.
 
 A check is a function of one subject (a broker as seen from this machine, or a configuration on it) that yields
-findings. Checks stand in a table (`remote.CHECKS`, `local.CHECKS`) in the order in which one builds on another; what an
+findings. Checks are in a table (`remote.CHECKS`, `local.CHECKS`) in the order in which one builds on another; what an
 earlier one has learnt it leaves in the subject. More checks, a plugin's for example, are more rows.
 """
 
@@ -78,7 +78,7 @@ class CheckResult:
 
 
 def examine(checks: Sequence[DoctorCheck[S]], subject: S) -> Iterator[CheckResult]:
-    """Go through a table; every check yields at least one finding.
+    """Run the checks of a table; every check yields at least one finding.
 
     A check that fails is a finding too: one bad check, maybe a plugin's, must not hide what the others see.
     """

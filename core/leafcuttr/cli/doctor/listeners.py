@@ -83,7 +83,7 @@ def _why_not(site: Site, listener: Listener, words: str) -> DoctorFinding:
 
 
 def _reason(listener: Listener) -> int | None:
-    """Why the listener cannot be opened; None if its name is the trouble."""
+    """Why the listener cannot be opened; None if its name cannot be resolved."""
     try:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -197,7 +197,7 @@ def _all_loopback(addresses: set[str]) -> bool:
 
 
 def _own_name() -> str:
-    """The address of this machine that leads outside, else its name. No packet is sent."""
+    """The address of this machine towards other networks, else its name. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -44,7 +44,7 @@ def _open(listener: Listener, setting: str, opened: ExitStack) -> None:
 
 
 def _prefixes(plugin: "Loaded") -> list[str]:
-    """What the settings of its listeners begin with: those that were declared with `listener_settings`."""
+    """The prefixes of the settings of its listeners: those that were declared with `listener_settings`."""
     names = {setting.name for setting in plugin.settings}
     prefixes = [name.removesuffix(_KEYSTORE) for name in sorted(names) if name.endswith(_KEYSTORE)]
     return [prefix for prefix in prefixes if f"{prefix}.port" in names]

@@ -1,4 +1,4 @@
-"""`groups delete` and `groups delete-offsets`: what groups have committed goes. No record is touched."""
+"""`groups delete` and `groups delete-offsets`: they delete committed offsets, and no records."""
 
 import click
 

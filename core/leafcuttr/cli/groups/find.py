@@ -1,4 +1,4 @@
-"""Which groups there are, and what each is doing and how far it has read, as plain values."""
+"""The groups, their states and how far they have read, as plain values."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -27,7 +27,7 @@ def new_offsets(
 ) -> dict[TopicPartition, int]:
     """For each partition the new offset, within what the partition holds.
 
-    `committed` is what the group has now; `warn` hears of an offset that had to be moved into the partition's range.
+    `committed` is what the group has now; `warn` is called for an offset that is moved into the range of the partition.
     Raises Failure if a partition does not exist, or has no committed offset to shift.
     """
     from confluent_kafka.admin import OffsetSpec

@@ -113,7 +113,7 @@ def _print_directories(found: list[dict[str, Any]]) -> None:
 
 
 def _print_partitions(found: list[dict[str, Any]]) -> None:
-    """LAG is how far a copy is behind its leader, or of one that is moving into the directory."""
+    """LAG is how far a copy is behind its leader, or a future copy behind the current one."""
     print_table(
         ("BROKER", "DIRECTORY", "TOPIC", "PARTITION", "SIZE", "LAG", "STATE"),
         [

@@ -1,6 +1,5 @@
-"""How both halves of `perf` end: lines for people or one JSON object, with librdkafka's own figures if they are wanted.
-
-What is measured, and in which columns, is each half's own.
+"""The output of both commands of `perf`: lines for people or one JSON object, with librdkafka's figures if
+they are wanted. What is measured, and in which columns, is decided in each.
 """
 
 import json
@@ -80,7 +79,7 @@ class ClientFigures:
 
 
 def _flat(statistics: dict[str, Any]) -> dict[str, float]:
-    """Of librdkafka's statistics what says how the client fared: its counters, and each broker's times."""
+    """The counters of librdkafka's statistics, and the times of each broker."""
     found: dict[str, float] = {
         name: value
         for name, value in statistics.items()

@@ -1,4 +1,4 @@
-"""What both halves of `perf` take: several words after one option, settings of Java's clients, the broker's address."""
+"""Options of both commands of `perf`: several words after an option, settings of Java's clients, the address."""
 
 import os
 from collections.abc import Callable

@@ -174,7 +174,7 @@ class _Window:
 
 
 class _Load:
-    """The sending, and what came of it."""
+    """Sends the records and counts their results."""
 
     def __init__(self, producer: Any, topic: str, quiet: bool, every_s: float, warmup: int) -> None:
         self.all = Latencies()

@@ -93,7 +93,7 @@ def _reports(
 
 
 def _find(target: str) -> "Iterator[tuple[Candidate, list[str]]]":
-    """The plugins that are meant, and where modules of them are that are not installed."""
+    """The plugins to check, and the folders of modules that are not installed."""
     from leafcuttr.plugins.entry_points import candidates
     from leafcuttr.plugins.folder import name_of
     from leafcuttr.plugins.origin import Candidate, Origin

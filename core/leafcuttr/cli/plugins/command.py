@@ -1,4 +1,4 @@
-"""`leafcuttr plugins`: which plugins are installed, what they bring, whether it keeps its contracts; a new one.
+"""`leafcuttr plugins`: which plugins are installed, what they bring, whether one keeps its contracts; a new one.
 
 No broker is needed. Exit status of all of them: 0 done, 1 something is wrong, 2 wrong usage.
 """

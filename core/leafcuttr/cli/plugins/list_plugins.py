@@ -1,4 +1,4 @@
-"""`leafcuttr plugins list`: a line for each plugin that was found, and what became of it."""
+"""`leafcuttr plugins list`: a line for each plugin that was found, with its state."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

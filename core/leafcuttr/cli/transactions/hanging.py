@@ -91,7 +91,7 @@ def _partitions(cluster: Any, topics: tuple[Selection, ...], broker: int | None)
 
 
 def _unknown(cluster: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that are no part of a transaction that a coordinator knows."""
+    """The rows that belong to no transaction that a coordinator knows."""
     from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 

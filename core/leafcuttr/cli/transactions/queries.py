@@ -111,7 +111,7 @@ def producers(
 
 
 def _wait(failed: dict[TopicPartition, Failure], deadline: float, *, moved: bool) -> None:
-    """Wait a moment, if another leader may answer for all of these; raises the first Failure else."""
+    """Wait a moment if another leader may answer for all of these; else raise the first Failure."""
     for failure in failed.values():
         if not moved or failure.code not in _MOVED or time.monotonic() > deadline:
             raise failure

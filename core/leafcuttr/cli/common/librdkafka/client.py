@@ -50,7 +50,7 @@ def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
 
 
 def fail(error: Any, address: str) -> NoReturn:
-    """End the command with one line that says what the broker (or the way to it) said."""
+    """End the command with one line for an error of the broker or of the connection."""
     from confluent_kafka import KafkaError, KafkaException
 
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else error

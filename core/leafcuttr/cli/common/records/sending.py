@@ -1,4 +1,4 @@
-"""Records on their way to a broker, for `produce`: back-pressure, what became of each, transactions.
+"""Records on their way to a broker, for `produce`: back-pressure, the result of each, transactions.
 
 The client's queue is bounded; when it is full, `send` waits, so the input is read no faster than the broker takes it.
 """

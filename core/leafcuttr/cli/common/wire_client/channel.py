@@ -31,7 +31,7 @@ VersionRanges = dict[int, tuple[int, int]]
 
 
 class NotKafkaError(Exception):
-    """The peer said something that is no answer; `said` are its first bytes."""
+    """The peer sent something that is no response; `said` are its first bytes."""
 
     def __init__(self, said: bytes) -> None:
         super().__init__(repr(said[:40]))
