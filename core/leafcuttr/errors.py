@@ -53,7 +53,7 @@ from leafcuttr_sdk.errors import (  # noqa: I001
 )
 
 
-class GateError(UnknownServerError):
+class ChainError(UnknownServerError):
     """A record filter or produce validator has failed, or cannot be had: the message, which names it, goes to the
     client."""
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
-from leafcuttr.log.append.chain import Gate, Step, Tally
+from leafcuttr.log.append.chain import Chain, Step, Tally
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
@@ -67,10 +67,10 @@ FILTERS: dict[str, Callable[[], list[Callable[[Record], Any]]]] = {
 }
 
 
-def gate_of(calls: list[Callable[[Record], Any]]) -> Gate | None:
+def chain_of(calls: list[Callable[[Record], Any]]) -> Chain | None:
     steps = [Step(f"f{number}", call, Tally()) for number, call in enumerate(calls)]
     return (
-        Gate("t", filters=steps, post=lambda _: None, complain=Complaints(logging.getLogger("bench")))
+        Chain("t", filters=steps, post=lambda _: None, complain=Complaints(logging.getLogger("bench")))
         if steps
         else None
     )
@@ -83,7 +83,7 @@ def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: 
     partition = TopicPartition("t", 0)
     resources = LogResources(Runtime.new(clock), FilePool(), WritePressure())
     log = Log.create(partition, folder, topic_config(Settings(), {}), resources=resources)
-    log.use_gate(gate_of(calls))
+    log.use_chain(chain_of(calls))
     batch = encode_batch([Stored(n, now, b"key-%d" % n, VALUE) for n in range(count)], codec=codec)
     views = [memoryview(bytearray(batch)) for _ in range(BATCHES)]
     began = time.perf_counter()

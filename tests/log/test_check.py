@@ -20,7 +20,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.records import Record, decode_records, encode_batch, encode_records
-from support.gates import TestGate, keep
+from support.chains import TestChain, keep
 from support.logs import NOW, batch, make_log, read_all, stage_here, write_now
 
 TEN_YEARS = 3650 * 86_400_000
@@ -127,7 +127,7 @@ def test_a_batch_that_is_compressed_anew_is_looked_at_once_it_is_open(tmp_path: 
 def test_a_topic_with_filters_takes_its_batches_apart_anyway(tmp_path: Path) -> None:
     for check in ("ends", "full"):
         log = make_log(tmp_path / check, lc_records_check=check)
-        log.use_gate(TestGate(keep).gate)
+        log.use_chain(TestChain(keep).chain)
         assert {case: refusal(log, data) for case, (data, _) in ENDS.items()} == {
             case: code for case, (_, code) in ENDS.items()
         }
@@ -183,7 +183,7 @@ def test_only_full_opens_what_is_compressed_and_large_ones_in_a_worker(tmp_path:
     log = make_log(tmp_path / "full", lc_records_check="full")
     with pytest.raises(LongWork) as long:
         log.stage(memoryview(whole), Origin.CLIENT, now_ms=NOW)
-    assert long.value.work.seat is None, "a thread of those that decode"
+    assert long.value.work.limiter is None, "a thread of those that decode"
     log.stage(memoryview(whole), Origin.CLIENT, now_ms=NOW, prepared=long.value.work.do())
     write_now(log)
     assert log.next_offset == 10
@@ -228,6 +228,6 @@ def test_a_batch_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert refusal(log, batch(3, key=b"k")) is None
         assert walks == []
     log = make_log(tmp_path / "filtered")
-    log.use_gate(TestGate(keep).gate)
+    log.use_chain(TestChain(keep).chain)
     assert refusal(log, batch(3)) is None
     assert walks == []

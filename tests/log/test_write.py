@@ -18,7 +18,7 @@ from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
 from leafcuttr.wire.markers import Marker, encode_marker
 from leafcuttr_sdk.filters import DeadLetter
-from support.gates import TestGate
+from support.chains import TestChain
 from support.logs import NOW, append_and_wait, batch, make_log, patched, read_all, stage_here
 
 ALL = list(Origin)
@@ -80,13 +80,13 @@ async def test_so_is_what_a_disk_that_holds_writers_up_would_take_long_for(
 
 async def test_who_leaves_dead_letters_waits_for_them(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    gate = TestGate(lambda _: DeadLetter("bad"))
-    log.use_gate(gate.gate)
+    chain = TestChain(lambda _: DeadLetter("bad"))
+    log.use_chain(chain.chain)
     stage(log)
     write = log.write()
     await write.wait_until_published()
     assert (write.published, write.done, log.log_end_offset) == (True, False, 1)
-    gate.posted[0].finish()
+    chain.posted[0].finish()
     assert write.done
 
 
@@ -210,8 +210,8 @@ def test_only_a_coordinator_writes_for_a_producer_without_a_sequence(tmp_path: P
 
 def test_the_chain_sees_what_comes_from_outside(tmp_path: Path) -> None:
     log, seen = make_log(tmp_path), []
-    gate = TestGate(lambda record: seen.append(record) or record)
-    log.use_gate(gate.gate)
+    chain = TestChain(lambda record: seen.append(record) or record)
+    log.use_chain(chain.chain)
     for origin in ALL:
         before = len(seen)
         assert refused(log, marker() if origin in MARKERS else batch(), origin) is None

@@ -20,7 +20,7 @@ from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.gates import FILTERS, VALIDATORS
+from leafcuttr.state.chains import FILTERS, VALIDATORS
 from leafcuttr.state.groups.states import State as GroupState
 from leafcuttr.state.transactions.machine import State as TransactionState
 from leafcuttr.wire.api import APIS
@@ -164,7 +164,7 @@ def as_by_plugins(core: Broker, made_up: list[str]) -> None:
     any."""
     for topic in [*core.topics.by_name, *made_up, LONG]:
         for setting in (FILTERS, VALIDATORS):
-            core.gates.tallies[topic, setting, "judge"] = Tally()
+            core.chains.tallies[topic, setting, "judge"] = Tally()
         core.dead_letters.written[topic] = core.dead_letters.lost[topic] = 1
 
 

@@ -52,7 +52,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_sync_mode.py",
         "log/test_transactions.py",
         "log/test_doubt.py",
-        "log/test_gate.py",
+        "log/test_chain.py",
     ),
     "log/append/background_write": (
         "log/test_flight.py",
@@ -60,7 +60,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/test_sync_mode.py",
         "log/test_roll.py",
         "log/test_doubt.py",
-        "log/test_gate.py",
+        "log/test_chain.py",
     ),
     "state/groups/machine": (
         "state/groups/test_machine.py",

@@ -14,7 +14,7 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, StorageError
 from leafcuttr.server.listener import _MOST_REFUSED, Connections
 from leafcuttr.state.broker import Broker, open_broker
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr.state.groups.idle import MOST_IDLE
 from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 from leafcuttr_sdk import Clock
@@ -98,7 +98,7 @@ async def test_filters_made_for_topics_that_could_not_be_created(
         return Instance(lambda record: record, [lambda: ended.append(topic)])
 
     try:
-        broker.gates.equip(Tables({"keep": make}))
+        broker.chains.equip(Tables({"keep": make}))
 
         def full(*_: object) -> None:
             raise StorageError("no space left on device")
@@ -108,7 +108,7 @@ async def test_filters_made_for_topics_that_could_not_be_created(
             with pytest.raises(StorageError):
                 await broker.topics.create(f"t{number}", 1, {"lc.filters": "keep"})
         assert len(ended) == 20
-        assert not broker.gates._prepared and not broker.gates.tallies
+        assert not broker.chains._prepared and not broker.chains.tallies
     finally:
         broker.logs.close()
         broker.metadata.close()

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext, context_of
-from leafcuttr.log.append.chain import Gate
+from leafcuttr.log.append.chain import Chain
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server import listener
@@ -318,8 +318,8 @@ def without_topic(both: Both, live: LiveBroker) -> None:
 
 
 def with_gate(both: Both, live: LiveBroker) -> None:
-    live.log(both.topic).use_gate(
-        Gate(both.topic, post=lambda _: None, complain=Complaints(logging.getLogger("test")), refusal="none")
+    live.log(both.topic).use_chain(
+        Chain(both.topic, post=lambda _: None, complain=Complaints(logging.getLogger("test")), refusal="none")
     )
 
 

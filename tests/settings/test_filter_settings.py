@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk.filters import DROP, DeadLetter
 from leafcuttr_sdk.records import Record
 from support import librdkafka
@@ -31,9 +31,9 @@ def single(record: Record) -> str | None:
 def filtering(live: LiveBroker) -> Iterator[LiveBroker]:
     """The broker with filters `even` and `small`, and the validator `single`."""
     filters = {"even": lambda *_: Instance(even), "small": lambda *_: Instance(small)}
-    live.call(live.broker.gates.equip, Tables(filters, {"single": lambda *_: Instance(single)}))
+    live.call(live.broker.chains.equip, Tables(filters, {"single": lambda *_: Instance(single)}))
     yield live
-    live.call(live.broker.gates.equip, Tables())
+    live.call(live.broker.chains.equip, Tables())
 
 
 def stored(live: LiveBroker, topic: str, *values: int) -> list[int]:

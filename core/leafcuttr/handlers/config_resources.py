@@ -151,7 +151,7 @@ async def _alter_broker(
 
     def vetted(before: Mapping[str, str]) -> Mapping[str, str]:
         after = edit(before)
-        broker.gates.vet_broker(before, after)
+        broker.chains.vet_broker(before, after)
         return after
 
     if validate_only:

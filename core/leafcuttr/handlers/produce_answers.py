@@ -4,7 +4,7 @@ here."""
 from collections.abc import Sequence
 from typing import Final
 
-from leafcuttr.errors import BrokerError, ErrorCode, GateError, InvalidRecordSet
+from leafcuttr.errors import BrokerError, ChainError, ErrorCode, InvalidRecordSet
 from leafcuttr.handlers.produce_checks import ADDS_PARTITIONS
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.wire.messages.produce import (
@@ -68,7 +68,7 @@ def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> Pa
             )
             for record in error.record_errors
         ],
-        error_message=error.message if error.record_errors or isinstance(error, GateError) else None,
+        error_message=error.message if error.record_errors or isinstance(error, ChainError) else None,
     )
 
 

@@ -33,7 +33,7 @@ from leafcuttr.log.segment.segment import Segment
 from leafcuttr_sdk import Clock, TopicPartition
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Gate
+    from leafcuttr.log.append.chain import Chain
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ class LogState:
         "_waiters",
         "bytes_in",
         "bytes_out",
+        "chain",
         "cursors",
         "directory_name",
-        "gate",
         "groups",
         "leader_epoch",
         "log_end_offset",
@@ -114,7 +114,7 @@ class LogState:
         self._waiters: set[Waiter] | None = None
         self._aborts: Aborts | None = None
         self._config = config
-        self.gate: Gate | None = None
+        self.chain: Chain | None = None
         self.rules = append_rules(config)
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self.groups: list[Group] = []
@@ -169,14 +169,14 @@ class LogState:
         ):
             self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
         self._config = config
-        self.use_gate(self.gate)
+        self.use_chain(self.chain)
 
-    def use_gate(self, gate: "Gate | None") -> None:
-        """From the next append on this gate looks at every batch that is not the broker's own; None: nobody does."""
-        self.gate = gate
+    def use_chain(self, chain: "Chain | None") -> None:
+        """From the next append on this chain runs over every batch that is not the broker's own; None: no chain."""
+        self.chain = chain
         rules = append_rules(self._config)
         # A topic without one has no step more to go: it is one of those that convert what they get.
-        self.rules = rules if gate is None else rules._replace(always_convert=True, sets_header_only=False)
+        self.rules = rules if chain is None else rules._replace(always_convert=True, sets_header_only=False)
 
     @property
     def high_watermark(self) -> int:

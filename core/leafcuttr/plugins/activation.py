@@ -22,7 +22,7 @@ def activate(core: Core, plugins: "Plugins") -> "Supervisor":
     A plugin whose hook raises, or brings what cannot be taken, is left out with one line. Raises StartError:
     `lc.plugins.strict` is set and there is such a one; services that need each other in a circle, or what is not there.
     """
-    from leafcuttr.plugins.gating import tables_of
+    from leafcuttr.plugins.filters import tables_of
     from leafcuttr.plugins.services.order import Planned
     from leafcuttr.plugins.services.supervisor import Supervisor
 
@@ -36,7 +36,7 @@ def activate(core: Core, plugins: "Plugins") -> "Supervisor":
             plugins.fail(loaded, str(error))
         else:
             planned += [Planned(loaded.name, spec, view) for spec in loaded.services]
-    core.gates.equip(tables_of(core, plugins))
+    core.chains.equip(tables_of(core, plugins))
     supervisor = Supervisor(planned)
     core.plugged.services = supervisor.services
     return supervisor

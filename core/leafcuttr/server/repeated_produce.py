@@ -188,7 +188,7 @@ class _Learned:
             and broker.metadata.changes == self._changes
             and self._topics.get(self._name) is partition.topic
             and partition.log is self.log
-            and self.log.gate is None
+            and self.log.chain is None
         )
 
     def fits(self, frame: memoryview, size: int) -> bool:
@@ -263,7 +263,7 @@ def _learn(
     if topic is None or topic.internal or item.records is None or not 0 <= item.index < len(topic.partitions):
         return None
     partition = topic.partitions[item.index]
-    if partition.log.gate is not None:
+    if partition.log.chain is not None:
         return None
     canonical = bytearray()
     writer(ProduceRequest, route.version)(request, canonical, [])

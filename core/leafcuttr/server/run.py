@@ -25,7 +25,7 @@ from leafcuttr.server.listener import Connections
 from leafcuttr.server.listening import Bound, OpenListeners, bind
 from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker, open_broker
-from leafcuttr.state.gates import Tables
+from leafcuttr.state.chains import Tables
 from leafcuttr.state.plugged import Plugged
 from leafcuttr_sdk import Clock
 from leafcuttr_sdk.trouble import import_late
@@ -135,7 +135,7 @@ def _services(
 ) -> AbstractAsyncContextManager[None]:
     """Nothing of plugins is imported where none is on."""
     if plugins is None or not plugins.enabled:
-        broker.gates.equip(Tables())
+        broker.chains.equip(Tables())
         return nullcontext()
     from leafcuttr.plugins.activation import activate
 

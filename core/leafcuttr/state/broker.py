@@ -16,11 +16,11 @@ from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.manager import LogManager
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.runtime.runtime import Runtime
+from leafcuttr.state.chains import Chains
 from leafcuttr.state.dead_letter_box import DeadLetterBox
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
-from leafcuttr.state.gates import Gates
 from leafcuttr.state.groups.coordinator import GroupCoordinator
 from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.plugged import Plugged
@@ -55,7 +55,7 @@ class Broker:
     logs: LogManager
     metadata: MetadataStore
     topics: Topics
-    gates: Gates
+    chains: Chains
     dead_letters: DeadLetterBox
     producer_ids: ProducerIds
     features: Features
@@ -104,7 +104,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         logs=logs,
         metadata=metadata,
         topics=topics,
-        gates=Gates(topics, settings, dead_letters.post),
+        chains=Chains(topics, settings, dead_letters.post),
         dead_letters=dead_letters,
         producer_ids=producer_ids,
         features=features,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.plugins.facade.view import make_broker_view
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import (
@@ -55,7 +55,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
         {"short": lambda *_: Instance(short)},
     )
     with live_broker(Path(tmp_path_factory.mktemp("filters"))) as live:
-        live.call(live.broker.gates.equip, made)
+        live.call(live.broker.chains.equip, made)
         yield live
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk.filters import DROP
@@ -31,7 +31,7 @@ def equip(live: LiveBroker) -> None:
     def make(_: str, __: TopicConfig) -> Instance:
         return Instance(drop_d)
 
-    live.call(live.broker.gates.equip, Tables({"drop-d": make}))
+    live.call(live.broker.chains.equip, Tables({"drop-d": make}))
 
 
 @pytest.fixture

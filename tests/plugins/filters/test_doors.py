@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk.filters import DROP, DeadLetter
@@ -65,7 +65,7 @@ def tables(**more: Call) -> Tables:
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[LiveBroker]:
     with live_broker(tmp_path / "data") as broker:
-        broker.call(broker.broker.gates.equip, tables())
+        broker.call(broker.broker.chains.equip, tables())
         yield broker
 
 
@@ -118,7 +118,7 @@ def test_dead_letters_go_to_a_topic_of_as_many_partitions(live: LiveBroker) -> N
         assert (headers["lc.dead.letter.topic"], headers["lc.dead.letter.offset"]) == (b"t", b"1")
         assert headers["lc.dead.letter.partition"] == b"%d" % partition
     assert live.broker.dead_letters.written == {"t.dlq": 3}
-    tally = live.broker.gates.tallies["t", "lc.filters", "only-json"]
+    tally = live.broker.chains.tallies["t", "lc.filters", "only-json"]
     assert (tally.taken, tally.dead_lettered, tally.dropped) == (9, 3, 0)
 
 
@@ -136,7 +136,7 @@ def test_where_dead_letters_cannot_go(live: LiveBroker, target: str) -> None:
     from confluent_kafka import KafkaException
 
     astray = tables(astray=lambda _: DeadLetter("astray", target))
-    live.call(live.broker.gates.equip, astray)
+    live.call(live.broker.chains.equip, astray)
     for create in (
         lambda: librdkafka.create(live.address, "t", **{"lc.filters.dead.letter.topic": target}),
         lambda: librdkafka.alter(live.address, "topic", "t", {"lc.filters.dead.letter.topic": target}),
@@ -159,7 +159,7 @@ def test_instances_are_made_by_a_worker_once_the_broker_serves(live: LiveBroker)
         return Instance(keep)
 
     loop = live.call(threading.get_ident)
-    live.call(live.broker.gates.equip, Tables({"keep": make}))
+    live.call(live.broker.chains.equip, Tables({"keep": make}))
     librdkafka.create(live.address, "t", lc_filters="keep")
     librdkafka.alter(live.address, "topic", "t", {"retention.ms": "100000"})
     librdkafka.alter(
@@ -217,7 +217,7 @@ def test_a_filter_that_fails_refuses_the_batch(live: LiveBroker) -> None:
                 -1,
                 "The record filter fail of topic t failed",
             )
-    assert live.broker.gates.tallies["t", "lc.filters", "fail"].failures == 5
+    assert live.broker.chains.tallies["t", "lc.filters", "fail"].failures == 5
     assert librdkafka.watermarks(live.address, "t") == (0, 0)
 
 
@@ -259,7 +259,7 @@ def test_a_duplicate_is_filtered_once(live: LiveBroker) -> None:
             answer = wire.produce("t", batch)
             assert (answer.error_code, answer.base_offset) == (0, 0)
     assert live.broker.dead_letters.written == {"t.dlq": 1}
-    assert live.broker.gates.tallies["t", "lc.filters", "only-json"].taken == 2
+    assert live.broker.chains.tallies["t", "lc.filters", "only-json"].taken == 2
 
 
 def test_large_batches_are_filtered_by_a_worker(live: LiveBroker) -> None:
@@ -330,7 +330,7 @@ async def _aiokafka(address: str, end: int) -> tuple[list[tuple[int, bytes]], in
 
 def test_all_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
     with live_broker(tmp_path) as first:
-        first.call(first.broker.gates.equip, tables())
+        first.call(first.broker.chains.equip, tables())
         librdkafka.create(first.address, "t", lc_filters="drop-odd,only-json")
         send(first.address, "t", [b"0", b"1", b"2", b"5"], linger_ms=50)
         before = first.stored("t")
@@ -342,10 +342,10 @@ def test_all_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
         ) as wire:  # nobody has said what stands behind the names: no record gets past
             answer = wire.produce("t", encode_batch([Stored(0, NOW, None, b"2")]))
         assert answer.error_code == -1
-        again.call(again.broker.gates.equip, Tables())
-        assert list(again.broker.gates.warnings()) == [
+        again.call(again.broker.chains.equip, Tables())
+        assert list(again.broker.chains.warnings()) == [
             "topic t takes no records: there is no record filter drop-odd; no plugin that is on has a record filter"
         ]
-        again.call(again.broker.gates.equip, tables())
+        again.call(again.broker.chains.equip, tables())
         assert send(again.address, "t", [b"6", b"7"], linger_ms=50) == [4, 5]
         assert values(again, "t", 3) == [(0, b"0"), (2, b"2"), (4, b"6")]

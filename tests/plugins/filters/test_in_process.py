@@ -13,7 +13,7 @@ import trio
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.plugins.facade.view import make_broker_view
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import DROP, BrokerError, DeadLetter, ErrorCode, NewBatch, Plugin, Produced, Record
 from leafcuttr_sdk.types import TopicPartition
 from support import librdkafka
@@ -42,7 +42,7 @@ def made(call: Any) -> Any:
 
 def test_what_plugins_produce(tmp_path: Path) -> None:
     with live_broker(tmp_path) as live:
-        live.call(live.broker.gates.equip, Tables({"sort": made(sort)}, {"short": made(short)}))
+        live.call(live.broker.chains.equip, Tables({"sort": made(sort)}, {"short": made(short)}))
         view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
         config = {"lc.filters": "sort", "lc.validators": "short"}
 

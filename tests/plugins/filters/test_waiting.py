@@ -16,7 +16,7 @@ from leafcuttr.log.append.rules import Origin
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
 from leafcuttr.server.run import run_broker
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record
 from leafcuttr_sdk.types import TopicPartition
 from support.live_broker import live_broker
@@ -39,7 +39,7 @@ def test_dead_letters_that_share_their_write_with_those_of_clients(tmp_path: Pat
     """Each of two topics is the other's dead-letter topic. A write that holds dead letters of one also holds batches
     that have left some for the other: neither may wait for the other."""
     with live_broker(tmp_path) as live:
-        live.call(live.broker.gates.equip, TABLES)
+        live.call(live.broker.chains.equip, TABLES)
         view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
 
         async def produce() -> None:
@@ -76,7 +76,7 @@ async def test_a_broker_that_is_cancelled_while_somebody_waits(tmp_path: Path) -
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             broker = await nursery.start(run_broker, given, parse_listeners(given))
-            broker.gates.equip(TABLES)
+            broker.chains.equip(TABLES)
             await make_broker_view(broker, Plugin("p", 1, "Produces.")).topics.create(
                 "t", configs={"lc.filters": "all"}
             )
@@ -102,7 +102,7 @@ def test_a_filter_that_hangs_holds_up_its_topic_only(tmp_path: Path) -> None:
 
     tables = Tables({"hang": lambda *_: Instance(hang)}, {})
     with live_broker(tmp_path) as live:
-        live.call(live.broker.gates.equip, tables)
+        live.call(live.broker.chains.equip, tables)
         view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
         large = bytes(batch(2000))  # of which a worker takes care
 

@@ -23,7 +23,7 @@ _COMMAND: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 @cache
 def installed() -> "Plugins":
-    """Looked for once. What would stop a broker's start, such as a missing folder, is one line on standard error."""
+    """Passed for once. What would stop a broker's start, such as a missing folder, is one line on standard error."""
     from leafcuttr.config.load import read_given
     from leafcuttr.config.settings import Settings
     from leafcuttr.errors import ConfigError, StartError

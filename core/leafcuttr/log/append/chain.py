@@ -1,5 +1,5 @@
-"""What stands before a topic that has produce validators or record filters: it looks at every record of a batch before
-the append, at whatever door the batch came in.
+"""The chain of a topic: its produce validators and record filters in order. It sees every record of a batch before the
+append, whichever way the batch came.
 
 Validators see all records first, and if they refuse one the batch as a whole is refused, each such record named. Then
 each filter in its order gets what the one before has left: a record that it keeps, another in its place, or none. A
@@ -7,7 +7,7 @@ batch that nobody has touched goes on as the bytes that it came as. Otherwise th
 and last offset, producer, epoch and sequence are as before, and where records have gone there are gaps, as compaction
 leaves them. Of a batch without any the header stays: its offsets have been given out.
 
-Validators and filters are plain callables here: who made them, and of what plugin, is not known. One gate serves all
+Validators and filters are plain callables here: who made them, and of what plugin, is not known. One chain serves all
 partitions of a topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for
 other reasons do not come here (`leafcuttr.log.append.stage`).
 
@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import trio
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.errors import GateError, InvalidRecord, MessageTooLarge, RecordError
+from leafcuttr.errors import ChainError, InvalidRecord, MessageTooLarge, RecordError
 from leafcuttr.log.append.check import unreadable
 from leafcuttr.log.append.conversion import (
     MOST_RECORD_ERRORS,
@@ -65,7 +65,7 @@ logger = logging.getLogger(__name__)
 
 class Tally:
     """What one filter or validator has done to the records of a topic since the start. `taken` are those that it
-    looked at in batches that came into the log; of them `changed`, `dropped` and `dead_lettered` are the ones that it
+    result at in batches that came into the log; of them `changed`, `dropped` and `dead_lettered` are the ones that it
     did not keep as they were. `refused` are those that a validator named, `failures` batches refused because it
     failed."""
 
@@ -76,18 +76,18 @@ class Tally:
 
 
 class Step(NamedTuple):
-    """One validator or filter of a gate."""
+    """One validator or filter of a chain."""
 
     name: str
     call: Callable[[Record], Any]
     tally: Tally
 
 
-class Looked(NamedTuple):
-    """What a gate has made of a batch. `kept` are the indexes of the records that stay, None if all do; `marks` says
+class ChainResult(NamedTuple):
+    """What a chain has made of a batch. `kept` are the indexes of the records that stay, None if all do; `marks` says
     for each filter how many it took, changed, dropped and sent elsewhere."""
 
-    gate: "Gate"
+    chain: "Chain"
     batch: memoryview | bytearray
     records: int
     kept: list[int] | None
@@ -96,10 +96,10 @@ class Looked(NamedTuple):
 
     def staged(self, partition: TopicPartition, base_offset: int) -> Letters | None:
         """The batch has its offsets: count what has been done to it; its dead letters, if it has any."""
-        return self.gate.passed(self, partition, base_offset)
+        return self.chain.count(self, partition, base_offset)
 
 
-class Gate:
+class Chain:
     """The validators and filters of one topic; or, with a `refusal`, why it takes no records at all.
 
     `dead_letter_topic` is where dead letters go whose filter does not say. `refuses_letters` says why they cannot go to
@@ -114,9 +114,9 @@ class Gate:
         "_post",
         "_refuses_letters",
         "_validators",
+        "limiter",
         "lock",
         "refusal",
-        "seat",
         "topic",
     )
 
@@ -135,7 +135,9 @@ class Gate:
         self.topic = topic
         self.refusal = refusal
         self.lock = Lock()
-        self.seat = trio.CapacityLimiter(1)  # of the worker thread that has the lock: others wait without one
+        self.limiter = trio.CapacityLimiter(
+            1
+        )  # of the worker thread that has the lock: others wait without a thread
         self._validators = tuple(validators)
         self._filters = tuple(filters)
         self._dead_letter_topic = dead_letter_topic
@@ -145,52 +147,52 @@ class Gate:
         self._pace = _FIRST_PACE_S
 
     def is_quick(self, count: int) -> bool:
-        """Whether to look at so many records takes a moment only, as far as those before tell."""
+        """Whether so many records take a moment only, as far as those before tell."""
         return count * self._pace <= _AT_ONCE_S
 
-    def look(
+    def run(
         self,
         batch: memoryview | bytearray,
         config: TopicConfig,
         *,
         limit: int = DECOMPRESSED_LIMIT,
-    ) -> Looked:
+    ) -> ChainResult:
         """Let validators and filters see a whole batch, whose header and CRC have been checked. The batch stays as it
         is; what comes of it may be another. The caller holds `lock`; any thread.
 
         Raises InvalidRecord (with `record_errors` where a validator has refused records; or they cannot be read),
-        GateError (one has failed, or the topic takes no records), MessageTooLarge; with a lower `limit` of decompressed
-        bytes DecompressionLimitError, before anybody has seen a record.
+        ChainError (one has failed, or the topic takes no records), MessageTooLarge; with a lower `limit` of
+        decompressed bytes DecompressionLimitError, before anybody has seen a record.
         """
         if self.refusal is not None:
             self._complain(
                 f"{self.topic} takes no records", "%s takes no records: %s", self.topic, self.refusal
             )
-            raise GateError(f"Topic {self.topic} takes no records at present: {self.refusal}")
+            raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
         began = perf_counter()
         header = parse(batch)
         data, loose = _taken_apart(batch, header, limit)
         try:
             self._validate(loose.records)
-            looked = self._filter(batch, header, config, data, loose)
+            result = self._filter(batch, header, config, data, loose)
         finally:
             self._learn((perf_counter() - began) / header.count)
-        return looked
+        return result
 
-    def passed(self, looked: Looked, partition: TopicPartition, base_offset: int) -> Letters | None:
-        """See `Looked.staged`. On the event loop."""
+    def count(self, result: ChainResult, partition: TopicPartition, base_offset: int) -> Letters | None:
+        """See `ChainResult.staged`. On the event loop."""
         for step in self._validators:
-            step.tally.taken += looked.records
-        for step, (taken, changed, dropped, dead) in zip(self._filters, looked.marks, strict=True):
+            step.tally.taken += result.records
+        for step, (taken, changed, dropped, dead) in zip(self._filters, result.marks, strict=True):
             tally = step.tally
             tally.taken += taken
             tally.changed += changed
             tally.dropped += dropped
             tally.dead_lettered += dead
-        if not looked.letters:
+        if not result.letters:
             return None
-        codec = Codec(parse(looked.batch).codec)
-        return Letters(partition, base_offset, looked.letters, codec, self._post)
+        codec = Codec(parse(result.batch).codec)
+        return Letters(partition, base_offset, result.letters, codec, self._post)
 
     def _learn(self, pace: float) -> None:
         """A slower one counts at once, a quicker one by and by."""
@@ -217,7 +219,7 @@ class Gate:
         config: TopicConfig,
         data: bytes,
         loose: LooseRecords,
-    ) -> Looked:
+    ) -> ChainResult:
         kept: Sequence[int] = range(header.count)
         records = loose.records
         letters: list[Letter] = []
@@ -235,10 +237,10 @@ class Gate:
                 marks += [(0, 0, 0, 0)] * (len(self._filters) - len(marks))
                 break
         if records is loose.records:
-            return Looked(self, batch, header.count, None, (), marks)
+            return ChainResult(self, batch, header.count, None, (), marks)
         out = _written(header, config, data, loose, kept, records)
         gone = len(kept) < header.count
-        return Looked(self, out, header.count, list(kept) if gone else None, letters, marks)
+        return ChainResult(self, out, header.count, list(kept) if gone else None, letters, marks)
 
     def _call(self, step: Step, records: list[Record], kind: str) -> list[Any]:
         """What it says to each record."""
@@ -313,7 +315,7 @@ class Gate:
             "%s %s of topic %s failed at record %d of a batch, which is refused: %s",
             *(kind, step.name, self.topic, index, why),
         )
-        raise GateError(f"The {kind} {step.name} of topic {self.topic} failed") from cause
+        raise ChainError(f"The {kind} {step.name} of topic {self.topic} failed") from cause
 
 
 def _taken_apart(

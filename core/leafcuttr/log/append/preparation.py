@@ -1,5 +1,5 @@
-"""What some topics ask for beyond the checks that all do: a look of their gate (`chain`) at every record,
-then what their settings do to a batch (`conversion`). Both take batches apart.
+"""What some topics ask for beyond the checks that all do: their chain of validators and filters runs over every record
+(`chain`), then their settings change the batch (`conversion`). Both take batches apart.
 
 What takes more than a moment is not done on the event loop: LongWork is raised, and carries what a worker thread has to
 do. `stage` is called again with what came of it.
@@ -17,7 +17,7 @@ from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, unpack
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Gate, Looked
+    from leafcuttr.log.append.chain import Chain, ChainResult
     from leafcuttr.log.state import LogState
 
 # What a batch to be converted may hold, as it comes and decompressed, for it to be done on the loop: about a
@@ -28,29 +28,29 @@ _RECORDS_AT_ONCE: Final = 500
 
 
 class Prepared(NamedTuple):
-    """What a worker has made of a batch for this log: its CRC is right, and it is converted if that was due. `gate` has
-    looked at it then, as far as the topic had one."""
+    """What a worker has made of a batch for this log: its CRC is right, and it is converted if that was due. If the
+    topic had a chain, that has run, with this result."""
 
     log: "LogState"
     converted: memoryview | bytearray | None
-    gate: "Gate | None" = None
-    looked: "Looked | None" = None
+    chain: "Chain | None" = None
+    result: "ChainResult | None" = None
 
 
 class Work(NamedTuple):
-    """What takes long. `do` may be called in any thread, and raises as `stage` does. Those that have a `seat` in common
-    wait for each other anyway: only one of them has a thread."""
+    """What takes long. `do` may be called in any thread, and raises as `stage` does. Those of one chain
+    have a `limiter` in common: they wait for each other anyway, so only one of them has a thread."""
 
     do: Callable[[], Prepared]
-    seat: trio.CapacityLimiter | None = None
+    limiter: trio.CapacityLimiter | None = None
 
     async def done(self, *, abandon_on_cancel: bool = False) -> Prepared:
         """Have a worker thread do it."""
-        if self.seat is None:
+        if self.limiter is None:
             return await trio.to_thread.run_sync(
                 self.do, limiter=decode_limiter(), abandon_on_cancel=abandon_on_cancel
             )
-        async with self.seat:
+        async with self.limiter:
             return await trio.to_thread.run_sync(
                 self.do, limiter=filter_limiter(), abandon_on_cancel=abandon_on_cancel
             )
@@ -59,9 +59,9 @@ class Work(NamedTuple):
 class LongWork(Exception):
     """Not an error: staging the batch takes long. Until `work` is done the batch stays as it is."""
 
-    def __init__(self, do: Callable[[], Prepared], seat: trio.CapacityLimiter | None = None) -> None:
+    def __init__(self, do: Callable[[], Prepared], limiter: trio.CapacityLimiter | None = None) -> None:
         super().__init__("a batch needs a worker")
-        self.work = Work(do, seat)
+        self.work = Work(do, limiter)
 
 
 def convert_at_once(
@@ -92,59 +92,59 @@ def _converted(log: "LogState", batch: memoryview | bytearray, rules: AppendRule
     return Prepared(log, _fitting(log, batch, converted, rules))
 
 
-def pass_at_once(
-    log: "LogState", gate: "Gate", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
-) -> "tuple[memoryview | bytearray, Looked]":
-    """The batch as the gate lets it through, and then as the topic's settings want it: what they ask about records
+def run_chain_at_once(
+    log: "LogState", chain: "Chain", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
+) -> "tuple[memoryview | bytearray, ChainResult]":
+    """The batch as the chain lets it through, and then as the topic's settings want it: what they ask about records
     holds for those that are stored. Raises LongWork if that takes more than a moment."""
     from leafcuttr.wire.compression import DecompressionLimitError
 
-    looked = None
+    result = None
     count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
-    if len(batch) <= _INSPECTED_AT_ONCE and gate.is_quick(count) and gate.lock.acquire(blocking=False):
+    if len(batch) <= _INSPECTED_AT_ONCE and chain.is_quick(count) and chain.lock.acquire(blocking=False):
         try:
-            looked = gate.look(batch, log.config, limit=_INSPECTED_AT_ONCE)
+            result = chain.run(batch, log.config, limit=_INSPECTED_AT_ONCE)
         except DecompressionLimitError:
             pass
         finally:
-            gate.lock.release()
-    if looked is None:
-        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, None), gate.seat)
-    if not _needs_more(log, looked.batch, rules, now_ms):
-        return _fitting(log, batch, looked.batch, rules), looked
+            chain.lock.release()
+    if result is None:
+        raise LongWork(partial(_run_chain, log, chain, batch, rules, now_ms, None), chain.limiter)
+    if not _needs_more(log, result.batch, rules, now_ms):
+        return _fitting(log, batch, result.batch, rules), result
     try:
-        converted = convert_at_once(log, looked.batch, rules, now_ms)
+        converted = convert_at_once(log, result.batch, rules, now_ms)
     except LongWork:
-        raise LongWork(partial(_passed, log, gate, batch, rules, now_ms, looked), gate.seat) from None
+        raise LongWork(partial(_run_chain, log, chain, batch, rules, now_ms, result), chain.limiter) from None
     except BrokerError as error:
-        raise _of_the_producer(error, looked) from None
-    return _fitting(log, batch, converted, rules), looked
+        raise _of_the_producer(error, result) from None
+    return _fitting(log, batch, converted, rules), result
 
 
-def _passed(
+def _run_chain(
     log: "LogState",
-    gate: "Gate",
+    chain: "Chain",
     batch: memoryview | bytearray,
     rules: AppendRules,
     now_ms: int,
-    looked: "Looked | None",
+    result: "ChainResult | None",
 ) -> Prepared:
     from leafcuttr.log.append.conversion import convert
 
-    if looked is None:
-        with gate.lock:
-            looked = gate.look(batch, log.config)
-    passed = looked.batch
+    if result is None:
+        with chain.lock:
+            result = chain.run(batch, log.config)
+    passed = result.batch
     if _needs_more(log, passed, rules, now_ms):
         try:
             passed = convert(memoryview(passed), log.config, now_ms, log.topic_partition)
         except BrokerError as error:
-            raise _of_the_producer(error, looked) from None
-    return Prepared(log, _fitting(log, batch, passed, rules), gate, looked)
+            raise _of_the_producer(error, result) from None
+    return Prepared(log, _fitting(log, batch, passed, rules), chain, result)
 
 
 def _needs_more(log: "LogState", passed: memoryview | bytearray, rules: AppendRules, now_ms: int) -> bool:
-    """Whether what the gate has let through is to be converted still. A batch without records is as it has to be."""
+    """Whether what the chain has let through is to be converted still. A batch without records is as it has to be."""
     from leafcuttr.log.append.conversion import needs_conversion
 
     header = BatchHeader._make(unpack(passed))
@@ -155,10 +155,10 @@ def _needs_more(log: "LogState", passed: memoryview | bytearray, rules: AppendRu
     )
 
 
-def _of_the_producer(error: BrokerError, looked: "Looked") -> BrokerError:
+def _of_the_producer(error: BrokerError, result: "ChainResult") -> BrokerError:
     """The error with the records at fault as their producer numbers them."""
-    if error.record_errors and looked.kept is not None:
-        kept = looked.kept
+    if error.record_errors and result.kept is not None:
+        kept = result.kept
         error.record_errors = [one._replace(batch_index=kept[one.batch_index]) for one in error.record_errors]
     return error
 

@@ -22,7 +22,7 @@ from leafcuttr.errors import (
     StorageError,
 )
 from leafcuttr.log.append.check import CHECKED_AT_ONCE, check_lengths
-from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, pass_at_once
+from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, run_chain_at_once
 from leafcuttr.log.append.rules import AppendRules, Origin
 from leafcuttr.log.append.staged import Group, Staged, Tail
 from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE
@@ -62,7 +62,7 @@ def stage(
         raise StorageError(log.offline)
     rules = log.rules
     # The topic's chain sees what others send. With one the rules say that every batch has to be converted.
-    chain = log.gate if origin.chained else None
+    chain = log.chain if origin.chained else None
 
     # Which bytes. The record set of a partition has to be exactly one batch of magic 2; where its first bytes do not
     # say so, `one_batch` finds out what it is, and refuses all else.
@@ -131,20 +131,20 @@ def stage(
     # has a timestamp that one of the records may be refused for. What a worker has made of it counts if it was for
     # this chain; without a chain it is done here if it is short, and otherwise asked of a worker.
     log_append_time = -1
-    looked = None
+    result = None
     if (
         (rules.always_convert and (rules.converts_own or not origin.whole or chain is not None))
         or attributes & LOG_APPEND_TIME
         or max_timestamp - now_ms > rules.timestamp_after_max_ms
     ):
-        if prepared is not None and prepared.converted is not None and prepared.gate is chain:
-            batch, looked = prepared.converted, prepared.looked
+        if prepared is not None and prepared.converted is not None and prepared.chain is chain:
+            batch, result = prepared.converted, prepared.result
         elif chain is None:
             batch = convert_at_once(log, batch, rules, now_ms)
         else:
             if header is not None:
                 log.producers.check(header)  # nobody looks at what is refused anyway
-            batch, looked = pass_at_once(log, chain, batch, rules, now_ms)
+            batch, result = run_chain_at_once(log, chain, batch, rules, now_ms)
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
         length, max_timestamp = converted.length, converted.max_timestamp
@@ -169,12 +169,12 @@ def stage(
     group.batches.append((size, last_offset, max_timestamp))
     group.size += size
     if producer_id >= 0:
-        seen = now_ms if looked is not None and max_timestamp < 0 else max_timestamp
+        seen = now_ms if result is not None and max_timestamp < 0 else max_timestamp
         entry = log.producers.stage(producer_id, epoch, sequence, delta, seen, base_offset, transactional)
         group.entries.append(entry)
     log.next_offset = last_offset + 1
-    if looked is not None:
-        letters = looked.staged(log.topic_partition, base_offset)
+    if result is not None:
+        letters = result.staged(log.topic_partition, base_offset)
         if letters is not None:
             group.letters = [letters] if group.letters is None else [*group.letters, letters]
     return Staged(base_offset, last_offset, log_append_time)

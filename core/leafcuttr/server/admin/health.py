@@ -79,8 +79,8 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         lost = [f"{name} ({reason})" for name, reason in trouble.items()]
         return Finding(False, _listed(lost, "dead letters are lost to")) if lost else FINE
 
-    def gates() -> Finding:
-        closed = list(broker.gates.closed)
+    def chains() -> Finding:
+        closed = list(broker.chains.closed)
         return Finding(False, _listed(closed, "without their filters, taking no records")) if closed else FINE
 
     def cleaner() -> Finding:
@@ -98,7 +98,7 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         HealthCheck("coordinators", "no internal partition is unreadable", coordinators),
         HealthCheck("cleaner", "compaction has given up no partition", cleaner),
         HealthCheck("dead-letters", "what filters send to dead-letter topics gets there", dead_letters),
-        HealthCheck("filters", "every topic has the filters and validators that it names", gates),
+        HealthCheck("filters", "every topic has the filters and validators that it names", chains),
     ):
         table.add(check)
     return table

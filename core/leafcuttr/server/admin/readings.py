@@ -18,7 +18,7 @@ from leafcuttr.metrics import topic_metrics as topics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.server.admin.names import Traffic
 from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
-from leafcuttr.state import gates
+from leafcuttr.state import chains
 from leafcuttr.state.plugged import ServiceState
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import APIS
@@ -219,7 +219,7 @@ def _judged(metric: Metric, setting: str, read: Callable[["Tally"], Iterable[tup
     def reading(scene: Scene) -> Iterator[Sample]:
         found: dict[tuple[str, ...], int] = {}
         named = {name for name, _ in scene.topics}
-        for (topic, kind, name), tally in list(scene.broker.gates.tallies.items()):
+        for (topic, kind, name), tally in list(scene.broker.chains.tallies.items()):
             if kind == setting:
                 for label, count in read(tally):
                     labels = (topic if topic in named else OTHER, name, *filter(None, [label]))
@@ -237,14 +237,14 @@ def _verdicts(tally: "Tally") -> Iterable[tuple[str, int]]:
     yield "dead_letter", tally.dead_lettered
 
 
-_judged(plugins.FILTERED, gates.FILTERS, _verdicts)
-_judged(plugins.FILTER_FAILURES, gates.FILTERS, lambda tally: [("", tally.failures)])
+_judged(plugins.FILTERED, chains.FILTERS, _verdicts)
+_judged(plugins.FILTER_FAILURES, chains.FILTERS, lambda tally: [("", tally.failures)])
 _judged(
     plugins.VALIDATED,
-    gates.VALIDATORS,
+    chains.VALIDATORS,
     lambda tally: [("accepted", tally.taken), ("refused", tally.refused)],
 )
-_judged(plugins.VALIDATOR_FAILURES, gates.VALIDATORS, lambda tally: [("", tally.failures)])
+_judged(plugins.VALIDATOR_FAILURES, chains.VALIDATORS, lambda tally: [("", tally.failures)])
 
 
 def _lettered(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:

@@ -1,8 +1,8 @@
-"""Which topics have produce validators and record filters, and their gates (`leafcuttr.log.append.chain`).
+"""Which topics have produce validators and record filters, and their chains (`leafcuttr.log.append.chain`).
 
 A topic names them in its settings; what stands behind a name is in two tables, which whoever runs plugins hands over
 (`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
-nobody has handed over tables yet, its gate refuses all. Internal topics have no gate.
+nobody has handed over tables yet, its chain refuses all. Internal topics have no chain.
 
 Instances are made for each topic, and made again when any of its settings changes: by a worker thread, which may import
 what is heavy, before the topic is there or its change is. At the start, and when settings of the broker change, it is
@@ -23,7 +23,7 @@ from leafcuttr.state import topic_names
 from leafcuttr.state.topics import Topic, Topics
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Gate, Step, Tally
+    from leafcuttr.log.append.chain import Chain, Step, Tally
     from leafcuttr.log.append.dead_letters import Letters
     from leafcuttr_sdk.records import Record
 
@@ -59,10 +59,10 @@ _KINDS: Final = {FILTERS: "record filter", VALIDATORS: "produce validator"}
 
 
 class _Made(NamedTuple):
-    """A gate, the settings that it was made for, and how to let go of its instances."""
+    """A chain, the settings that it was made for, and how to let go of its instances."""
 
     config: TopicConfig
-    gate: "Gate"
+    chain: "Chain"
     ends: Sequence[Callable[[], None]]
 
     def end(self) -> None:
@@ -70,9 +70,9 @@ class _Made(NamedTuple):
             end()
 
 
-class Gates:
-    """The gates of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as there
-    is a topic of that name."""
+class Chains:
+    """The chains of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as
+    there is a topic of that name."""
 
     def __init__(self, topics: Topics, settings: Settings, post: "Callable[[Letters], None]") -> None:
         self.tallies: dict[tuple[str, str, str], Tally] = {}
@@ -92,7 +92,7 @@ class Gates:
         self._look_at_all()
 
     def equip(self, tables: Tables) -> None:
-        """From now on these stand behind the names; every gate is made anew, and a warning logged for each that lacks
+        """From now on these stand behind the names; every chain is made anew, and a warning logged for each that lacks
         something. Before listeners are open."""
         self._tables = tables
         for topic in tuple(self._made):
@@ -132,13 +132,13 @@ class Gates:
     @property
     def closed(self) -> Iterator[str]:
         """The topics that take no records."""
-        return (topic.name for topic, made in self._made.items() if made.gate.refusal is not None)
+        return (topic.name for topic, made in self._made.items() if made.chain.refusal is not None)
 
     def warnings(self) -> Iterator[str]:
         """A line for each topic, or member of a family in the broker's settings, that names what is not there."""
         for topic, made in self._made.items():
-            if made.gate.refusal is not None:
-                yield f"topic {topic.name} takes no records: {made.gate.refusal}"
+            if made.chain.refusal is not None:
+                yield f"topic {topic.name} takes no records: {made.chain.refusal}"
         for setting in _KINDS:
             for member, value in self._settings.family(f"{setting}.<topic or pattern>").items():
                 for name in value if isinstance(value, tuple) else ():
@@ -182,10 +182,10 @@ class Gates:
             self._look_at(topic)
 
     def _look_at(self, topic: Topic) -> None:
-        """See to it that the topic has the gate that its settings ask for."""
+        """See to it that the topic has the chain that its settings ask for."""
         config = topic.config
         if topic.internal or not (config.lc_filters or config.lc_validators):
-            gate = None
+            chain = None
             self._let_go(topic)
         else:
             made = self._made.get(topic)
@@ -197,11 +197,11 @@ class Gates:
                 else:
                     made = self._make(topic.name, config)
                 self._made[topic] = made
-            gate = made.gate
+            chain = made.chain
         self._forget_prepared(topic.name)
         for partition in topic.partitions:
-            if partition.log.gate is not gate:
-                partition.log.use_gate(gate)
+            if partition.log.chain is not chain:
+                partition.log.use_chain(chain)
 
     def _let_go(self, topic: Topic) -> None:
         made = self._made.pop(topic, None)
@@ -224,8 +224,8 @@ class Gates:
             prepared.end()
 
     def _make(self, topic: str, config: TopicConfig) -> _Made:
-        """Does not fail: a gate that lacks something says so to whoever comes. Any thread."""
-        from leafcuttr.log.append.chain import Gate
+        """Does not fail: a chain that lacks something says so to whoever comes. Any thread."""
+        from leafcuttr.log.append.chain import Chain
 
         ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
@@ -238,7 +238,7 @@ class Gates:
                 except PluginError as error:
                     refusal = str(error)
                     break
-        gate = Gate(
+        chain = Chain(
             topic,
             validators=steps[VALIDATORS],
             filters=steps[FILTERS],
@@ -248,7 +248,7 @@ class Gates:
             complain=self._complain,
             refusal=refusal,
         )
-        return _Made(config, gate, ends)
+        return _Made(config, chain, ends)
 
     def _step(
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]

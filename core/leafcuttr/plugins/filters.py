@@ -1,6 +1,6 @@
-"""Record filters and produce validators of the enabled plugins, handed to the topics that name them (`state.gates`).
+"""Record filters and produce validators of the enabled plugins, handed to the topics that name them (`state.chains`).
 
-Here a plugin's spec becomes what the gates ask for: an instance for one topic, with its settings, clock and logger.
+Here a plugin's spec becomes what the chains ask for: an instance for one topic, with its settings, clock and logger.
 """
 
 import logging
@@ -12,7 +12,7 @@ from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import PluginError
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
 from leafcuttr.state.broker import Broker as Core
-from leafcuttr.state.gates import Instance, Tables
+from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
 
 if TYPE_CHECKING:

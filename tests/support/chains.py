@@ -1,4 +1,4 @@
-"""Gates for logs, of plain functions, and the dead letters that they post."""
+"""Chains for logs, of plain functions, and the dead letters that they post."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from leafcuttr.log.append.chain import Gate, Step, Tally
+from leafcuttr.log.append.chain import Chain, Step, Tally
 from leafcuttr.log.append.dead_letters import Letters
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr_sdk.records import Record
@@ -14,8 +14,8 @@ from leafcuttr_sdk.records import Record
 Call = Callable[[Record], Any]
 
 
-class TestGate:
-    """A gate for topic `t`. `posted` are the dead letters, which stay unfinished; `seen` how often a call was made."""
+class TestChain:
+    """A chain for topic `t`. `posted` are the dead letters, which stay unfinished; `seen` how often a call was made."""
 
     __test__ = False
 
@@ -30,14 +30,14 @@ class TestGate:
         self.seen = 0
         self.filters = [Step(f"f{n}", self._counted(call), Tally()) for n, call in enumerate(filters)]
         self.validators = [Step(f"v{n}", self._counted(call), Tally()) for n, call in enumerate(validators)]
-        self.gate = Gate(
+        self.chain = Chain(
             "t",
             validators=self.validators,
             filters=self.filters,
             dead_letter_topic=dead_letter_topic,
             refuses_letters=lambda topic: "it is an internal topic" if topic.startswith("__") else None,
             post=self.posted.append,
-            complain=Complaints(logging.getLogger("tests.gate")),
+            complain=Complaints(logging.getLogger("tests.chain")),
             refusal=refusal,
         )
 

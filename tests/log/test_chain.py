@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import (
     BrokerError,
+    ChainError,
     ErrorCode,
-    GateError,
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
@@ -30,7 +30,7 @@ from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import decode_records, encode_batch
 from leafcuttr_sdk.filters import DROP, DeadLetter
 from leafcuttr_sdk.records import Record
-from support.gates import TestGate, keep
+from support.chains import TestChain, keep
 from support.logs import NOW, append, batch, begin_write, make_log, patched, read_all, would_wait, write_now
 
 HOUR = 3_600_000
@@ -50,9 +50,9 @@ def stored(log: Log) -> list[tuple[BatchHeader, list[Stored]]]:
     return found
 
 
-def gated(tmp_path: Path, gate: TestGate, **config: Any) -> Log:
+def chained(tmp_path: Path, chain: TestChain, **config: Any) -> Log:
     log = make_log(tmp_path / "t-0", **config)
-    log.use_gate(gate.gate)
+    log.use_chain(chain.chain)
     return log
 
 
@@ -87,37 +87,37 @@ def test_a_topic_without_a_gate_has_no_record_decoded(
     for codec in Codec:
         append(log, numbered(10, codec=codec), NOW)
     assert log.log_end_offset == 50
-    log.use_gate(TestGate(keep).gate)
+    log.use_chain(TestChain(keep).chain)
     with pytest.raises(AssertionError, match="a record was decoded"):
         append(log, numbered(10), NOW)
 
 
 def test_a_batch_that_nobody_touches_is_stored_as_it_came(tmp_path: Path) -> None:
-    gate = TestGate(keep, keep, validators=(lambda _: None,))
-    log = gated(tmp_path, gate)
+    chain = TestChain(keep, keep, validators=(lambda _: None,))
+    log = chained(tmp_path, chain)
     came = numbered(10, codec=Codec.GZIP)
     append(log, came, NOW)
     assert read_all(log)[16:] == came[16:]
-    assert gate.seen == 30
-    assert [step.tally.taken for step in (*gate.validators, *gate.filters)] == [10, 10, 10]
+    assert chain.seen == 30
+    assert [step.tally.taken for step in (*chain.validators, *chain.filters)] == [10, 10, 10]
 
 
 def test_a_filter_sees_what_the_producer_sent(tmp_path: Path) -> None:
     seen: list[Record] = []
-    gate = TestGate(lambda record: seen.append(record) or record)
+    chain = TestChain(lambda record: seen.append(record) or record)
     records = [
         Stored(0, NOW, None, b"v", ()),
         Stored(1, NOW - 5, b"", None, (("a", None), ("a", b""), ("é", b"x" * 200))),
         Stored(2, -1, b"k" * 9000, b"v" * 70_000, ()),
     ]
-    append(gated(tmp_path, gate), encode_batch(records), NOW)
+    append(chained(tmp_path, chain), encode_batch(records), NOW)
     assert seen == [Record(r.value, r.key, r.headers, r.timestamp) for r in records]
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_gaps_are_left_as_compaction_leaves_them(tmp_path: Path, codec: Codec) -> None:
-    gate = TestGate(by_value(_0=DROP, _3=DROP, _9=DROP))
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_0=DROP, _3=DROP, _9=DROP))
+    log = chained(tmp_path, chain)
     append(log, numbered(10, codec=codec, producer_id=7, producer_epoch=2, base_sequence=0), NOW)
     ((header, records),) = stored(log)
     assert [record.offset for record in records] == [1, 2, 4, 5, 6, 7, 8]
@@ -127,12 +127,12 @@ def test_gaps_are_left_as_compaction_leaves_them(tmp_path: Path, codec: Codec) -
     assert (header.codec, header.max_timestamp) == (codec, NOW + 8)
     assert log.log_end_offset == 10
     append(log, numbered(1, producer_id=7, producer_epoch=2, base_sequence=10), NOW)
-    assert gate.filters[0].tally.dropped == 4
+    assert chain.filters[0].tally.dropped == 4
 
 
 def test_of_a_batch_without_records_the_header_stays(tmp_path: Path) -> None:
-    gate = TestGate(lambda _: DROP)
-    log = gated(tmp_path, gate)
+    chain = TestChain(lambda _: DROP)
+    log = chained(tmp_path, chain)
     fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     append(log, numbered(3, codec=Codec.ZSTD, base_sequence=0, **fields), NOW)
     ((header, records),) = stored(log)
@@ -151,20 +151,20 @@ def test_filters_run_in_their_order_and_the_next_sees_what_the_last_left(tmp_pat
         return record._replace(value=(record.value or b"") + b"!")
 
     second: list[bytes | None] = []
-    gate = TestGate(by_value(_1=DROP), louder, lambda record: second.append(record.value) or record)
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_1=DROP), louder, lambda record: second.append(record.value) or record)
+    log = chained(tmp_path, chain)
     append(log, numbered(3), NOW)
     assert second == [b"0!", b"2!"]
     assert [record.value for record in stored(log)[0][1]] == [b"0!", b"2!"]
-    assert [step.tally.taken for step in gate.filters] == [3, 2, 2]
-    assert [step.tally.changed for step in gate.filters] == [0, 2, 0]
+    assert [step.tally.taken for step in chain.filters] == [3, 2, 2]
+    assert [step.tally.changed for step in chain.filters] == [0, 2, 0]
 
 
 def test_a_changed_record_has_the_time_of_the_old_one_unless_it_says_another(tmp_path: Path) -> None:
-    gate = TestGate(
+    chain = TestChain(
         by_value(_0=lambda _: Record(b"new"), _1=lambda r: Record(b"later", timestamp=r.timestamp + 500))
     )
-    log = gated(tmp_path, gate)
+    log = chained(tmp_path, chain)
     append(log, numbered(3), NOW)
     ((header, records),) = stored(log)
     assert [record.timestamp for record in records] == [NOW, NOW + 501, NOW + 2]
@@ -173,14 +173,14 @@ def test_a_changed_record_has_the_time_of_the_old_one_unless_it_says_another(tmp
 
 
 def test_validators_name_every_record_at_fault(tmp_path: Path) -> None:
-    filtered = TestGate(
+    filtered = TestChain(
         keep,
         validators=(
             lambda record: "odd" if int(record.value or 0) % 2 else None,
             lambda record: "too large" if int(record.value or 0) > 6 else None,
         ),
     )
-    log = gated(tmp_path, filtered)
+    log = chained(tmp_path, filtered)
     with pytest.raises(InvalidRecord, match="due to 6 record errors in total") as caught:
         append(log, numbered(10), NOW)
     assert [tuple(error) for error in caught.value.record_errors] == [
@@ -193,7 +193,7 @@ def test_validators_name_every_record_at_fault(tmp_path: Path) -> None:
 
 
 def test_a_long_list_of_faults_is_cut(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(validators=(lambda _: "no\nsecond line",)))
+    log = chained(tmp_path, TestChain(validators=(lambda _: "no\nsecond line",)))
     with pytest.raises(InvalidRecord, match="due to 3000 record errors") as caught:
         append(log, numbered(3000), NOW)
     assert len(caught.value.record_errors) == 1000
@@ -201,14 +201,14 @@ def test_a_long_list_of_faults_is_cut(tmp_path: Path) -> None:
 
 
 def test_dead_letters_are_posted_once_the_batch_is_stored(tmp_path: Path) -> None:
-    gate = TestGate(by_value(_1=DeadLetter("bad one"), _2=DeadLetter("elsewhere", "other")))
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_1=DeadLetter("bad one"), _2=DeadLetter("elsewhere", "other")))
+    log = chained(tmp_path, chain)
     append(log, numbered(1), NOW)
     staged = log.stage(memoryview(numbered(3)), Origin.CLIENT, now_ms=NOW)
     assert staged.base_offset == 1
-    assert not gate.posted
+    assert not chain.posted
     write_now(log)
-    (letters,) = gate.posted
+    (letters,) = chain.posted
     assert (letters.partition, letters.base_offset) == (log.topic_partition, 1)
     ((whole, count),) = letters.batches("t.dlq", NOW + 7)
     (record,) = decode_records(whole)
@@ -231,8 +231,8 @@ def test_dead_letters_are_posted_once_the_batch_is_stored(tmp_path: Path) -> Non
 def test_dead_letters_of_a_write_that_fails_are_not_posted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = TestGate(lambda _: DeadLetter("bad"))
-    log = gated(tmp_path, gate)
+    chain = TestChain(lambda _: DeadLetter("bad"))
+    log = chained(tmp_path, chain)
     log.stage(memoryview(numbered(3)), Origin.CLIENT, now_ms=NOW)
 
     def full(*_: object) -> int:
@@ -242,9 +242,9 @@ def test_dead_letters_of_a_write_that_fails_are_not_posted(
         broken.setattr("leafcuttr.log.append.commit.os.pwritev", full)
         with pytest.raises(BrokerError):
             write_now(log)
-    assert not gate.posted
+    assert not chain.posted
     append(log, numbered(1), NOW)
-    assert [letters.base_offset for letters in gate.posted] == [0]
+    assert [letters.base_offset for letters in chain.posted] == [0]
 
 
 class OddError(BaseException):
@@ -256,10 +256,10 @@ def test_whatever_a_filter_raises_is_its_batchs_trouble(tmp_path: Path, kind: ty
     def careless(_: Record) -> Any:
         raise kind
 
-    log = gated(tmp_path, TestGate(careless))
-    with pytest.raises(GateError):
+    log = chained(tmp_path, TestChain(careless))
+    with pytest.raises(ChainError):
         append(log, numbered(1), NOW)
-    log.use_gate(None)
+    log.use_chain(None)
     append(log, numbered(1), NOW)
     assert log.log_end_offset == 1
 
@@ -274,23 +274,23 @@ def test_stop_iteration_lets_nothing_past(tmp_path: Path, kind: str, at: int) ->
             raise StopIteration
         return record if kind == "filter" else None
 
-    gate = TestGate(careless) if kind == "filter" else TestGate(validators=(careless,))
-    log = gated(tmp_path, gate)
-    with pytest.raises(GateError, match=kind):
+    chain = TestChain(careless) if kind == "filter" else TestChain(validators=(careless,))
+    log = chained(tmp_path, chain)
+    with pytest.raises(ChainError, match=kind):
         append(log, numbered(4), NOW)
     assert log.log_end_offset == 0
-    assert (gate.filters or gate.validators)[0].tally.failures == 1
+    assert (chain.filters or chain.validators)[0].tally.failures == 1
 
 
 def test_a_changed_record_keeps_no_timestamp_that_is_only_equal(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(lambda record: record._replace(timestamp=float(record.timestamp or 0))))
-    with pytest.raises(GateError):
+    log = chained(tmp_path, TestChain(lambda record: record._replace(timestamp=float(record.timestamp or 0))))
+    with pytest.raises(ChainError):
         append(log, numbered(1), NOW)
 
 
 def test_a_time_beyond_what_a_header_can_say(tmp_path: Path) -> None:
     """The record's own, of base and delta, wraps as Java's longs do; a header does not go below no time at all."""
-    log = gated(tmp_path, TestGate(by_value(_0=DROP)), message_timestamp_after_max_ms=2**63 - 1)
+    log = chained(tmp_path, TestChain(by_value(_0=DROP)), message_timestamp_after_max_ms=2**63 - 1)
     late = encode_batch([Stored(0, 0, None, b"0"), Stored(1, 2**62, None, b"1")])
     append(log, patched(late, ">q", 27, 2**63 - 9), NOW)
     header = parse(read_all(log))
@@ -299,8 +299,8 @@ def test_a_time_beyond_what_a_header_can_say(tmp_path: Path) -> None:
 
 def test_letters_of_a_write_that_rolls_are_waited_for(tmp_path: Path) -> None:
     """Those of any group of the write, not only of its last."""
-    gate = TestGate(by_value(_0=DeadLetter("bad")))
-    log = gated(tmp_path, gate, segment_bytes=700)
+    chain = TestChain(by_value(_0=DeadLetter("bad")))
+    log = chained(tmp_path, chain, segment_bytes=700)
     log.stage(memoryview(numbered(5)), Origin.CLIENT, now_ms=NOW)
     for _ in range(5):
         log.stage(
@@ -316,35 +316,35 @@ def test_letters_of_a_write_that_rolls_are_waited_for(tmp_path: Path) -> None:
 async def test_who_waits_for_a_batch_waits_for_its_dead_letters(tmp_path: Path) -> None:
     import trio
 
-    gate = TestGate(by_value(_0=DeadLetter("bad")))
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_0=DeadLetter("bad")))
+    log = chained(tmp_path, chain)
     log.stage(memoryview(numbered(2)), Origin.CLIENT, now_ms=NOW)
     assert would_wait(log)
     pending = begin_write(log)
     assert pending is not None
     with trio.fail_after(60):
-        while not gate.posted:
+        while not chain.posted:
             await trio.sleep(0.001)
         await trio.testing.wait_all_tasks_blocked()
     assert not pending.done
     assert log.log_end_offset == 2
-    gate.posted[0].finish()
+    chain.posted[0].finish()
     assert pending.done
     assert pending.failure is None
 
 
 def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
-    gate = TestGate(by_value(_0=DeadLetter("bad")), validators=(lambda _: None,))
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_0=DeadLetter("bad")), validators=(lambda _: None,))
+    log = chained(tmp_path, chain)
     once = numbered(2, producer_id=7, producer_epoch=0, base_sequence=0)
     append(log, once, NOW)
-    assert (gate.seen, len(gate.posted)) == (4, 1)
+    assert (chain.seen, len(chain.posted)) == (4, 1)
     again = log.stage(memoryview(bytearray(once)), Origin.CLIENT, now_ms=NOW)
     assert again.duplicate
-    assert (gate.seen, len(gate.posted)) == (4, 1)
+    assert (chain.seen, len(chain.posted)) == (4, 1)
     with pytest.raises(OutOfOrderSequence):
         append(log, numbered(2, producer_id=7, producer_epoch=0, base_sequence=9), NOW)
-    assert gate.seen == 4
+    assert chain.seen == 4
 
 
 @pytest.mark.parametrize(
@@ -373,15 +373,15 @@ def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
 def test_what_is_no_verdict_is_a_failure_of_the_filter(
     tmp_path: Path, verdict: object, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = TestGate(by_value(_1=lambda _: verdict))
-    log = gated(tmp_path, gate)
-    with pytest.raises(GateError, match="The record filter f0 of topic t failed") as caught:
+    chain = TestChain(by_value(_1=lambda _: verdict))
+    log = chained(tmp_path, chain)
+    with pytest.raises(ChainError, match="The record filter f0 of topic t failed") as caught:
         append(log, numbered(3), NOW)
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert "record filter f0 of topic t failed at record 1 of a batch, which is refused" in line
     assert said in line
-    assert (log.log_end_offset, gate.filters[0].tally.failures) == (0, 1)
+    assert (log.log_end_offset, chain.filters[0].tally.failures) == (0, 1)
 
 
 @pytest.mark.parametrize("error", [KeyError("id"), SystemExit(3), RecursionError("deep"), MemoryError()])
@@ -393,28 +393,28 @@ def test_one_that_raises_refuses_the_batch_and_says_so_once_a_minute(
             raise error
         return record
 
-    log = gated(tmp_path, TestGate(fail))
+    log = chained(tmp_path, TestChain(fail))
     for _ in range(3):
-        with pytest.raises(GateError):
+        with pytest.raises(ChainError):
             append(log, numbered(5), NOW)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert "failed at record 2" in line
     assert type(error).__name__ in line
-    assert "test_gate.py, line" in line
-    validating = gated(tmp_path / "other", TestGate(validators=(fail,)))
-    with pytest.raises(GateError, match="The produce validator v0 of topic t failed"):
+    assert "test_chain.py, line" in line
+    validating = chained(tmp_path / "other", TestChain(validators=(fail,)))
+    with pytest.raises(ChainError, match="The produce validator v0 of topic t failed"):
         append(validating, numbered(5), NOW)
 
 
 def test_a_validator_that_answers_nonsense_has_failed(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(validators=(lambda _: False,)))
-    with pytest.raises(GateError):
+    log = chained(tmp_path, TestChain(validators=(lambda _: False,)))
+    with pytest.raises(ChainError):
         append(log, numbered(1), NOW)
 
 
 def test_a_gate_that_cannot_be_made_refuses_everything(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(refusal="there is no record filter mask"))
-    with pytest.raises(GateError, match="takes no records at present: there is no record filter mask"):
+    log = chained(tmp_path, TestChain(refusal="there is no record filter mask"))
+    with pytest.raises(ChainError, match="takes no records at present: there is no record filter mask"):
         append(log, numbered(1), NOW)
 
 
@@ -425,12 +425,12 @@ def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
         threads.add(threading.get_ident())
         return record._replace(value=b"x")
 
-    gate = TestGate(slow)
-    log = gated(tmp_path, gate)
+    chain = TestChain(slow)
+    log = chained(tmp_path, chain)
     big = numbered(5000)
     with pytest.raises(LongWork) as work:
         log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW)
-    assert not gate.seen
+    assert not chain.seen
     done: list[Any] = []
     worker = threading.Thread(target=lambda: done.append(work.value.work.do()))
     worker.start()
@@ -438,7 +438,7 @@ def test_what_takes_long_is_left_to_a_worker(tmp_path: Path) -> None:
     assert threads == {worker.ident}
     log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=done[0])
     write_now(log)
-    assert gate.seen == 5000
+    assert chain.seen == 5000
     assert {record.value for record in stored(log)[0][1]} == {b"x"}
 
 
@@ -446,7 +446,7 @@ def test_a_filter_that_was_slow_is_left_to_a_worker_until_it_is_quick_again(tmp_
     import time
 
     pause = [0.02]
-    log = gated(tmp_path, TestGate(lambda record: time.sleep(pause[0]) or record))
+    log = chained(tmp_path, TestChain(lambda record: time.sleep(pause[0]) or record))
     log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
     pause[0] = 0.0
     for _ in range(40):
@@ -463,21 +463,21 @@ def test_a_filter_that_was_slow_is_left_to_a_worker_until_it_is_quick_again(tmp_
 
 
 def test_two_threads_never_call_one_filter(tmp_path: Path) -> None:
-    gate = TestGate(keep)
-    log = gated(tmp_path, gate)
-    with gate.gate.lock, pytest.raises(LongWork):  # a worker is at it
+    chain = TestChain(keep)
+    log = chained(tmp_path, chain)
+    with chain.chain.lock, pytest.raises(LongWork):  # a worker is at it
         log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
     log.stage(memoryview(numbered(1)), Origin.CLIENT, now_ms=NOW)
 
 
 def test_what_another_gate_has_prepared_is_looked_at_again(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(keep))
+    log = chained(tmp_path, TestChain(keep))
     big = numbered(5000)
     with pytest.raises(LongWork) as work:
         log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW)
     prepared = work.value.work.do()
-    second = TestGate(lambda _: DROP)
-    log.use_gate(second.gate)
+    second = TestChain(lambda _: DROP)
+    log.use_chain(second.chain)
     with pytest.raises(LongWork) as work:
         log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=prepared)
     log.stage(memoryview(big), Origin.CLIENT, now_ms=NOW, prepared=work.value.work.do())
@@ -492,22 +492,22 @@ def test_what_a_topic_wants_of_records_holds_for_those_that_are_stored(tmp_path:
     records = [
         Stored(n, NOW - (2 * HOUR if n % 2 else 0), None if n == 4 else b"k", b"%d" % n) for n in range(6)
     ]
-    log = gated(tmp_path, TestGate(drop_old), message_timestamp_before_max_ms=HOUR)
+    log = chained(tmp_path, TestChain(drop_old), message_timestamp_before_max_ms=HOUR)
     append(log, encode_batch(records), NOW)
     assert [record.offset for record in stored(log)[0][1]] == [0, 2, 4]
-    late = gated(
-        tmp_path / "late", TestGate(by_value(_0=DROP, _1=DROP)), message_timestamp_before_max_ms=HOUR
+    late = chained(
+        tmp_path / "late", TestChain(by_value(_0=DROP, _1=DROP)), message_timestamp_before_max_ms=HOUR
     )
     with pytest.raises(InvalidTimestamp) as caught:
         append(late, encode_batch(records), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == [3, 5]  # the producer's numbers
-    compacted = gated(tmp_path / "compacted", TestGate(by_value(_0=DROP)), cleanup_policy=("compact",))
+    compacted = chained(tmp_path / "compacted", TestChain(by_value(_0=DROP)), cleanup_policy=("compact",))
     with pytest.raises(InvalidRecord) as refused:
         append(compacted, encode_batch(records), NOW)
     assert [error.batch_index for error in refused.value.record_errors] == [4]
-    keyed = gated(
+    keyed = chained(
         tmp_path / "keyed",
-        TestGate(lambda r: r if r.key else r._replace(key=b"made")),
+        TestChain(lambda r: r if r.key else r._replace(key=b"made")),
         cleanup_policy=("compact",),
     )
     append(keyed, encode_batch(records), NOW)
@@ -515,14 +515,14 @@ def test_what_a_topic_wants_of_records_holds_for_those_that_are_stored(tmp_path:
 
 
 def test_a_timestamp_that_a_filter_sets_is_checked(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(by_value(_1=lambda r: r._replace(timestamp=NOW + 100 * HOUR))))
+    log = chained(tmp_path, TestChain(by_value(_1=lambda r: r._replace(timestamp=NOW + 100 * HOUR))))
     with pytest.raises(InvalidTimestamp) as caught:
         append(log, numbered(3), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == [1]
 
 
 def test_log_append_time(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(by_value(_1=DROP, _7=DROP)), message_timestamp_type="LogAppendTime")
+    log = chained(tmp_path, TestChain(by_value(_1=DROP, _7=DROP)), message_timestamp_type="LogAppendTime")
     staged = log.stage(memoryview(numbered(3, timestamp=NOW - HOUR)), Origin.CLIENT, now_ms=NOW)
     write_now(log)
     ((header, records),) = stored(log)
@@ -537,21 +537,21 @@ def test_log_append_time(tmp_path: Path) -> None:
 def test_a_producer_that_sets_log_append_time_does_not_get_past_the_gate(tmp_path: Path) -> None:
     plain = make_log(tmp_path / "plain")
     append(plain, numbered(3, log_append_time=NOW), NOW)
-    gate = TestGate(by_value(_1=DROP))
-    log = gated(tmp_path, gate)
+    chain = TestChain(by_value(_1=DROP))
+    log = chained(tmp_path, chain)
     append(log, numbered(3, log_append_time=NOW), NOW)
-    assert gate.seen == 3
+    assert chain.seen == 3
     assert [(record.offset, record.timestamp) for record in stored(log)[0][1]] == [
         (record.offset, record.timestamp) for record in stored(plain)[0][1] if record.offset != 1
     ]
-    late = gated(tmp_path / "late", TestGate(keep))
+    late = chained(tmp_path / "late", TestChain(keep))
     with pytest.raises(InvalidTimestamp):
         append(late, numbered(3, log_append_time=NOW + 100 * HOUR), NOW)
 
 
 @pytest.mark.parametrize("target", ["gzip", "lz4", "zstd", "snappy", "uncompressed"])
 def test_the_topics_own_codec_is_used(tmp_path: Path, target: str) -> None:
-    log = gated(tmp_path, TestGate(by_value(_1=DROP)), compression_type=target)
+    log = chained(tmp_path, TestChain(by_value(_1=DROP)), compression_type=target)
     for codec in Codec:
         append(log, numbered(3, codec=codec), NOW)
     for header, records in stored(log):
@@ -560,14 +560,14 @@ def test_the_topics_own_codec_is_used(tmp_path: Path, target: str) -> None:
 
 
 def test_a_filter_must_not_make_a_batch_larger_than_the_topic_allows(tmp_path: Path) -> None:
-    log = gated(tmp_path, TestGate(lambda r: r._replace(value=b"x" * 3000)), max_message_bytes=2000)
+    log = chained(tmp_path, TestChain(lambda r: r._replace(value=b"x" * 3000)), max_message_bytes=2000)
     with pytest.raises(MessageTooLarge):
         append(log, numbered(1), NOW)
 
 
 def test_records_that_are_not_numbered_as_they_should_be_are_refused(tmp_path: Path) -> None:
     odd = encode_batch([Stored(0, NOW, None, b"a"), Stored(2, NOW, None, b"b")], last_offset_delta=1)
-    log = gated(tmp_path, TestGate(keep))
+    log = chained(tmp_path, TestChain(keep))
     with pytest.raises(InvalidRecord, match="record 1 has the offset delta 2"):
         append(log, odd, NOW)
     with pytest.raises(InvalidRecord, match="cannot be read"):
@@ -575,28 +575,28 @@ def test_records_that_are_not_numbered_as_they_should_be_are_refused(tmp_path: P
 
 
 def test_the_brokers_own_dead_letters_pass(tmp_path: Path) -> None:
-    gate = TestGate(lambda _: DROP)
-    log = gated(tmp_path, gate, max_message_bytes=1000)
+    chain = TestChain(lambda _: DROP)
+    log = chained(tmp_path, chain, max_message_bytes=1000)
     log.stage(batch(1, size=5000), Origin.DEAD_LETTERS, now_ms=NOW)
     write_now(log)
-    assert not gate.seen
+    assert not chain.seen
     assert stored(log)[0][0].count == 1
 
 
 def test_dead_letters_of_dead_letters_say_the_last_reason_only(tmp_path: Path) -> None:
     old = (("lc.dead.letter.reason", b"old"), ("mine", b"1"))
-    gate = TestGate(lambda _: DeadLetter("new"))
-    append(gated(tmp_path, gate), encode_batch([Stored(0, NOW, None, b"v", old)]), NOW)
-    ((whole, _),) = gate.posted[0].batches("t.dlq", NOW)
+    chain = TestChain(lambda _: DeadLetter("new"))
+    append(chained(tmp_path, chain), encode_batch([Stored(0, NOW, None, b"v", old)]), NOW)
+    ((whole, _),) = chain.posted[0].batches("t.dlq", NOW)
     (record,) = decode_records(whole)
     assert [value for name, value in record.headers if name == "lc.dead.letter.reason"] == [b"new"]
     assert record.headers[0] == ("mine", b"1")
 
 
 def test_many_dead_letters_make_several_batches(tmp_path: Path) -> None:
-    gate = TestGate(lambda _: DeadLetter("bad"))
-    append(gated(tmp_path, gate), batch(8, size=100_000), NOW)
-    made = list(gate.posted[0].batches("t.dlq", NOW))
+    chain = TestChain(lambda _: DeadLetter("bad"))
+    append(chained(tmp_path, chain), batch(8, size=100_000), NOW)
+    made = list(chain.posted[0].batches("t.dlq", NOW))
     assert [count for _, count in made] == [5, 3]
     for whole, count in made:
         assert [record.offset for record in decode_records(whole)] == list(range(count))
@@ -653,10 +653,10 @@ def test_any_verdicts_on_any_batch(
         else:
             model.append(now._replace(offset=n + 1))
 
-    gate = TestGate(verdict(0), verdict(1))
+    chain = TestChain(verdict(0), verdict(1))
     log = make_log(tmp_path_factory.mktemp("log"))
     append(log, numbered(1), NOW)
-    log.use_gate(gate.gate)
+    log.use_chain(chain.chain)
     fields = {"producer_id": 3, "producer_epoch": 1, "base_sequence": 5} if producer else {}
     append(log, encode_batch(came, codec=codec, **fields), NOW)  # type: ignore[arg-type]
     header, records = stored(log)[1]
@@ -665,5 +665,5 @@ def test_any_verdicts_on_any_batch(
     assert header.max_timestamp == max((record.timestamp for record in model), default=-1)
     assert (header.producer_id, header.base_sequence) == ((3, 5) if producer else (-1, -1))
     assert log.log_end_offset == len(rows) + 1
-    found = [(one.at, one.reason, one.record.value) for posted in gate.posted for one in posted.letters]
+    found = [(one.at, one.reason, one.record.value) for posted in chain.posted for one in posted.letters]
     assert sorted(found) == sorted(letters)
