@@ -92,6 +92,21 @@ def test_a_topic_without_a_gate_has_no_record_decoded(
         append(log, numbered(10), NOW)
 
 
+def test_the_reader_is_compiled_before_the_first_batch_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of the first batch says how long those after it may be: compiling takes as long as hundreds of records."""
+    monkeypatch.setattr(loose_records, "_read", loose_records._compile)
+    log = gated(tmp_path, TestGate(keep))
+
+    def compiled(*_: object, **__: object) -> None:
+        raise AssertionError("compiled while it is measured")
+
+    monkeypatch.setattr(loose_records, "compile_frame", compiled)
+    append(log, numbered(10), NOW)
+    assert log.log_end_offset == 10
+
+
 def test_a_batch_that_nobody_touches_is_stored_as_it_came(tmp_path: Path) -> None:
     chain = TestChain(keep, keep, validators=(lambda _: None,))
     log = chained(tmp_path, chain)

@@ -49,7 +49,7 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.loose_records import LooseRecords, put_together, take_apart
+from leafcuttr.wire.loose_records import LooseRecords, compile_early, put_together, take_apart
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk.filters import DROP, DeadLetter
 from leafcuttr_sdk.records import Record
@@ -145,6 +145,7 @@ class Chain:
         self._post = post
         self._complain = complain
         self._pace = _FIRST_PACE_S
+        compile_early()  # so that the first batch is measured by its records alone
 
     def is_quick(self, count: int) -> bool:
         """Whether so many records take a moment only, as far as those before tell."""
