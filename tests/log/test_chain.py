@@ -95,9 +95,9 @@ def test_a_topic_without_a_gate_has_no_record_decoded(
 def test_the_reader_is_compiled_before_the_first_batch_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time of the first batch says how long those after it may be: compiling takes as long as hundreds of records."""
+    """The time of the first batch says how long the next may be: compiling takes as long as hundreds of records."""
     monkeypatch.setattr(loose_records, "_read", loose_records._compile)
-    log = gated(tmp_path, TestGate(keep))
+    log = chained(tmp_path, TestChain(keep))
 
     def compiled(*_: object, **__: object) -> None:
         raise AssertionError("compiled while it is measured")
