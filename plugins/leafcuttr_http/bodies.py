@@ -22,7 +22,7 @@ class Gone(Exception):
     """The client has left: there is nobody to answer."""
 
 
-class Room:
+class BodyMemory:
     """The memory for the bodies of all requests that are under way."""
 
     def __init__(self, size: int) -> None:
@@ -51,13 +51,13 @@ class Body:
         encoding: str,
         limit: int,
         timeout_s: float,
-        room: Room | None,
+        memory: BodyMemory | None,
     ) -> None:
         self._receive = receive
         self._length = length
         self._limit = limit
         self._timeout_s = timeout_s
-        self._room = room
+        self._memory = memory
         self._taken = 0
         self._gunzip = _gunzip_for(encoding)
         self.complete = False
@@ -74,16 +74,16 @@ class Body:
                 size += len(piece)
                 if size > self._limit:
                     raise self._too_large()
-                if self._room is not None:
-                    self._room.take(len(piece))
+                if self._memory is not None:
+                    self._memory.take(len(piece))
                     self._taken += len(piece)
                 parts.append(piece)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def release(self) -> None:
         """The request is answered: its body is no longer needed."""
-        if self._room is not None:
-            self._room.taken -= self._taken
+        if self._memory is not None:
+            self._memory.taken -= self._taken
             self._taken = 0
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:

@@ -1,6 +1,6 @@
 """The body of a produce request, from text to its raw records: `{"records": [...]}`.
 
-A small body is parsed at once. A large one is parsed record by record, so that whoever asks can pause between two: the
+A small body is parsed at once. A large one is parsed record by record, so that the caller can pause between two: the
 parser of the standard library holds the interpreter for as long as one call takes, on whatever thread. It never sees
 more than one record's limit at a time. Both ways give the same; a test compares them.
 

@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 from leafcuttr_http.asgi import Message, RawHeaders, Receive, Scope, Send
-from leafcuttr_http.bodies import Body, Room
+from leafcuttr_http.bodies import Body, BodyMemory
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.negotiation import AS_JSON, JSON, METADATA, choose, media_type
 
@@ -36,7 +36,7 @@ class Exchange:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    def open_body(self, limit: int, timeout_s: float, room: Room | None = None) -> Body:
+    def open_body(self, limit: int, timeout_s: float, memory: BodyMemory | None = None) -> Body:
         """The body, to be read. Raises ApiError."""
         length = self.header(b"content-length")
         encoding = self.header(b"content-encoding") or ""
@@ -46,7 +46,7 @@ class Exchange:
             encoding=encoding,
             limit=limit,
             timeout_s=timeout_s,
-            room=room,
+            memory=memory,
         )
         return self.body
 
@@ -122,7 +122,7 @@ class Exchange:
         length = self.headers.get(b"content-length", b"")
         if self.body is not None or not length.isdigit() or int(length) > _READ_ANYWAY:
             return False
-        body = Body(self.receive, length=None, encoding="", limit=0, timeout_s=0.0, room=None)
+        body = Body(self.receive, length=None, encoding="", limit=0, timeout_s=0.0, memory=None)
         await body.discard()
         return body.complete
 

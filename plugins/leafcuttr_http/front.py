@@ -1,4 +1,4 @@
-"""The door: every request comes through here. What all endpoints share is done here once: limits of the body, CORS,
+"""Every request comes through here. What all endpoints share is done here once: limits of the body, CORS,
 errors, counting. Producing, the one path that has to be fast, is served from here; everything else is Quart's.
 """
 
@@ -138,7 +138,7 @@ class Front:
         answer_type = choose(exchange.header(b"accept"), offers)
         key = self._idempotency_key(exchange)
         limits = self._proxy.limits
-        body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.room).read()
+        body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.memory).read()
 
         async def make() -> Answer:
             answer, stored = await produce(self._proxy, topic, partition, body, format)
@@ -178,7 +178,7 @@ class Front:
         scope = exchange.scope
         if not exchange.all_read:
             limits = self._proxy.limits
-            body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.room).read()
+            body = await exchange.open_body(limits.request_bytes, limits.request_s, self._proxy.memory).read()
             receive = _once(body, receive)
             # What was gunzipped is as long as it is now.
             kept = [

@@ -56,7 +56,7 @@ class Answers:
         nursery: trio.Nursery,
     ) -> tuple[Answer, bool]:
         """The answer to the first request of this name, made by `make` if this is the first; and whether it was there
-        before. `make` runs in the nursery, so that it comes to its end even if whoever asked is cancelled. Raises
+        before. `make` runs in the nursery, so that it comes to its end even if the caller is cancelled. Raises
         ApiError, what `make` raises."""
         while True:
             self._expire()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_http.bodies import Room
+from leafcuttr_http.bodies import BodyMemory
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.settings import Limits
 from leafcuttr_sdk.trouble import Complaints, exhausted
@@ -17,7 +17,7 @@ class Proxy:
     """One start of the service.
 
     `nursery` lives as long as the connections: what has to outlive a request is started there. `closing` is set when
-    the service stops; whoever answers for long (a stream, a long poll) watches it and comes to its end, because what
+    the service stops; what answers for long (a stream, a long poll) watches it and comes to its end, because what
     still runs when the grace is over is cut.
     """
 
@@ -26,7 +26,7 @@ class Proxy:
         self.limits: Final = limits
         self.nursery: Final = nursery
         self.closing: Final = closing
-        self.room: Final = Room(limits.buffered_bytes)
+        self.memory: Final = BodyMemory(limits.buffered_bytes)
         self.streams = 0
         self._complain = Complaints(broker.logger)
 

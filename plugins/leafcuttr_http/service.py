@@ -69,7 +69,7 @@ class HttpProxy:
                             self._accept, listener, partial(self._serve, app, config), nursery
                         )
             finally:
-                # Nothing here waits: what comes after is the grace of `_keep`.
+                # This does not wait: what comes after is the grace of `_keep`.
                 await self._context.terminated.set()
                 for connection in list(self._connections):
                     connection.stop()

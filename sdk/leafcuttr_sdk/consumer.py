@@ -14,7 +14,7 @@ class Consumer(Protocol):
     One task at a time calls `poll`; two are a `trio.BusyResourceError`. Heartbeats go on by themselves for as long as
     `poll` is called within `max_poll_interval_ms` of its last end; after that the member leaves, and the next `poll`
     joins anew. A rebalance takes place in `poll`: until then what is assigned stays so, and can be committed. With it
-    partitions may come to others, and what was not committed of them is read again, by whoever has them then.
+    partitions may come to others, and what was not committed of them is read again by the members that have them then.
 
     A partition that nothing was committed for begins where `auto_offset_reset` says, as does one whose position is not
     in the log any more; with `none` that is an OffsetOutOfRange, until `seek`.
@@ -25,7 +25,7 @@ class Consumer(Protocol):
     ) -> list[StoredRecord]:
         """The next records, or none after `wait_s`: those that are there, at most `max_records`, and at most
         `max_bytes` of keys, values and headers but for a first one that has more. It may return none although there are
-        some, while the group shares its partitions out. Joins the group and takes part in rebalances.
+        some, while the group rebalances. Joins the group and takes part in rebalances.
 
         Raises BrokerError: FencedInstanceId for good, once another took this `instance_id`; StorageError where all
         partitions are offline (of some, the others go on). Cancelled: positions are as before, and a round of the group
@@ -37,8 +37,8 @@ class Consumer(Protocol):
         ...
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
-        """Commit the positions of all assigned partitions, or these. Raises RebalanceInProgress while the group shares
-        its partitions out, UnknownMemberId and IllegalGeneration once it has gone on without this member (all three:
+        """Commit the positions of all assigned partitions, or these. Raises RebalanceInProgress while the group
+        rebalances, UnknownMemberId and IllegalGeneration once it has gone on without this member (all three:
         poll, and go on with what is assigned then), UnknownTopicOrPartition, OffsetMetadataTooLarge. Cancelled: it may
         have been committed."""
         ...
@@ -88,5 +88,5 @@ class Consumer(Protocol):
     async def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """What the group has committed, whoever did. Raises CoordinatorLoadInProgress, CoordinatorNotAvailable."""
+        """What any member of the group has committed. Raises CoordinatorLoadInProgress, CoordinatorNotAvailable."""
         ...

@@ -3,7 +3,7 @@
 Clients get them as codes, plugins as exceptions. What is here is an answer to a request that could be read; within the
 broker exceptions become codes in one place, `leafcuttr.handlers`, and nothing below raises a bare code.
 
-Longer than most rooms because it is two plain lists: the codes, and a class for each that is raised.
+Longer than most modules because it is two plain lists: the codes, and a class for each that is raised.
 
 Source: the error codes of Apache Kafka 4.3, https://kafka.apache.org/protocol#protocol_error_codes
 """

@@ -1,6 +1,6 @@
 """Record filters and produce validators: what looks at every record on its way into a topic.
 
-They run at every door (Kafka's protocol, HTTP, MQTT) before the append, and only for topics that name them:
+They run for every protocol (Kafka's, HTTP, MQTT) before the append, and only for topics that name them:
 `lc.filters` and `lc.validators` of the topic, or `lc.filters.<topic or pattern>` and `lc.validators.<topic or
 pattern>` of the broker. Validators run first: what they refuse, the producer learns; what filters do, it does not.
 

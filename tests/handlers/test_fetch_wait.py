@@ -59,7 +59,7 @@ async def test_woken(broker: Broker, autojump_clock: trio.testing.MockClock, bef
     assert response.responses[0].partitions[0].high_watermark == 1
     assert trio.current_time() - began < MAX_WAIT_S
     assert not log.waiters
-    assert not broker.long_polls
+    assert not broker.delayed_requests
 
 
 async def test_waits_in_vain(broker: Broker, autojump_clock: trio.testing.MockClock) -> None:
@@ -113,11 +113,11 @@ async def test_a_stop_ends_the_wait(broker: Broker, autojump_clock: trio.testing
 
         async def stop() -> None:
             await trio.sleep(1)
-            for poll in list(broker.long_polls):
+            for poll in list(broker.delayed_requests):
                 poll.give_up()
 
         nursery.start_soon(stop)
         response = await answer
     assert response.responses[0].partitions[0].high_watermark == 0
     assert trio.current_time() - began == pytest.approx(1)
-    assert not log.waiters and not broker.long_polls
+    assert not log.waiters and not broker.delayed_requests

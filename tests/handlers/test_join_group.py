@@ -85,7 +85,7 @@ async def test_a_cancelled_wait_leaves_the_member_in_the_group(ask, broker: Brok
     assert len(group.members) == 2
     again = await ask(join_request("g", first.member_id), 9)
     assert again.generation_id == 2 and len(again.members) == 2
-    assert not broker.long_polls
+    assert not broker.delayed_requests
 
 
 async def test_those_who_wait_are_answered_when_the_broker_stops(ask, broker: Broker) -> None:
@@ -98,7 +98,7 @@ async def test_those_who_wait_are_answered_when_the_broker_stops(ask, broker: Br
     async with trio.open_nursery() as nursery:
         nursery.start_soon(second)
         await trio.testing.wait_all_tasks_blocked()
-        for poll in list(broker.long_polls):
+        for poll in list(broker.delayed_requests):
             poll.give_up()
     assert answers[0].error_code == ErrorCode.NOT_COORDINATOR
 

@@ -166,7 +166,7 @@ def test_a_stop_answers_first(tmp_path: Path, before: int) -> None:
         live.call(writers.limit, 0)
         client.send_produce("t", batch())
         until_staged(live, before + 1)
-        live.call(live.broker.long_polls.add, OnceStopping(partial(writers.limit, AT_ONCE)))
+        live.call(live.broker.delayed_requests.add, OnceStopping(partial(writers.limit, AT_ONCE)))
     with client:
         answer = client.take(produce_request("t", batch(), 0, -1), 11)
         assert answer.responses[0].partition_responses[0].base_offset == before

@@ -209,8 +209,8 @@ async def test_a_peer_that_leaves_its_long_poll_is_noticed(serve: Serve) -> None
     async with await connect(broker) as peer, await connect(broker) as other:
         await other.ask(metadata_request("t"), 12)
         await peer.send(fetch_request("t", 0, max_wait_ms=2**31 - 1), 12)
-        while not broker.long_polls:
+        while not broker.delayed_requests:
             await serves(other)
         await peer.stream.aclose()
-        while broker.long_polls:
+        while broker.delayed_requests:
             await serves(other)

@@ -37,7 +37,7 @@ async def test_a_long_poll_is_answered_at_once(serve: Serve) -> None:
         poll = fetch_request("t", 0, max_wait_ms=600_000)
         # Two behind each other: the second must not wait its time either.
         numbers = [await peer.send(poll, 12) for _ in range(2)]
-        while not broker.long_polls:
+        while not broker.delayed_requests:
             assert await serves(idle)
         stop.set()
         answer = await peer.answer_to(poll, 12, numbers[0])
@@ -53,7 +53,7 @@ async def test_a_member_that_waits_for_its_group_is_answered(serve: Serve) -> No
         join = join_request("g")
         number = await peer.send(join, 1)
         async with await connect(broker) as other:
-            while not broker.long_polls:
+            while not broker.delayed_requests:
                 assert await serves(other)
         stop.set()
         answer = await peer.answer_to(join, 1, number)

@@ -50,7 +50,7 @@ async def behind_a_long_poll(broker: Broker, *frames: bytes) -> bytes:
         poll = fetch_request("bell", 0, max_wait_ms=60_000)
         whole = framed(request_bytes(poll, 12, correlation_id=1))
         await peer.stream.send_all(whole + b"".join(map(framed, frames)))
-        await until(lambda: broker.long_polls)
+        await until(lambda: broker.delayed_requests)
         await other.ask(produce_request("bell", batch()), 9)
         await peer.frame()
         return await peer.closed()

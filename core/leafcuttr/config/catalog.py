@@ -2,7 +2,7 @@
 
 Order is the order of the reference page: themes first, names within them. A `Catalog` is what one broker knows: the
 core's tables, which never change (`CORE`), and those of its plugins. It is part of that broker's `Settings`, so that
-two brokers of one process may have different plugins. The code that finds plugins makes it; nothing here imports them.
+two brokers of one process may have different plugins. The code that finds plugins makes it; this module imports none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,7 +3,7 @@
 The names and rules are Kafka's, with two differences: the default is `PLAINTEXT://localhost:9092`, reachable
 from this machine only, and a listener that advertises nothing and binds every interface is advertised by the
 machine's host name. Listeners of the KRaft controller are accepted and left out: there is no controller to
-talk to. Nothing here opens a socket or asks a name server.
+talk to. No socket is opened and no name server is called.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The settings a broker starts with: file, environment, command line, in that order, later wins.
 
-`load_settings` is the door of `leafcuttr serve`: it stops at the first thing that is wrong. `examine` says all of them
+`leafcuttr serve` calls `load_settings`, which stops at the first thing that is wrong. `examine` says all of them
 at once, for who wants to mend a file. What is wrong is `findings`' business; opening directories and sockets is not
 theirs.
 

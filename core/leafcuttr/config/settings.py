@@ -240,7 +240,7 @@ class Settings(Values):
         values: dict[str, Value] = {name: setting.default for name, setting in self.catalog.broker.items()}
         for layer, _ in reversed(self._layers()):
             values.update(layer)
-        # The one value that is the same as another: whoever asks for log.dirs gets the directory.
+        # The one value that is the same as another: log.dirs is the directory, by whichever name it was given.
         values["log.dirs"] = values["log.dirs"] or values["log.dir"]
         self._values = values
         self._topic_defaults = {name: self._topic_value(s) for name, s in self.catalog.topic.items()}

@@ -1,7 +1,8 @@
 """What the four APIs of settings share: kinds of resources, which broker is meant, changes of topics and brokers.
 
-The order of checks and their words are Kafka 4.3's; they were read off a real broker. Nothing here knows how a
-request spells a change: it comes as a function from the present texts of a resource to the new ones.
+The order of checks and their words are Kafka 4.3's; they were read off a real broker. How a
+request spells a change is its own handler's business: it comes as a function from the present texts of a resource to
+the new ones.
 """
 
 from collections import Counter

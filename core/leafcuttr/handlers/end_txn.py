@@ -28,7 +28,7 @@ async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest
             version=BUMPS_EPOCHS if context.api_version >= _RAISES_EPOCH else 0,
         )
     except StorageError:
-        # A code that clients repeat the request for: the disk may have room again by then.
+        # A code that clients repeat the request for: the disk may have free space by then.
         answer = Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     except BrokerError as error:
         answer = Answer(error.code)

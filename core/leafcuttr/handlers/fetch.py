@@ -45,7 +45,7 @@ _READ_COMMITTED: Final = 1
 _AT_ONCE: Final = 200  # partitions looked at before others have their turn
 
 
-class _Poll:
+class _DelayedFetch:
     """A fetch that waits: each of its logs tells it about new records. Usable for one wait after another."""
 
     __slots__ = ("_event", "over")
@@ -97,25 +97,25 @@ async def _answer_in_steps(
 
 
 async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "_Pass") -> FetchResponse:
-    poll, logs = _Poll(), first.logs
+    delayed, logs = _DelayedFetch(), first.logs
     for log in logs:
-        log.waiters.add(poll)
-    broker.long_polls.add(poll)
+        log.waiters.add(delayed)
+    broker.delayed_requests.add(delayed)
     if first.is_outdated():
-        poll.notify()  # something came between that pass and this wait: its notification went to nobody
+        delayed.notify()  # something came between that pass and this wait: its notification went to nobody
     pass_ = first
     try:
         with trio.move_on_after(request.max_wait_ms / 1000):
-            while not poll.over:
-                await poll.wait()
+            while not delayed.over:
+                await delayed.wait()
                 pass_ = _Pass(broker, plan, request)
                 await pass_.finish()
                 if pass_.suffices():
                     break
     finally:
-        broker.long_polls.discard(poll)
+        broker.delayed_requests.discard(delayed)
         for log in logs:
-            log.waiters.discard(poll)
+            log.waiters.discard(delayed)
     return pass_.response()
 
 

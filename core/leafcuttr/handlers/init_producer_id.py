@@ -5,8 +5,8 @@ next epoch, or is fenced; one that is only idempotent gets a new id with epoch 0
 knows PRODUCER_FENCED (KIP-588), 5 TRANSACTION_ABORTABLE (KIP-890). Version 6 (two-phase commit, KIP-939) is not yet
 stable in Kafka and not served; its fields are refused as where `transaction.two.phase.commit.enable` is false.
 
-Whoever asks with a transactional id fences all who asked before. If one of those has a transaction going on, it is
-aborted first, and the answer is CONCURRENT_TRANSACTIONS: the client asks again.
+A request with a transactional id fences the producers of all requests before it. If one of those has a transaction
+going on, it is aborted first, and the answer is CONCURRENT_TRANSACTIONS: the client repeats the request.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ async def handle(
     try:
         answer = await _init(broker, request)
     except StorageError:
-        # A code that clients repeat the request for: the disk may have room again by then.
+        # A code that clients repeat the request for: the disk may have free space by then.
         answer = Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     except BrokerError as error:
         answer = Answer(error.code)

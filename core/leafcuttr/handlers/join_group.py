@@ -38,11 +38,11 @@ async def _join(broker: Broker, context: RequestContext, request: JoinGroupReque
         return JoinAnswer(error=error.code, member_id=request.member_id)
     if waiter.answer is None:
         # A broker that stops answers those who wait, instead of leaving them to a closed connection.
-        broker.long_polls.add(waiter)
+        broker.delayed_requests.add(waiter)
         try:
             await waiter.wait()
         finally:
-            broker.long_polls.discard(waiter)
+            broker.delayed_requests.discard(waiter)
     if isinstance(waiter.answer, JoinAnswer):
         return waiter.answer
     return JoinAnswer(error=ErrorCode.NOT_COORDINATOR, member_id=request.member_id)

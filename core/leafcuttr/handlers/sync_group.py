@@ -46,11 +46,11 @@ async def _sync(broker: Broker, context: RequestContext, request: SyncGroupReque
         loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS if loading else error.code)
     if waiter.answer is None:
-        broker.long_polls.add(waiter)
+        broker.delayed_requests.add(waiter)
         try:
             await waiter.wait()
         finally:
-            broker.long_polls.discard(waiter)
+            broker.delayed_requests.discard(waiter)
     if isinstance(waiter.answer, SyncAnswer):
         return waiter.answer
     return SyncAnswer(error=ErrorCode.NOT_COORDINATOR)

@@ -59,8 +59,8 @@ class Series:
         if len(labels) != len(self._metric.labels):
             raise ValueError(f"{self._metric.name} has {len(self._metric.labels)} labels, not {len(labels)}")
         labels = tuple(encodable(str(label)) for label in labels)
-        has_space = labels in self._values or len(self._values) < MOST_SERIES - 1  # and one for the others
-        if has_space and all(len(label) <= LONGEST_LABEL for label in labels):
+        fits = labels in self._values or len(self._values) < MOST_SERIES - 1  # and one for the others
+        if fits and all(len(label) <= LONGEST_LABEL for label in labels):
             return labels
         if not self._told:
             self._told = True

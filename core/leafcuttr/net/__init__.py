@@ -1,1 +1,1 @@
-"""What every listener shares, whoever it belongs to: `binding` of addresses, `tls`. Nothing is accepted here."""
+"""What the listeners of the broker and of plugins share: `binding` of addresses, `tls`. Nothing is accepted here."""

@@ -232,7 +232,7 @@ def readable(data: bytes | None) -> str | dict[str, str] | None:
 
 
 def _committed(record: Record) -> Row:
-    """A record of `__consumer_offsets`; as it stands where it is of a kind that is not known here."""
+    """A record of `__consumer_offsets`; as it stands where it is of an unknown kind."""
     from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
     from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitKey, OffsetCommitValue
 

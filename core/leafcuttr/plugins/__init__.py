@@ -1,6 +1,6 @@
 """Plugins: found, imported, checked, asked what they bring, and run.
 
-`catalogue.Finder` is the door: from settings about plugins to a table of `Loaded` ones, and their settings joined to
+`catalogue.Finder` comes first: from settings about plugins to a table of `Loaded` ones, and their settings joined to
 the core's. `entry_points` and `folder` say where plugins are, `importing` whether a module is one, `registration` what
 its hooks return. pluggy lives in `registration` alone and is called at the start only; afterwards the broker uses the
 objects that the hooks returned. `activation` brings them to a running broker, `services` runs them, `facade` is what

@@ -1,5 +1,5 @@
 """The enabled plugins meet a broker whose data is open: each gets its view of it, and what its hooks bring is put where
-the broker finds it (`state.plugged`). Their services are planned here, and run by whoever runs the broker."""
+the broker finds it (`state.plugged`). Their services are planned here, and run by the server."""
 
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict

@@ -1,6 +1,6 @@
 """From the values that a start was given to the table of plugins: found, imported, checked, registered.
 
-Nothing here stops a start. What goes wrong with a plugin is its line in the table, and that plugin is left out.
+No plugin that fails stops a start. What goes wrong with one is its line in the table, and it is left out.
 """
 
 from collections.abc import Sequence

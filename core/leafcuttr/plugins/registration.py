@@ -1,4 +1,4 @@
-"""What the hooks of one plugin return: the only room that knows pluggy, and that calls it.
+"""What the hooks of one plugin return: the only module that imports pluggy.
 
 Each plugin has a manager of its own, so that what a hook returns is known to be that plugin's, and one that raises
 takes no other with it. The specifications are the functions of `leafcuttr_sdk.hooks`. A plugin's functions need no

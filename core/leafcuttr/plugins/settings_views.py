@@ -1,7 +1,7 @@
 """What a plugin sees of settings: `leafcuttr_sdk.Settings` over its own ones, of the broker and of one topic.
 
-A name that the plugin has not declared is a KeyError here, whoever else may have it. Where values come from, and what
-they are checked with, is `leafcuttr.config`'s business.
+A name that the plugin has not declared is a KeyError, also where the broker or another plugin has it. Where values
+come from, and what they are checked with, is `leafcuttr.config`'s business.
 """
 
 import logging
@@ -141,7 +141,7 @@ class TopicSettings(_View):
         }
 
     def on_change(self, call: Changed) -> Callable[[], None]:
-        """Nothing here changes: who works for a topic is made again when its settings change."""
+        """These never change: what works for a topic is made again when its settings change."""
         return _nothing
 
 

@@ -119,12 +119,12 @@ async def _finish(broker: Broker, connections: Connections) -> None:
     connections.stopping = True
     for connection in connections.all:
         connection.stop()
-    for poll in list(broker.long_polls):
+    for poll in list(broker.delayed_requests):
         poll.give_up()
     with trio.move_on_after(_GRACE_S):
         while connections.all:
             # Again and again: a connection that had several requests in hand may begin another wait.
-            for poll in list(broker.long_polls):
+            for poll in list(broker.delayed_requests):
                 poll.give_up()
             with trio.move_on_after(_RELEASE_S):
                 await connections.drained()

@@ -40,10 +40,10 @@ class Waiting(Protocol):
 class Broker:
     """The parts of one running broker.
 
-    `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they
-    are. `appender` takes the appends of the broker's own tasks. `long_polls` are the fetches that wait for records now;
-    a stopping server asks them to answer at once. `serving` is whether all that has to be ready is; `plugged` is what
-    plugins have added.
+    `listeners` are bound: their ports are the real ones; `admin` is where metrics and health are answered, if they are.
+    `appender` takes the appends of the broker's own tasks. `delayed_requests` are those that wait for records or for
+    other members of a group; a stopping server has them answered at once. `serving` is whether all that has to be ready
+    is; `plugged` is what plugins have added.
     """
 
     settings: Settings
@@ -65,7 +65,7 @@ class Broker:
     appender: Appender
     listeners: Sequence[Listener] = ()
     admin: Listener | None = None
-    long_polls: set[Waiting] = field(default_factory=set)
+    delayed_requests: set[Waiting] = field(default_factory=set)
     counts: Counts = field(default_factory=Counts)
     serving: bool = False
     plugged: Plugged = field(default_factory=Plugged)

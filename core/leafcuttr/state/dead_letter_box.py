@@ -76,7 +76,7 @@ class DeadLetterBox:
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Write what is posted, until `stop`; then what is left. Cancellation does not end it: whoever waits for a
+        """Write what is posted, until `stop`; then what is left. Cancellation does not end it: what waits for a
         batch is not to be cancelled, and waits for its dead letters too."""
         with self._scope:
             while True:

@@ -103,7 +103,7 @@ class FetchPlan:
 class FetchSessions:
     """The cache of sessions: at most `slots` of them, with at most `most_partitions` in all.
 
-    Unlike in Kafka, a session for which there is no room in the second sense is not opened, or ends when it grows.
+    Unlike in Kafka, a session that would go beyond the second limit is not opened, or ends when it grows.
     """
 
     def __init__(self, slots: int, clock: Clock, most_partitions: int = MOST_PARTITIONS) -> None:
@@ -190,7 +190,7 @@ class FetchSessions:
         return int(self._clock.monotonic() * 1000)
 
     def _evict(self, size: int, now: int) -> bool:
-        """Make room: the longest unused session if it is stale, else the smallest older one that is smaller."""
+        """Evict one: the longest unused session if it is stale, else the smallest older one that is smaller."""
         if not self._sessions:
             return False
         stale = min(self._sessions.values(), key=lambda session: session.used_ms)

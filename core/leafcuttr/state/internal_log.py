@@ -1,8 +1,8 @@
 """A log of keyed records that a coordinator keeps in an internal topic: written, and read back at start.
 
 A key lives in one partition, chosen by its id as Kafka does. What is written here is acknowledged only after the
-append; if the disk would stall the loop, the append is finished by a worker and `then` is called later. Nobody here
-knows what the records say.
+append; if the disk would stall the loop, the append is finished by a worker and `then` is called later. What the
+records say is the coordinator's business.
 """
 
 import logging

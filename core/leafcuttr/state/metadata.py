@@ -1,7 +1,7 @@
 """The broker's metadata on disk: one SQLite file, `metadata.sqlite`, in the data directory.
 
 Here live the file, its tables, their upgrades and the functions that commit a change. What the rows mean to a
-running broker (`state.topics`, `state.producer_ids`) is not here, and nothing here touches a log.
+running broker (`state.topics`, `state.producer_ids`) is elsewhere, and no log is touched.
 
 Every function is synchronous and may be called from a worker thread; one lock makes them take turns. When a
 function that changes something returns, the change is on the disk: the journal is a write-ahead log with

@@ -27,7 +27,7 @@ _INT_MAX: Final = 2**31 - 1
 
 class InstanceConfig(NamedTuple):
     """What an instance is from its beginning to its end. Times in seconds, or in milliseconds where the name says so;
-    None is what the proxy does by itself. `ignored` are names of Kafka's settings that mean nothing here."""
+    None is what the proxy does by itself. `ignored` are names of Kafka's settings without effect."""
 
     name: str | None
     format: str = "binary"

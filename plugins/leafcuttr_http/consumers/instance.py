@@ -1,7 +1,7 @@
 """One consumer between its requests.
 
 A read waits its turn behind another read; everything else is done at once, also while a read waits, as Kafka's own
-proxy does it. What a read has taken from the broker and not answered with counts as not read: whoever commits
+proxy does it. What a read has taken from the broker and not answered with counts as not read: a client that commits
 meanwhile does not commit it, and a read that fails puts it back.
 """
 

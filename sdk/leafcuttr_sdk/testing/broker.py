@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0
-"""How long a call may take unless it is told otherwise: nothing here depends on the machine's speed."""
+"""How long a call may take unless it is told otherwise, so that no test depends on the machine's speed."""
 DEFAULTS: Final[Mapping[str, Value]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "lc.metrics.host": "127.0.0.1",
@@ -192,14 +192,14 @@ class RunningBroker:
     def _keep_ports(self) -> None:
         """So that clients find it after a restart."""
         bound = dict(self.listeners)
-        doors: list[str] = []
-        for door in str(self._settings["listeners"]).split(","):
-            name, _, address = door.strip().partition("://")
+        listeners: list[str] = []
+        for listener in str(self._settings["listeners"]).split(","):
+            name, _, address = listener.strip().partition("://")
             host, _, port = address.rpartition(":")
             if port == "0" and name in bound:
                 port = bound[name].rpartition(":")[2]
-            doors.append(f"{name}://{host}:{port}")
-        self._settings["listeners"] = ",".join(doors)
+            listeners.append(f"{name}://{host}:{port}")
+        self._settings["listeners"] = ",".join(listeners)
         for prefix, address in bound.items():
             if str(self._settings.get(f"{prefix}.port")) == "0":
                 self._settings[f"{prefix}.port"] = address.rpartition(":")[2]

@@ -85,7 +85,7 @@ class FixedSettings(Values):
             self._by_name[name] = _typed(setting, value)
 
     def change(self, values: Mapping[str, Value]) -> None:
-        """Give other values, and tell whoever asked by `on_change`."""
+        """Give other values, and call what was given to `on_change`."""
         for name, value in values.items():
             self._take(name, value)
         for call in self._calls:

@@ -65,7 +65,7 @@ def test_what_another_round_mends_keeps_the_id(error: ErrorCode) -> None:
     assert (membership.phase, membership.member_id) == (Phase.JOINING, "m")
     settled = member()
     settled.heard(error)
-    assert (settled.phase, settled.wants_round, settled.lost) == (Phase.MEMBER, True, False)
+    assert (settled.phase, settled.wants_rebalance, settled.lost) == (Phase.MEMBER, True, False)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
@@ -75,7 +75,7 @@ def test_who_is_forgotten_comes_as_somebody_new(error: ErrorCode) -> None:
     assert (membership.phase, membership.member_id) == (Phase.JOINING, "")
     settled = member()
     settled.heard(error)
-    assert (settled.phase, settled.member_id, settled.wants_round, settled.lost) == (
+    assert (settled.phase, settled.member_id, settled.wants_rebalance, settled.lost) == (
         Phase.MEMBER,
         "",
         True,
@@ -100,7 +100,7 @@ def test_an_answer_that_comes_late_says_nothing() -> None:
     """To a heartbeat of the generation before: a round has begun meanwhile."""
     membership = joining()
     membership.heard(ErrorCode.ILLEGAL_GENERATION)
-    assert (membership.phase, membership.member_id, membership.wants_round) == (Phase.JOINING, "m", False)
+    assert (membership.phase, membership.member_id, membership.wants_rebalance) == (Phase.JOINING, "m", False)
 
 
 class Lives(RuleBasedStateMachine):
@@ -141,7 +141,7 @@ class Lives(RuleBasedStateMachine):
             one.joined(answer)
         elif isinstance(answer, SyncAnswer):
             one.synced(answer)
-        elif one.phase is Phase.OUT or (one.phase is Phase.MEMBER and one.wants_round):
+        elif one.phase is Phase.OUT or (one.phase is Phase.MEMBER and one.wants_rebalance):
             one.begin()
         elif one.phase is Phase.MEMBER:
             if one.member_id:

@@ -120,7 +120,7 @@ async def test_nothing_expires_while_the_members_divide_anew(start: Start, autoj
         assert committed == [0]
         groups.join("g", join_event(session_timeout_ms=1_000_000, rebalance_timeout_ms=1_000_000))
         (entry,) = groups.entries()
-        assert entry.group.state is State.PREPARING
+        assert entry.group.state is State.PREPARING_REBALANCE
         broker.clock.set_by_ms = 3_600_000  # type: ignore[attr-defined]
         groups.offsets.expire(entry)
         assert groups.offsets.fetch("g")

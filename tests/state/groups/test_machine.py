@@ -293,7 +293,7 @@ def test_follower_that_joins_again_unchanged_gets_the_same_answer_and_a_leader_a
     assert scene.joined("again").generation == 2
     assert scene.group.state is State.STABLE
     scene.join("lead", first)
-    assert scene.group.state is State.PREPARING
+    assert scene.group.state is State.PREPARING_REBALANCE
 
 
 def test_leader_that_missed_the_join_answer_gets_it_again() -> None:
@@ -409,7 +409,7 @@ def test_static_member_in_flight_is_fenced_by_its_successor() -> None:
     scene.sync("sb", scene.joined("b2").member_id)
     scene.join("b3", instance_id="i2")
     assert scene.synced("sb").error is ErrorCode.FENCED_INSTANCE_ID
-    assert scene.group.state is State.PREPARING
+    assert scene.group.state is State.PREPARING_REBALANCE
 
 
 def test_static_member_that_changes_its_protocol_starts_a_round() -> None:
@@ -452,7 +452,7 @@ def test_assignment_that_cannot_be_stored_is_not_told() -> None:
     scene.store_error = ErrorCode.NOT_COORDINATOR
     scene.sync("s", first, {first: b"1"})
     assert scene.synced("s").error is ErrorCode.NOT_COORDINATOR
-    assert scene.group.state is State.PREPARING
+    assert scene.group.state is State.PREPARING_REBALANCE
     scene.store_error = ErrorCode.NONE
     scene.join("again", first)
     assert scene.joined("again").generation == 2
@@ -478,7 +478,7 @@ def test_assignment_of_a_round_that_is_over_is_not_applied() -> None:
     assert isinstance(store, Store)
     scene.join("b")
     scene.group.stored(store, ErrorCode.NONE, scene.now)
-    assert scene.group.state is State.PREPARING
+    assert scene.group.state is State.PREPARING_REBALANCE
     assert scene.synced("s").error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -754,7 +754,7 @@ def test_the_leader_of_a_group_that_was_read_is_one_of_its_members(leader: str |
     assert restored(leader=leader).group.members.leader_id == expected
 
 
-@pytest.mark.parametrize(("max_size", "state"), [(1, State.PREPARING), (2, State.STABLE)])
+@pytest.mark.parametrize(("max_size", "state"), [(1, State.PREPARING_REBALANCE), (2, State.STABLE)])
 def test_a_group_that_was_read_with_too_many_members_begins_a_round(max_size: int, state: State) -> None:
     scene = restored(max_size)
     scene.group.resume(scene.now)

@@ -241,7 +241,7 @@ class GroupLife(RuleBasedStateMachine):
 
     @invariant()
     def the_group_keeps_to_its_size(self) -> None:
-        if hasattr(self, "group") and self.group.state in (State.COMPLETING, State.STABLE):
+        if hasattr(self, "group") and self.group.state in (State.COMPLETING_REBALANCE, State.STABLE):
             assert len(self.group.members) <= max(self.limits.max_size, len(INSTANCES))
 
     def teardown(self) -> None:

@@ -1,4 +1,4 @@
-"""`leafcuttr_sdk.Groups`: consumer groups, whoever their members are."""
+"""`leafcuttr_sdk.Groups`: consumer groups, whether their members are clients or plugins."""
 
 from collections.abc import Mapping
 
@@ -79,7 +79,7 @@ def _told(code: ErrorCode, group: str) -> BrokerError:
 
 def _member(member: Member, stable: bool) -> GroupMember:
     try:
-        share = protocol.read_assignment(member.assignment) if stable else ()
+        assignment = protocol.read_assignment(member.assignment) if stable else ()
     except MalformedMessage:
-        share = ()  # a group of another kind, as that of Kafka Connect
-    return GroupMember(member.member_id, member.client_id, member.client_host, share, member.instance_id)
+        assignment = ()  # a group of another kind, as that of Kafka Connect
+    return GroupMember(member.member_id, member.client_id, member.client_host, assignment, member.instance_id)

@@ -219,7 +219,7 @@ class _Batches:
             self._add_alone(partition, made, numbers[0], rows[0])
 
     def _add_alone(self, partition: int, made: _Made, number: int, row: NewRecord) -> None:
-        """One that the batch has no room for, or that no batch can have."""
+        """One that does not fit into this batch, or into any."""
         try:
             if made.builder.count:
                 made = self._begin(partition)

@@ -1,5 +1,5 @@
-"""Reading for plugins: raw batches, records, waiting for more, offsets by time. Nothing here waits for the disk on the
-loop, and decoding goes on in short turns."""
+"""Reading for plugins: raw batches, records, waiting for more, offsets by time. The loop never waits for
+the disk, and decoding goes on in short turns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice

@@ -140,7 +140,7 @@ _by_listener(requests.CONNECTIONS_ACCEPTED, lambda scene: scene.connections.acce
 _by_listener(requests.CONNECTIONS_REFUSED, lambda scene: scene.connections.refused)
 _number(requests.MALFORMED, lambda scene: scene.broker.counts.malformed)
 _number(requests.ACCEPT_PAUSES, lambda scene: scene.connections.pauses)
-_number(requests.LONG_POLLS, lambda scene: len(scene.broker.long_polls))
+_number(requests.LONG_POLLS, lambda scene: len(scene.broker.delayed_requests))
 _number(requests.FETCH_SESSIONS, lambda scene: len(scene.broker.fetch_sessions))
 _number(requests.REQUEST_MEMORY, lambda scene: scene.connections.memory.used)
 _number(requests.REQUEST_MEMORY_WAITS, lambda scene: scene.connections.memory.waits)

@@ -2,7 +2,7 @@
 
 One task (`run`) serves all groups: it loads them, ticks those that are due and lets offsets expire. Requests
 run on their connections' tasks; one that waits does so in `Waiter`, and when it is cancelled the machine does
-not notice: the member stays until its session or the round ends.
+not notice: the member stays until its session or the rebalance ends.
 """
 
 import logging
@@ -380,7 +380,7 @@ class GroupCoordinator:
             if found and self._nursery is not None:
                 self._nursery.start_soon(self.offsets.bury_topic, topic.name, found)
             return
-        # Whoever deletes this topic deletes the groups. Those who wait are told to look for a coordinator.
+        # To delete this topic is to delete the groups. Those who wait are told to look for a coordinator.
         self._table.loading.clear()
         self._table.failed.clear()
         for entry in self._table.clear():

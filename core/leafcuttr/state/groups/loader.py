@@ -104,7 +104,7 @@ class _Latest:
             if key is not None:
                 into[key] = offset, value
                 if value is None:
-                    # Whoever deletes an offset also means the one that is not decided yet.
+                    # To delete an offset is also to delete the one that is not decided yet.
                     for pending in self.open.values():
                         pending.pop(key, None)
 

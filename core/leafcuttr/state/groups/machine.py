@@ -63,7 +63,7 @@ class Group:
         self._pending: dict[str, float] = {}
         self._not_synced: set[str] = set()
         self._storing: Store | None = None
-        # The phase timers: of the join phase (in PREPARING) and of the sync phase (until all have synced).
+        # The phase timers: of the join phase (in PREPARING_REBALANCE) and of the sync phase (until all have synced).
         self._join_ends: float | None = None
         self._initial_left_ms: int | None = None
         self._newcomer_seen = False
@@ -90,11 +90,11 @@ class Group:
                 self.members.leader_id = leader
 
     def resume(self, now: float) -> None:
-        """Give restored members a whole session from now on; begin a round if they are too many."""
+        """Give restored members a whole session from now on; begin a rebalance if they are too many."""
         for member in self.members:
             self._restart_session(member, now)
         if len(self.members) > self._limits.max_size:
-            self._begin_round(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []
@@ -164,7 +164,7 @@ class Group:
             return
         self._storing = None
         if error:
-            self._begin_round(Cause.NOT_STORED, now, error)
+            self._prepare_rebalance(Cause.NOT_STORED, now, error)
             return
         for member in self.members:
             member.assignment = store.assignments[member.member_id]
@@ -269,10 +269,10 @@ class Group:
     def _has_room_for(self, member_id: str) -> bool:
         # In the join phase those who wait are counted: who has not come again may not come at all.
         known = self.members.by_id.get(member_id)
-        if self.state is State.PREPARING:
+        if self.state is State.PREPARING_REBALANCE:
             present = self.members.waiting_to_join()
             return (known is not None and known.joining is not None) or present < self._limits.max_size
-        if self.state in (State.COMPLETING, State.STABLE):
+        if self.state in (State.COMPLETING_REBALANCE, State.STABLE):
             return known is not None or len(self.members) < self._limits.max_size
         return True
 
@@ -307,7 +307,7 @@ class Group:
         self._pending.pop(member_id, None)
         self.members.add(member)
         self._newcomer_seen = True
-        self._begin_round_or_complete_join(now)
+        self._prepare_rebalance_or_complete_join(now)
 
     def _join_again(self, member: Member, join: Join, token: Token, now: float) -> None:
         if self.state is State.EMPTY:
@@ -315,13 +315,13 @@ class Group:
             return
         leads = member.member_id == self.members.leader_id
         unchanged = member.protocols == join.protocols
-        asks_again = self.state is State.COMPLETING or (self.state is State.STABLE and not leads)
+        asks_again = self.state is State.COMPLETING_REBALANCE or (self.state is State.STABLE and not leads)
         if unchanged and asks_again:
             self._restart_session(member, now)
             self._answer(token, self._join_answer(member))
         else:
             self._update(member, join, token)
-            self._begin_round_or_complete_join(now)
+            self._prepare_rebalance_or_complete_join(now)
 
     def _update(self, member: Member, join: Join, token: Token | None) -> None:
         self.members.change_protocols(member, join.protocols)
@@ -336,7 +336,7 @@ class Group:
         member.joining = token
 
     def _replace_static(self, former_id: str, member_id: str, join: Join, token: Token, now: float) -> None:
-        """KIP-345: the instance has restarted. Whoever still waits under its former member id is fenced."""
+        """KIP-345: the instance has restarted. A request that still waits under its former member id is fenced."""
         former = self.members.by_id[former_id]
         former_leader = self.members.leader_id or NO_MEMBER
         self._release(former, ErrorCode.FENCED_INSTANCE_ID, former_id)
@@ -347,10 +347,10 @@ class Group:
         self._restart_session(member, now)
         if self.state is not State.STABLE:
             member.joining = token
-            self._begin_round_or_complete_join(now)
+            self._prepare_rebalance_or_complete_join(now)
         elif self.members.elect_protocol() != self.protocol_name:
             member.joining = token
-            self._begin_round(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
         else:
             leads = member_id == self.members.leader_id
             # Before v9 (KIP-814) a leader cannot be told to keep the assignment: it hears that the former
@@ -362,16 +362,16 @@ class Group:
             )
             self._effects.append(Store(self.generation, self._assignments(), token, answer))
 
-    def _begin_round_or_complete_join(self, now: float) -> None:
-        if self.state is State.PREPARING:
+    def _prepare_rebalance_or_complete_join(self, now: float) -> None:
+        if self.state is State.PREPARING_REBALANCE:
             self._complete_join_if_all_are_here(now)
         else:
-            self._begin_round(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
 
-    def _begin_round(
+    def _prepare_rebalance(
         self, cause: Cause, now: float, error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
     ) -> None:
-        if self.state is State.COMPLETING:
+        if self.state is State.COMPLETING_REBALANCE:
             self._drop_assignments(error, now)
         self._storing = None
         self._sync_ends = None
@@ -393,8 +393,8 @@ class Group:
         return round(self.members.rebalance_timeout_s() * 1000)
 
     def _complete_join_if_all_are_here(self, now: float) -> None:
-        # The first round waits for its delay whoever is here: that is what the delay is for.
-        if self.state is not State.PREPARING or self._initial_left_ms is not None:
+        # The first rebalance waits for its delay even if all members are known: that is what the delay is for.
+        if self.state is not State.PREPARING_REBALANCE or self._initial_left_ms is not None:
             return
         if not self._pending and self.members.all_waiting_to_join():
             self._complete_join(now)
@@ -449,7 +449,7 @@ class Group:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if sync.protocol_name is not None and sync.protocol_name != self.protocol_name:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if self.state is State.PREPARING:
+        if self.state is State.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
@@ -464,7 +464,7 @@ class Group:
         for member_id in overdue:
             self._remove(member_id)
         if overdue:
-            self._begin_round(Cause.SYNC_OVERDUE, now)
+            self._prepare_rebalance(Cause.SYNC_OVERDUE, now)
 
     def _drop_assignments(self, error: ErrorCode, now: float) -> None:
         for member in self.members:
@@ -506,8 +506,8 @@ class Group:
             self._answer(token, SyncAnswer(error=error))
 
     def _after_departure(self, now: float) -> None:
-        if self.state in (State.STABLE, State.COMPLETING):
-            self._begin_round(Cause.MEMBERS_CHANGED, now)
+        if self.state in (State.STABLE, State.COMPLETING_REBALANCE):
+            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
         else:
             self._complete_join_if_all_are_here(now)
 

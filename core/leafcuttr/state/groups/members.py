@@ -113,7 +113,7 @@ class Members:
         return votes.most_common(1)[0][0]
 
     def follow_somebody_present(self) -> bool:
-        """Keep the leader if it has joined this round, else take the first who has. False if nobody has."""
+        """Keep the leader if it has joined this rebalance, else take the first who has. False if nobody has."""
         leader = self.by_id.get(self.leader_id or "")
         if leader is not None and leader.joining is not None:
             return True

@@ -5,20 +5,20 @@ Theory of operation
 
 A group divides the partitions of some topics among its members, and does it anew whenever members come, go or
 change their minds. The broker knows nothing of partitions: it gathers the members, elects a leader, hands the
-leader everybody's metadata and passes the leader's assignment on as opaque bytes. One such round is a
-generation.
+leader everybody's metadata and passes the leader's assignment on as opaque bytes. One such rebalance
+is a generation.
 
-  EMPTY        nobody is here; committed offsets may be.
-  PREPARING    the join phase: members send JoinGroup and wait. It ends when all known members wait and no
-               member id that was handed out is still expected back (KIP-394), or at the rebalance timeout.
-               Who has not come by then is out, unless it is a static member (KIP-345): those leave by session
-               timeout only. Out of EMPTY the phase lasts `group.initial.rebalance.delay.ms`, prolonged while
-               newcomers arrive.
-  COMPLETING   the sync phase: all members know the generation and wait in SyncGroup for the leader's
-               assignment. It ends when the leader's has been stored. Who has not sent SyncGroup within the
-               rebalance timeout is removed, which begins a new round.
-  STABLE       everybody has an assignment and heartbeats.
-  DEAD         the group has been deleted; nothing may happen to it any more.
+  EMPTY                 there are no members; there may be committed offsets.
+  PREPARING_REBALANCE   the join phase: members send JoinGroup and wait. It ends when all known members wait and no
+                        member id that was handed out is still expected back (KIP-394), or at the rebalance timeout.
+                        A member that has not come by then is out, unless it is a static one (KIP-345): those leave
+                        by session timeout only. Out of EMPTY the phase lasts `group.initial.rebalance.delay.ms`,
+                        prolonged while new members arrive.
+  COMPLETING_REBALANCE  the sync phase: all members know the generation and wait in SyncGroup for the leader's
+                        assignment. It ends when the leader's has been stored. A member that has not sent SyncGroup
+                        within the rebalance timeout is removed, which begins a new rebalance.
+  STABLE                all members have an assignment and send heartbeats.
+  DEAD                  the group has been deleted; nothing may happen to it any more.
 
 The machine sees requests and the passing of time (a clock reading comes with every event). Requests that wait
 are represented by a token, which the machine gives back with the answer; it never forgets one. Its outputs
@@ -29,9 +29,9 @@ Not in the table, because they change no state of the group:
 
 * A static member that comes back with no member id takes the place of its former self. In STABLE, with the
   same protocol, it gets the assignment that it had, and there is no new generation.
-* A follower that sends JoinGroup again with unchanged metadata in COMPLETING or STABLE, and a leader that
-  does so in COMPLETING, did not get the first answer: it gets it once more. A leader in STABLE asks for a new
-  round.
+* A follower that sends JoinGroup again with unchanged metadata in COMPLETING_REBALANCE or STABLE, and a leader
+  that does so in COMPLETING_REBALANCE, did not get the first answer: it gets it once more. A leader in STABLE
+  requests a new rebalance.
 * Session timeouts are counted for everybody who does not wait in JoinGroup or SyncGroup. A newcomer that
   waits in its first JoinGroup is given up after five minutes, because the broker cannot see whether it is
   still there.
@@ -51,8 +51,8 @@ class State(Enum):
     """The value is the name on the wire (DescribeGroups, ListGroups)."""
 
     EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -71,40 +71,40 @@ class Cause(Enum):
 
 TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
     State.EMPTY: {
-        Cause.MEMBERS_CHANGED: State.PREPARING,
+        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
         Cause.DELETED: State.DEAD,
     },
-    State.PREPARING: {
-        Cause.JOINED: State.COMPLETING,
+    State.PREPARING_REBALANCE: {
+        Cause.JOINED: State.COMPLETING_REBALANCE,
         Cause.DESERTED: State.EMPTY,
     },
-    State.COMPLETING: {
-        Cause.MEMBERS_CHANGED: State.PREPARING,
-        Cause.SYNC_OVERDUE: State.PREPARING,
-        Cause.NOT_STORED: State.PREPARING,
+    State.COMPLETING_REBALANCE: {
+        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
+        Cause.SYNC_OVERDUE: State.PREPARING_REBALANCE,
+        Cause.NOT_STORED: State.PREPARING_REBALANCE,
         Cause.ASSIGNED: State.STABLE,
     },
     State.STABLE: {
-        Cause.MEMBERS_CHANGED: State.PREPARING,
-        Cause.SYNC_OVERDUE: State.PREPARING,
+        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
+        Cause.SYNC_OVERDUE: State.PREPARING_REBALANCE,
     },
     State.DEAD: {},
 }
 
-# What a known member of the current generation hears. In COMPLETING a heartbeat is fine: a client may begin
+# What a known member of the current generation hears. In COMPLETING_REBALANCE a heartbeat is fine: a client may begin
 # with them as soon as it has its JoinGroup answer. A commit is not: the member may be about to lose the
 # partition.
 HEARTBEAT_ANSWER: Final[Mapping[State, ErrorCode]] = {
     State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
-    State.PREPARING: ErrorCode.REBALANCE_IN_PROGRESS,
-    State.COMPLETING: ErrorCode.NONE,
+    State.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    State.COMPLETING_REBALANCE: ErrorCode.NONE,
     State.STABLE: ErrorCode.NONE,
     State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 COMMIT_ANSWER: Final[Mapping[State, ErrorCode]] = {
     State.EMPTY: ErrorCode.NONE,
-    State.PREPARING: ErrorCode.NONE,
-    State.COMPLETING: ErrorCode.REBALANCE_IN_PROGRESS,
+    State.PREPARING_REBALANCE: ErrorCode.NONE,
+    State.COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     State.STABLE: ErrorCode.NONE,
     State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }

@@ -1,4 +1,4 @@
-"""The log of group state: the topic `__consumer_offsets`. Nobody here knows what a group is.
+"""The log of group state: the topic `__consumer_offsets`. What the records mean is in `records`.
 
 With `group.coordinator.append.linger.ms` the records of many requests go out as one batch: fewer and larger writes for
 an answer that comes later. Kept apart are those of transactions, whose batches carry their producer.

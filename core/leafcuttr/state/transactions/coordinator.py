@@ -385,7 +385,7 @@ class TransactionCoordinator:
         self._log.write(partition, [(transaction_key(transaction.transactional_id), None)], buried)
 
     def _topic_deleted(self, topic: Topic) -> None:
-        # Whoever deletes this topic deletes the transactional ids.
+        # To delete this topic is to delete the transactional ids.
         if topic.name == TRANSACTION_STATE:
             self._table.loading.clear()
             self._table.failed.clear()

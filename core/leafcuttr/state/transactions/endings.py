@@ -1,7 +1,7 @@
 """Completing what has been decided: a marker into every partition of the transaction, then that it is complete.
 
 Nothing can change a prepared transaction but what happens here, and here nothing gives up: what waits for the disk, or
-is refused, goes on in a task. Who decides is not known here.
+is refused, goes on in a task. The caller decides.
 """
 
 import logging

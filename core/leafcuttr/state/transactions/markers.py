@@ -1,6 +1,6 @@
 """Writing transaction markers into partitions, and telling the groups of those in `__consumer_offsets`.
 
-Who decided that a transaction ends is not known here: the coordinator, or a WriteTxnMarkers request.
+The coordinator, or a WriteTxnMarkers request, has decided that a transaction ends.
 """
 
 import logging

@@ -3,7 +3,7 @@
 With the power each log loses a tail of its own, so `__transaction_state` may speak of an earlier time than the
 partitions do (unless it is in topic sync mode). Then epochs that were given out must not be given out again: a
 partition would refuse them, or take a new batch for the repetition of an old one. And a transaction that is open in a
-partition, and that nobody here will ever end, is aborted, or readers of read_committed would wait for ever.
+partition, and that no coordinator will end, is aborted, or readers of read_committed would wait for ever.
 
 Whatever is written to a partition in a transaction is known to the coordinator before: a transaction that it does not
 know at a start, nobody goes on with.

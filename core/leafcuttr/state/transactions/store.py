@@ -1,4 +1,4 @@
-"""The log of transaction state: the topic `__transaction_state`. Nobody here knows what a transaction is."""
+"""The log of transaction state: the topic `__transaction_state`. What the records mean is in `records`."""
 
 from typing import Final
 

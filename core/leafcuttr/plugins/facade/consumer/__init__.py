@@ -3,7 +3,7 @@
     options               what the consumer was asked to be, for all below
     protocol, assignors   what members tell each other, and how partitions are assigned. Pure
     membership            one member's side of the group protocol as a state machine. Pure
-    member                the task that carries it out against the coordinator: rounds, heartbeats, leaving
+    member                the task that carries it out against the coordinator: rebalances, heartbeats, leaving
     positions, buffer     where each partition is read on, and what has been read but not handed out
     consumer              what the plugin calls; the only one that waits for records
 

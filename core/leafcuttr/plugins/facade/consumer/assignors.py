@@ -19,35 +19,35 @@ class Wants(NamedTuple):
 
 
 Assignor: TypeAlias = Callable[[Mapping[str, int], Sequence[Wants]], dict[str, list[TopicPartition]]]
-"""Partition counts of topics and members to the share of each member, by member id, empty ones too."""
+"""Partition counts of topics and members to the assignment of each member, by member id, empty ones too."""
 
 
 def assign_range(counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, list[TopicPartition]]:
     """Topic by topic: a range of neighbouring partitions for each member that wants it, the first ones' longer by one
     where they do not divide evenly."""
-    shares: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
+    assignments: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     for topic, wanting in sorted(_by_topic(counts, members).items()):
         size, longer = divmod(counts[topic], len(wanting))
         start = 0
         for number, member in enumerate(wanting):
             end = start + size + (number < longer)
-            shares[member.member_id] += [TopicPartition(topic, each) for each in range(start, end)]
+            assignments[member.member_id] += [TopicPartition(topic, each) for each in range(start, end)]
             start = end
-    return shares
+    return assignments
 
 
 def assign_roundrobin(counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, list[TopicPartition]]:
     """Partition by partition of all topics: each to the next member in the circle that wants its topic."""
-    shares: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
+    assignments: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     circle = sorted(members, key=_order)
     at = 0
     for topic in sorted(_by_topic(counts, members)):
         for partition in range(counts[topic]):
             while topic not in circle[at % len(circle)].topics:
                 at += 1
-            shares[circle[at % len(circle)].member_id].append(TopicPartition(topic, partition))
+            assignments[circle[at % len(circle)].member_id].append(TopicPartition(topic, partition))
             at += 1
-    return shares
+    return assignments
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"range": assign_range, "roundrobin": assign_roundrobin}

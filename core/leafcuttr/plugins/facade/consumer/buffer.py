@@ -54,11 +54,11 @@ class Buffer:
     def take(self, max_records: int | None = None, max_bytes: int | None = None) -> list[StoredRecord]:
         """The next ones within both limits, but one at least if there is any."""
         taken: list[StoredRecord] = []
-        room = len(self) if max_records is None else max_records
-        while self._chunks and len(taken) < room:
+        limit = len(self) if max_records is None else max_records
+        while self._chunks and len(taken) < limit:
             chunk = self._chunks[0]
             start = chunk.at
-            end = min(len(chunk.records), start + room - len(taken))
+            end = min(len(chunk.records), start + limit - len(taken))
             if max_bytes is not None:
                 end, max_bytes = self._within(chunk, end, max_bytes, at_least_one=not taken)
             taken += chunk.records[start:end]

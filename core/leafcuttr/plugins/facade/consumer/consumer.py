@@ -1,4 +1,4 @@
-"""What the plugin calls: subscribe or assign, poll, seek, commit. The only room here that waits for records."""
+"""What the plugin calls: subscribe or assign, poll, seek, commit. The only module here that waits for records."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ class GroupConsumer:
             self._scope.cancel()
 
     def _see_to_changes(self) -> None:
-        """What the group asks for: give up what we have and let the next round begin, take what it gave us."""
+        """What the group asks for: give up what we have and let the next rebalance begin, take what it gave us."""
         self._stale = False
         if not self._subscribed:
             return
@@ -183,13 +183,13 @@ class GroupConsumer:
         if failure is not None:
             self._revoke()
             raise failure
-        if self.member.wants_round:
+        if self.member.wants_rebalance:
             self._revoke()
             self.member.allow()
-        share = self.member.take_share()
-        if share is not None:
+        assignment = self.member.take_assignment()
+        if assignment is not None:
             self._buffer.clear()
-            self._positions.assign(share)
+            self._positions.assign(assignment)
 
     def _revoke(self) -> None:
         self._buffer.clear()
@@ -275,8 +275,8 @@ class GroupConsumer:
     def _committer(self) -> Committer:
         if not self._subscribed:
             return Committer()
-        if self.member.in_round:
-            raise RebalanceInProgress("The group shares out its partitions anew; poll first.")
+        if self.member.in_rebalance:
+            raise RebalanceInProgress("The group rebalances; poll first.")
         if self.member.lost:
             raise UnknownMemberId("This consumer is no member of its group, or not any more; poll first.")
         return Committer(*self.member.identity)

@@ -1,11 +1,12 @@
 """The task that is a member of a group: it joins when it is allowed to, sends heartbeats, and leaves.
 
-The consumer allows each round, since only it knows that the records of the last one have been dealt with. The member
-does the rest beside it: a `poll` that ends or is cancelled while a round is under way changes nothing here. Whenever
-there is something new for the consumer (a round is due, there is a share, an error) it is told by `changed`.
+The consumer allows each rebalance, since only it knows that the records of the last one have been dealt with. The
+member does the rest beside it: a `poll` that ends or is cancelled while a rebalance is under way does not change that.
+Whenever there is something new for the consumer (a rebalance is due, there is an assignment, an error) it is told by
+`changed`.
 
-Longer than other modules because all that may come between two steps of a round (a poll, a heartbeat, a change of the
-topics, the end) has to be seen beside them; the protocol itself is in `membership`.
+Longer than other modules because all that may come between two steps of a rebalance (a poll, a heartbeat, a change of
+the topics, the end) has to be seen beside them; the protocol itself is in `membership`.
 """
 
 import logging
@@ -35,7 +36,7 @@ from leafcuttr_sdk.errors import FencedInstanceId, InvalidSessionTimeout, Unknow
 # Three heartbeats a session, and one every three seconds at least: Kafka's `heartbeat.interval.ms`.
 _BEATS: Final = 3
 _BEAT_S: Final = 3.0
-# Topics that come, grow or go within this time make one round together.
+# Topics that come, grow or go within this time make one rebalance together.
 _GATHER_S: Final = 0.1
 # An assignment of more members times partitions than this is made by a worker thread.
 _LARGE: Final = 20_000
@@ -81,24 +82,24 @@ class Member:
         self._stirred = trio.Event()
         # When to look whether our topics are still what they were; infinite while nothing has changed.
         self._look_at = float("inf")
-        self._round: trio.CancelScope | None = None
+        self._rebalance: trio.CancelScope | None = None
         self._polling = False
         self._polled_at = 0.0
         self._failure: BrokerError | None = None
-        self._share: Sequence[TopicPartition] | None = None
+        self._assignment: Sequence[TopicPartition] | None = None
 
     # --- for the consumer ---------------------------------------------------------------------------------
 
     @property
-    def wants_round(self) -> bool:
-        """`allow` is what comes next: the group is in a round, or we are not in the group."""
-        if self._subscription is None or self._fenced or self.in_round:
+    def wants_rebalance(self) -> bool:
+        """`allow` is what comes next: the group is in a rebalance, or we are not in the group."""
+        if self._subscription is None or self._fenced or self.in_rebalance:
             return False
-        return self._membership.wants_round or self._membership.phase is Phase.OUT
+        return self._membership.wants_rebalance or self._membership.phase is Phase.OUT
 
     @property
-    def in_round(self) -> bool:
-        return self._allowed.is_set() or self._round is not None
+    def in_rebalance(self) -> bool:
+        return self._allowed.is_set() or self._rebalance is not None
 
     @property
     def lost(self) -> bool:
@@ -111,7 +112,7 @@ class Member:
 
     @property
     def topics(self) -> frozenset[str]:
-        """What we are subscribed to; with a pattern, what it came to in the last round."""
+        """What we are subscribed to; with a pattern, what it came to in the last rebalance."""
         if self._subscription is None or self._subscription.pattern is not None:
             return self._topics
         return self._subscription.topics
@@ -122,27 +123,27 @@ class Member:
         return self._membership.generation, self._membership.member_id, self._options.instance_id
 
     def subscribe(self, subscription: Subscription | None) -> None:
-        """From the next round on; None leaves the group at once."""
+        """From the next rebalance on; None leaves the group at once."""
         self._subscription = subscription
         if subscription is None:
             self.leave("The consumer unsubscribed.")
             self._topics = frozenset()
         elif self._membership.phase is Phase.MEMBER:
-            self._membership.wants_round = True
-        elif self._round is not None:
+            self._membership.wants_rebalance = True
+        elif self._rebalance is not None:
             self._look_at = trio.current_time()
         self._stir()
 
     def allow(self) -> None:
-        """Let the next round begin."""
-        self._share = None
+        """Let the next rebalance begin."""
+        self._assignment = None
         self._allowed.set()
         self._stir()
 
-    def take_share(self) -> Sequence[TopicPartition] | None:
-        """The partitions of a round that is over, once."""
-        share, self._share = self._share, None
-        return share
+    def take_assignment(self) -> Sequence[TopicPartition] | None:
+        """The partitions of a rebalance that is over, once."""
+        assignment, self._assignment = self._assignment, None
+        return assignment
 
     def take_failure(self) -> BrokerError | None:
         """What ended the membership: once, but for ever that another took its instance id, or they would take it from
@@ -166,10 +167,10 @@ class Member:
         self._polled_at = trio.current_time()
 
     def leave(self, reason: str) -> None:
-        """Leave the group, and give up a round under way. A static member stays in it until its session ends, so
+        """Leave the group, and give up a rebalance under way. A static member stays in it until its session ends, so
         that it finds its place when it comes back (KIP-345)."""
-        if self._round is not None:
-            self._round.cancel()
+        if self._rebalance is not None:
+            self._rebalance.cancel()
         self._allowed = trio.Event()
         membership = self._membership
         if membership.member_id != NO_MEMBER and self._options.instance_id is None:
@@ -182,7 +183,7 @@ class Member:
     # --- the task -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Be a member whenever there is a subscription and rounds are allowed, until cancelled."""
+        """Be a member whenever there is a subscription and rebalances are allowed, until cancelled."""
         topics = self._broker.topics.on_changed
         topics.append(self._topic_changed)
         try:
@@ -195,12 +196,12 @@ class Member:
     async def _run_once(self) -> None:
         try:
             await self._stay()
-            with trio.CancelScope() as self._round:
-                await self._rounds()
-            if self._round.cancel_called:
+            with trio.CancelScope() as self._rebalance:
+                await self._rebalances()
+            if self._rebalance.cancel_called:
                 # An answer that was on its way may have been taken after we had left.
                 self._membership.left()
-                self._share = None
+                self._assignment = None
         except BrokerError as error:
             self._fail(error)
         except Exception as error:
@@ -209,7 +210,7 @@ class Member:
             self.leave("The consumer failed.")
             self._fail(UnknownServerError(f"the consumer failed: {error}"))
         finally:
-            self._round = None
+            self._rebalance = None
         self._changed()
 
     def _fail(self, error: BrokerError) -> None:
@@ -224,10 +225,10 @@ class Member:
         self._look_at = min(self._look_at, trio.current_time() + _GATHER_S)
         self._stir()
 
-    # --- between rounds -----------------------------------------------------------------------------------
+    # --- between rebalances -----------------------------------------------------------------------------------
 
     async def _stay(self) -> None:
-        """Send heartbeats, and see what else would ask for a round, until one is allowed."""
+        """Send heartbeats, and see what else would ask for a rebalance, until one is allowed."""
         beat_s = min(self._options.session_timeout_ms / 1000 / _BEATS, _BEAT_S)
         beat_at = trio.current_time()
         while not self._allowed.is_set():
@@ -243,7 +244,7 @@ class Member:
                 beat_at = now
             if now >= self._look_at:
                 await self._look_at_topics()
-            if self.wants_round:
+            if self.wants_rebalance:
                 self._changed()
         self._allowed = trio.Event()
 
@@ -272,7 +273,7 @@ class Member:
         self._membership.heard(code)
 
     async def _look_at_topics(self) -> None:
-        """Whether our subscription, or as leader the group's, comes to something else than in the last round."""
+        """Whether our subscription, or as leader the group's, comes to something else than in the last rebalance."""
         self._look_at = float("inf")
         if self._membership.phase is not Phase.MEMBER or self._subscription is None:
             self._changed()
@@ -280,7 +281,7 @@ class Member:
         counts = self._assigned_of
         moved = counts is not None and any(self._count(name) != count for name, count in counts.items())
         if moved or await self._subscription.resolve(self._broker) != self._topics:
-            self._membership.wants_round = True
+            self._membership.wants_rebalance = True
         else:
             self._changed()  # one of its partitions may be gone all the same
 
@@ -288,10 +289,10 @@ class Member:
         found = self._broker.topics.by_name.get(topic)
         return 0 if found is None else len(found.partitions)
 
-    # --- a round ------------------------------------------------------------------------------------------
+    # --- a rebalance ------------------------------------------------------------------------------------------
 
-    async def _rounds(self) -> None:
-        """Join and sync, again if need be, until there is a share."""
+    async def _rebalances(self) -> None:
+        """Join and sync, again if need be, until there is an assignment."""
         membership, subscription = self._membership, self._subscription
         if subscription is None:
             return
@@ -309,10 +310,10 @@ class Member:
                 assignments = await self._assign() if membership.roster else {}
                 membership.synced(await self._sync(assignments))
         try:
-            self._share = protocol.read_assignment(membership.assignment)
+            self._assignment = protocol.read_assignment(membership.assignment)
         except MalformedMessage as error:
             self._logger.warning("the leader of group %s sent no assignment: %s", self._options.group, error)
-            self._share = ()
+            self._assignment = ()
 
     def _check(self) -> None:
         """Raises InvalidGroupId, InvalidSessionTimeout."""
@@ -397,10 +398,10 @@ class Member:
         counts = {name: self._count(name) for name in frozenset().union(*(each.topics for each in members))}
         self._assigned_of = counts
         if sum(counts.values()) * len(members) > _LARGE:
-            return await trio.to_thread.run_sync(_shares, assignor, counts, members)
-        return _shares(assignor, counts, members)
+            return await trio.to_thread.run_sync(_assignments, assignor, counts, members)
+        return _assignments(assignor, counts, members)
 
 
-def _shares(assignor: Assignor, counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, bytes]:
-    shares = assignor(counts, members)
-    return {member_id: protocol.assignment(share) for member_id, share in shares.items()}
+def _assignments(assignor: Assignor, counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, bytes]:
+    assignments = assignor(counts, members)
+    return {member_id: protocol.assignment(assignment) for member_id, assignment in assignments.items()}

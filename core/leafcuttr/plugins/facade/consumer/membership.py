@@ -2,11 +2,11 @@
 
     OUT  -- begin -->  JOINING  -- joined -->  SYNCING  -- synced -->  MEMBER
                           ^  \\_ again with the id it was given, or without one   |
-                          |_____________ begin, once a round is wanted ___________|
+                          |___________ begin, once a rebalance is wanted _________|
 
-In MEMBER, `wants_round` says that the group is in a new round (or wants us in one) and the caller has to `begin` when
-its records have been dealt with; until then heartbeats go on. An error that joining again does not mend is raised, and
-the member is OUT.
+In MEMBER, `wants_rebalance` says that the group is in a new rebalance (or wants us in one) and the caller has to
+`begin` when its records have been dealt with; until then heartbeats go on. An error that joining again does not mend is
+raised, and the member is OUT.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,16 @@ class Phase(Enum):
     MEMBER = auto()
 
 
-# Another round mends them, with the member id that we have.
+# Another rebalance mends them, with the member id that we have.
 _AGAIN: Final = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
-# The group does not know us any more: another round as somebody new mends them.
+# The group does not know us any more: another rebalance as somebody new mends them.
 _ANEW: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
 class Membership:
-    """Who this member is in its group. `roster` are all members if this one leads the round, `assignment` the bytes of
-    its share, `lost` whether the group has gone on without it (what it had may be another's already)."""
+    """Who this member is in its group. `roster` are all members if this one leads the rebalance, `assignment` the bytes
+    of
+    its assignment, `lost` whether the group has gone on without it (what it had may be another's already)."""
 
     def __init__(self) -> None:
         self.phase = Phase.OUT
@@ -44,13 +45,13 @@ class Membership:
         self.roster: Sequence[JoinedMember] = ()
         self.skip_assignment = False
         self.assignment = b""
-        self.wants_round = False
+        self.wants_rebalance = False
         self.lost = False
 
     def begin(self) -> None:
-        """A round: JoinGroup is next."""
+        """A rebalance: JoinGroup is next."""
         self.phase = Phase.JOINING
-        self.wants_round = self.lost = False
+        self.wants_rebalance = self.lost = False
         self.assignment = b""
         self.roster = ()
 
@@ -79,21 +80,21 @@ class Membership:
             self.phase = Phase.MEMBER
 
     def heard(self, code: ErrorCode) -> None:
-        """The answer to a heartbeat or a commit of this generation. Raises BrokerError for what no round mends."""
+        """The answer to a heartbeat or a commit of this generation. Raises BrokerError for what no rebalance mends."""
         if self.phase is not Phase.MEMBER:
             return
         if code in _ANEW:
             self._forget()
-            self.lost = self.wants_round = True
+            self.lost = self.wants_rebalance = True
         elif code in _AGAIN:
-            self.wants_round = True
+            self.wants_rebalance = True
         elif code is ErrorCode.FENCED_INSTANCE_ID:
             raise self._out(code)
 
     def left(self) -> None:
         """Out of the group, by its own will."""
         self.phase = Phase.OUT
-        self.wants_round = self.lost = False
+        self.wants_rebalance = self.lost = False
         self.assignment = b""
         self._forget()
 

@@ -1,4 +1,4 @@
-"""The options of `leafcuttr_sdk.Broker.consumer`, as one object from there to whoever acts on them."""
+"""The options of `leafcuttr_sdk.Broker.consumer`, as one object from there to the parts that act on them."""
 
 from dataclasses import dataclass
 from typing import Final

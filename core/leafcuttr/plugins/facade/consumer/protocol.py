@@ -32,7 +32,7 @@ def subscription(topics: Iterable[str]) -> bytes:
 
 
 def assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """The share of one member."""
+    """The assignment of one member."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -51,8 +51,8 @@ def read_subscription(data: bytes) -> frozenset[str]:
 
 
 def read_assignment(data: bytes) -> Sequence[TopicPartition]:
-    """The partitions of a member's share, each once. No bytes are an empty share: that of a member whom the leader
-    left out. Raises MalformedMessage."""
+    """The partitions of a member's assignment, each once. No bytes are an empty assignment: that of a member whom the
+    leader left out. Raises MalformedMessage."""
     if not data:
         return ()
     return list(
