@@ -174,7 +174,7 @@ async def test_what_was_buffered_while_a_request_waited(serve: Serve, kind: type
         with within(60, "the answers"):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(peer.stream.send_all, framed(request_bytes(poll, 12)) + b"".join(filler))
-                while not broker.long_polls:
+                while not broker.delayed_requests:
                     await trio.testing.wait_all_tasks_blocked()
                 await other.ask(produce_request("t", batch()), 9)
                 answer = await peer.answer_to(poll, 12, 1)
