@@ -10,7 +10,7 @@ from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers import fetch
 from leafcuttr.handlers.context import RequestContext, context_of
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.files.region import FileRegion
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.fetch import (

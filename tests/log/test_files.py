@@ -3,7 +3,9 @@
 import os
 from pathlib import Path
 
-from leafcuttr.log.files.pool import FilePool, FileRegion, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.files.region import FileRegion
 
 
 class Owner:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
 from leafcuttr.log.append.rules import Origin
-from leafcuttr.log.files.pool import NotCached
+from leafcuttr.log.files.open_file import NotCached
 from leafcuttr.log.read.read import CURSORS
 from leafcuttr.wire.batch import COUNT_AT, MAGIC_AT, parse
 from support.logs import NOW, append, batch, make_log, read_all, write_now

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.log.append.rules import Origin
-from leafcuttr.log.files.pool import FilePool, NotCached
+from leafcuttr.log.files.open_file import NotCached
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import read_snapshot
 from leafcuttr.log.read.aborted import read_txn_index

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.log.files.pool import FilePool, NotCached
+from leafcuttr.log.files.open_file import NotCached
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.segment.txn_index import AbortedTransaction, TransactionIndex
 
 ENTRY = 34

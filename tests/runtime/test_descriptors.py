@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.runtime.descriptors import NO_DESCRIPTORS, DescriptorGuard
 
 

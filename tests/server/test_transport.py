@@ -15,7 +15,8 @@ import trio
 import trio.testing
 
 import leafcuttr.server
-from leafcuttr.log.files.pool import FileRegion, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.region import FileRegion
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.transport import PlainTransport
 from leafcuttr.state.broker import Broker

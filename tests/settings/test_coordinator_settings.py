@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.files.region import FileRegion
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest

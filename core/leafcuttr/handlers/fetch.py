@@ -26,8 +26,7 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.handlers.context import RequestContext
-from leafcuttr.log.files.pool import NotCached
-from leafcuttr.log.log import Log
+from leafcuttr.log.log import Log, NotCached
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.fetch_sessions import FetchPlan, FetchSpec
 from leafcuttr.state.topics import Partition, Topic

@@ -21,11 +21,13 @@ from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
 from leafcuttr.log.append.stage import stage
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.files.off_loop import off_loop
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.files.open_file import NotCached
+from leafcuttr.log.files.region import FileRegion
 from leafcuttr.log.producers.snapshot import write_snapshot
 from leafcuttr.log.read.aborted import aborted_transactions
 from leafcuttr.log.read.lookup import (
     Found,
+    batch_timestamp,
     max_timestamp_offset,
     offset_for_leader_epoch,
     offset_for_timestamp,
@@ -44,7 +46,7 @@ from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.log.state import LogState
 from leafcuttr_sdk import TopicPartition
 
-__all__ = ["FileRegion", "Log", "LogRead", "Staged"]
+__all__ = ["AbortedTransaction", "FileRegion", "Log", "LogRead", "NotCached", "Staged"]
 
 T = TypeVar("T")
 
@@ -198,6 +200,12 @@ class Log(LogState):
             raise StorageError(f"Reading {self.topic_partition} failed: {error.strerror or error}") from error
         except DamagedSegmentError as error:
             raise StorageError(str(error)) from error
+
+    def batch_timestamp(self, offset: int) -> int | None:
+        """The timestamp of the first batch from `offset` on; -1 if it has none, None if there is no batch. Raises
+        StorageError; NotCached if the disk is needed."""
+        with self._readable():
+            return batch_timestamp(self, offset)
 
     def offset_for_leader_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for an epoch, (-1, -1) if it is not known."""

@@ -196,6 +196,15 @@ class LogState:
         return sum(segment.size for segment in self.segments)
 
     @property
+    def segment_count(self) -> int:
+        return len(self.segments)
+
+    @property
+    def active_size(self) -> int:
+        """Bytes of published batches in the segment that is written to."""
+        return self.segments[-1].size
+
+    @property
     def records_in(self) -> int:
         """Records published since the log was opened."""
         return self.log_end_offset - self.opened_at

@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final, Literal
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.layout.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,

@@ -8,7 +8,7 @@ batch from a gap is `leafcuttr.log.recovery.displaced`.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.recovery.displaced import is_displaced
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
 from leafcuttr.wire.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MIN_LENGTH, BatchHeader, parse

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.layout.checkpoints import (
     PARTITION_METADATA,
     DamagedCheckpointError,

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from leafcuttr.log.files.failed_sync import is_marked, sync_directory, sync_file
-from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import (
     LEADER_EPOCHS,
     LOG_START_OFFSETS,

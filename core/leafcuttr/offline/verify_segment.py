@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.layout.epochs import EpochsWalk
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.log import FileRegion
 from leafcuttr.server.transport import Bytes, Transport
 from leafcuttr.wire.codec import Region
 
@@ -80,12 +80,12 @@ class Outbox:
             return self._copy_now(region)
         if not region.is_cached():
             return region
-        return _after(region, self._transport.send_file(region))
+        return region.after(self._transport.send_file(region))
 
     def _copy_now(self, region: FileRegion) -> FileRegion | None:
         left: FileRegion | None = region
         while left is not None:
-            part = _first(left, _COPY)
+            part = left.first(_COPY)
             data = part.read_cached()
             if data is None:
                 return left
@@ -93,7 +93,7 @@ class Outbox:
                 sent = self._transport.send(data)
             except BlockingIOError:
                 return left
-            left = _after(left, sent)
+            left = left.after(sent)
             if sent < part.length:
                 return left
         return None
@@ -128,9 +128,9 @@ class Outbox:
         """Slice by slice: each is brought into the page cache, then sent, then others have their turn."""
         transport, left = self._transport, _nonempty(region)
         while left is not None:
-            part: FileRegion | None = _first(left, _SLICE)
+            part: FileRegion | None = left.first(_SLICE)
             assert part is not None
-            left = _after(left, part.length)
+            left = left.after(part.length)
             if not part.is_cached():
                 await self._read_in(part.warm)
             while part is not None:
@@ -141,21 +141,21 @@ class Outbox:
                     continue
                 if not sent:
                     raise _too_short(part)
-                part = _after(part, sent)
+                part = part.after(sent)
             if left is not None:
                 await trio.lowlevel.checkpoint()
 
     async def _send_copy(self, region: FileRegion) -> None:
         left = _nonempty(region)
         while left is not None:
-            part = _first(left, _COPY)
+            part = left.first(_COPY)
             data: Bytes | None = part.read_cached()
             if data is None:
                 data = await self._read_in(part.read)
                 if len(data) < part.length:
                     raise _too_short(part)
             await self._send(data)
-            left = _after(left, part.length)
+            left = left.after(part.length)
             if left is not None:
                 await trio.lowlevel.checkpoint()
 
@@ -172,19 +172,8 @@ def _nonempty(region: FileRegion) -> FileRegion | None:
     return region if region.length else None
 
 
-def _first(region: FileRegion, most: int) -> FileRegion:
-    return region if region.length <= most else FileRegion(region.file, region.position, most)
-
-
-def _after(region: FileRegion, sent: int) -> FileRegion | None:
-    if sent == region.length:
-        return None
-    return FileRegion(region.file, region.position + sent, region.length - sent)
-
-
 def _too_short(region: FileRegion) -> ConnectionError:
-    end = region.position + region.length
-    return ConnectionError(f"{region.file.path} ends at {region.position}, expected {end}")
+    return ConnectionError(region.shortfall)
 
 
 def _joined(chunks: Sequence[Chunk]) -> list[Chunk]:

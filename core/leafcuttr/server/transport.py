@@ -4,7 +4,6 @@ This module alone calls the sockets of connections; `listener` accepts them. A `
 `wait_writable`: what cannot be done now raises BlockingIOError, and a peer that has gone any other OSError.
 """
 
-import os
 import socket
 from collections.abc import Callable
 from struct import Struct
@@ -12,7 +11,7 @@ from typing import Final, Protocol
 
 import trio
 
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.log import FileRegion
 
 Bytes = bytes | bytearray | memoryview
 
@@ -97,7 +96,7 @@ class PlainTransport:
         self.send: Callable[[Bytes], int] = sock.send
 
     def send_file(self, region: FileRegion) -> int:
-        return os.sendfile(self.descriptor, region.fd, region.position, region.length)
+        return region.send_to(self.descriptor)
 
     async def wait_writable(self) -> None:
         await trio.lowlevel.wait_writable(self._socket)

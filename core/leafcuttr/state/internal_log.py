@@ -17,8 +17,7 @@ from leafcuttr.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, Me
 from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged
-from leafcuttr.log.files.pool import FileRegion
-from leafcuttr.log.log import Log
+from leafcuttr.log.log import FileRegion, Log
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.java_hash import java_hash
@@ -245,7 +244,7 @@ class _Reading:
 def _keep_short(log: Log) -> None:
     """End an active segment that is larger than all before it. The cleaner leaves the active one alone, but a start has
     to read it, and that must not take longer with each record ever written."""
-    active = log.segments[-1].size
+    active = log.active_size
     if active > _ACTIVE_BYTES and active > log.size - active and log.config.compact:
         log.roll_with_next()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 import trio
 
-from leafcuttr.log.files.pool import NotCached
+from leafcuttr.log.files.open_file import NotCached
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.wire.compression import Codec

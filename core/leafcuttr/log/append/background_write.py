@@ -16,7 +16,7 @@ from leafcuttr.log.append.commit import fail, publish, refuse_if_suspect, to_syn
 from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.roll import new_segment, take_over
 from leafcuttr.log.append.staged import Group, WriteError
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.segment.scan import DamagedSegmentError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from leafcuttr.log.append.pending_write import DONE, PendingWrite, failed
 from leafcuttr.log.append.roll import discard, new_segment, take_over
 from leafcuttr.log.append.staged import Group, WriteError
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.segment.scan import DamagedSegmentError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _write(
     file: OpenFile, views: list[memoryview | bytearray], position: int, size: int, sync: "list[Segment]"
 ) -> None:
     if file.synced:
-        file.make_room(position + size)
+        file.reserve(position + size)
     try:
         write_all(file.fd, views, position, size)
     except OSError as error:
@@ -212,7 +212,7 @@ def _cut_back(segment: "Segment") -> None:
     file = segment.file
     try:
         if file is not None:
-            file.no_room()
+            file.drop_reserve()
             os.ftruncate(file.fd, segment.size)
         else:
             os.truncate(segment.path(".log"), segment.size)  # there may be no descriptor left to open it with

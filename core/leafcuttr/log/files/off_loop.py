@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import trio
 
-from leafcuttr.log.files.pool import NotCached
+from leafcuttr.log.files.open_file import NotCached
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ import trio
 from leafcuttr.errors import StorageError
 from leafcuttr.log.files.off_loop import off_loop
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, DamagedCheckpointError, read_leader_epochs
+from leafcuttr.log.read.read import segment_at
 from leafcuttr.log.segment.scan import DamagedSegmentError, headers
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.runtime.limiters import decode_limiter
@@ -61,6 +62,16 @@ async def max_timestamp_offset(log: "LogState") -> Found | None:
         return None
     latest = await off_loop(partial(_latest_batch, segment))
     return None if latest is None else await _taken_apart(_largest_record, log, latest, 0, 0)
+
+
+def batch_timestamp(log: "LogState", offset: int) -> int | None:
+    """See `Log.batch_timestamp`."""
+    for segment in log.segments[segment_at(log, max(offset, log.log_start_offset)) :]:
+        found = segment.find(max(offset, log.log_start_offset), may_block=False)
+        if found is not None:
+            header = found[1]
+            return header.max_timestamp if header.is_log_append_time else header.base_timestamp
+    return None
 
 
 def _first_batch(log: "LogState", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:

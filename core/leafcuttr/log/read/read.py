@@ -9,7 +9,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from leafcuttr.errors import OffsetOutOfRange, StorageError
-from leafcuttr.log.files.pool import FileRegion
+from leafcuttr.log.files.region import FileRegion
 from leafcuttr.log.segment.scan import DamagedSegmentError, headers
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.wire.batch import HEADER_SIZE, unpack

@@ -8,7 +8,7 @@ look ahead tells the two apart. What is done about it is recovery's and repair's
 import os
 from typing import Final
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.wire.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MIN_LENGTH, BatchHeader, unpack
 
 _LOOK_AHEAD: Final = 1024  # batches; one that goes on from where the first should be decides,

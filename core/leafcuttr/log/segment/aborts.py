@@ -6,7 +6,7 @@ segments, and told by the appends from then on.
 
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr.log.files.pool import NotCached
+from leafcuttr.log.files.open_file import NotCached
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from leafcuttr.log.files.failed_sync import sync_descriptor
-from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.pool import FilePool
 
 _RUN = 512  # entries read at once when a search has come that near
 

@@ -7,7 +7,7 @@ means to a segment is not known here.
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,

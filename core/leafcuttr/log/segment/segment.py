@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark, sync_descriptor, sync_directory, sync_file
-from leafcuttr.log.files.pool import FilePool, OpenFile
+from leafcuttr.log.files.open_file import OpenFile
+from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from leafcuttr.log.files.pool import OpenFile
+from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.segment.index import SparseIndex
 
 VERSION: Final = 0

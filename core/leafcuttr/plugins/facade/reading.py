@@ -8,9 +8,8 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import CorruptMessage, StorageError, UnknownTopicOrPartition
-from leafcuttr.log.log import Log
+from leafcuttr.log.log import AbortedTransaction, Log
 from leafcuttr.log.read.read import LogRead
-from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.plugins.facade.topics import existing
 from leafcuttr.runtime.limiters import decode_limiter
 from leafcuttr.runtime.pacing import Pace

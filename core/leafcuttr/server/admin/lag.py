@@ -14,15 +14,11 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import BrokerError
-from leafcuttr.log.files.pool import NotCached
-from leafcuttr.log.log import Log
-from leafcuttr.log.read.read import segment_at
-from leafcuttr.log.segment.scan import DamagedSegmentError
+from leafcuttr.log.log import Log, NotCached
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.names import nameable
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.table import Entry
-from leafcuttr.wire.batch import LOG_APPEND_TIME
 
 _DISK_S: Final = 3.0
 
@@ -114,7 +110,7 @@ class LagMeter:
         """Of the batch that holds the offset; -1 if it has none, None if it cannot be known now."""
         while True:
             try:
-                return _timestamp_at(log, offset)
+                return log.batch_timestamp(offset)
             except NotCached as cold:
                 if trio.current_time() > until:
                     return None
@@ -122,18 +118,5 @@ class LagMeter:
                     await trio.to_thread.run_sync(cold.warm)
                 except OSError:
                     return None
-            except (OSError, BrokerError, DamagedSegmentError, IndexError):
+            except BrokerError:
                 return None
-
-
-def _timestamp_at(log: Log, offset: int) -> int | None:
-    """Raises NotCached, and what reading a log raises."""
-    if log.offline is not None:
-        return None
-    offset = max(offset, log.log_start_offset)
-    for segment in log.segments[segment_at(log, offset) :]:
-        found = segment.find(offset, may_block=False)
-        if found is not None:
-            header = found[1]
-            return header.max_timestamp if header.attributes & LOG_APPEND_TIME else header.base_timestamp
-    return None

@@ -88,7 +88,7 @@ _partition(topics.LOG_SIZE, lambda log: log.size, lambda scene: scene.other_size
 _partition(topics.LOG_START_OFFSET, lambda log: log.log_start_offset)
 _partition(topics.LOG_END_OFFSET, lambda log: log.log_end_offset)
 _partition(topics.LAST_STABLE_OFFSET_LAG, lambda log: log.log_end_offset - log.last_stable_offset)
-_partition(topics.LOG_SEGMENTS, lambda log: len(log.segments), lambda scene: scene.other_segments)
+_partition(topics.LOG_SEGMENTS, lambda log: log.segment_count, lambda scene: scene.other_segments)
 _reads(topics.PARTITION_OFFLINE)(lambda scene: ((labels, 1) for labels in scene.offline))
 _number(topics.OFFLINE_PARTITIONS, lambda scene: scene.offline_count)
 _number(topics.TOPICS, lambda scene: len(scene.broker.topics.by_name))

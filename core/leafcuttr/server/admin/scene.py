@@ -99,7 +99,7 @@ class Surveyor:
                 else:
                     scene.other_partitions += 1
                     scene.other_size += log.size
-                    scene.other_segments += len(log.segments)
+                    scene.other_segments += log.segment_count
                 if log.offline is not None:
                     scene.offline_count += 1
                     if shown:

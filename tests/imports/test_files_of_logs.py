@@ -1,0 +1,49 @@
+"""What serves clients asks a log for ranges of bytes: it sees neither the segments nor their paths and descriptors.
+
+That it imports nothing of them is a contract of import-linter (pyproject.toml); here is what it may not ask a log for.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from imports.graph import modules
+
+INSIDE: Final = ("leafcuttr.log", "leafcuttr.offline", "leafcuttr.cli")
+"""The log, and the commands that work on the files of a broker that is stopped."""
+HIDDEN: Final = frozenset({"_file", "directory_name", "fd", "open_file", "open_for_writing", "segments"})
+
+
+def hidden_in(source: str) -> Iterator[tuple[int, str]]:
+    """The attributes of that kind that a module asks for, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in HIDDEN:
+            yield node.lineno, node.attr
+
+
+def outside() -> dict[str, Path]:
+    return {
+        name: path
+        for name, path in modules().items()
+        if not any(name == inner or name.startswith(f"{inner}.") for inner in INSIDE)
+    }
+
+
+def test_no_module_outside_asks_for_the_files_of_a_log() -> None:
+    found = {name: [*hidden_in(path.read_text())] for name, path in outside().items()}
+    assert {name: uses for name, uses in found.items() if uses} == {}
+
+
+@pytest.mark.parametrize("attribute", sorted(HIDDEN))
+def test_each_of_them_is_found(attribute: str) -> None:
+    assert [*hidden_in(f"def size(log):\n    return log.{attribute}\n")] == [(2, attribute)]
+
+
+def test_they_are_names_of_the_log() -> None:
+    text = "\n".join(
+        path.read_text() for name, path in modules().items() if name.startswith("leafcuttr.log.")
+    )
+    assert [name for name in HIDDEN if f".{name}" not in text] == []
