@@ -14,14 +14,14 @@ def framed(body: bytes) -> bytes:
 
 
 def feed(buffer: ReceiveBuffer, data: bytes, cuts: list[int]) -> list[bytes]:
-    """Hand `data` in as a socket would: as much as there is room for, cut at random; collect the frames."""
+    """Hand `data` in as a socket would: as much as fits, cut at random; collect the frames."""
     frames, at, step = [], 0, 0
     while at < len(data):
-        room = buffer.room()
-        assert room, "a buffer always has room"
-        count = min(len(room), len(data) - at, cuts[step % len(cuts)])
+        space = buffer.free_space()
+        assert space, "a buffer always has space"
+        count = min(len(space), len(data) - at, cuts[step % len(cuts)])
         step += 1
-        room[:count] = data[at : at + count]
+        space[:count] = data[at : at + count]
         buffer.received(count)
         at += count
         while (frame := buffer.next_frame()) is not None:
@@ -44,7 +44,7 @@ def test_a_claimed_size_allocates_nothing() -> None:
     before = buffer.capacity
     feed(buffer, (100 << 20).to_bytes(4, "big") + b"x" * 100, [1000])
     assert buffer.frame_size() == 100 << 20
-    assert buffer.room()
+    assert buffer.free_space()
     assert buffer.capacity == before
 
 

@@ -55,7 +55,7 @@ def test_a_produce_of_100_mb_takes_100_mb(tmp_path: Path) -> None:
 def fill(buffer: ReceiveBuffer, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        room = buffer.room()
+        room = buffer.free_space()
         count = min(len(room), len(view))
         room[:count] = view[:count]
         buffer.received(count)

@@ -159,7 +159,11 @@ async def serve_here(
 
 @contextmanager
 def live_broker(
-    directory: Path, settings: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    clock: Clock | None = None,
+    make_transport: MakeTransport = PlainTransport,
 ) -> Iterator[LiveBroker]:
     """A broker on a free port of 127.0.0.1, stopped cleanly at the end."""
     hand = HandClock()
@@ -170,7 +174,13 @@ def live_broker(
     failed: list[BaseException] = []
 
     begin = partial(
-        run_broker, given, parse_listeners(given), clock=clock or hand, pressure=CalmDisk(), stop=stop
+        run_broker,
+        given,
+        parse_listeners(given),
+        clock=clock or hand,
+        pressure=CalmDisk(),
+        make_transport=make_transport,
+        stop=stop,
     )
 
     async def serve() -> None:

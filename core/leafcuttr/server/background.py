@@ -105,15 +105,15 @@ async def _sweep_idle(broker: Broker, connections: Connections) -> None:
             await pace.turn()
             if connection not in connections.all:
                 continue
-            turns, taken, since = before.get(connection, (-1, -1, now))
-            found = connection.turns, connection.taken
-            if turns == found[0] and connection.waiting:
+            arrivals, acknowledged, since = before.get(connection, (-1, -1, now))
+            found = connection.arrivals, connection.acknowledged
+            if arrivals == found[0] and connection.waits:
                 connection.end_if_abandoned()
-            elif (turns, taken) != found or connection.reads_disk:
+            elif (arrivals, acknowledged) != found or connection.reads_disk:
                 since = now
             else:
-                connection.rest()
+                connection.shrink_buffer()
                 if now - since >= limit >= 0:
                     logger.info("closing the idle connection from %s", connection)
-                    connection.shut()
+                    connection.abort()
             seen[connection] = (*found, since)

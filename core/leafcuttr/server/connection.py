@@ -1,9 +1,10 @@
 """One client connection: bytes in, requests handled in order, answers out.
 
-A connection is served by the reactor as long as nothing in it has to wait; see there for the rounds. What has to wait
-is an *errand*: the connection leaves the reactor, its own task runs the errand and whatever requests have arrived
-behind it, and then goes back. Either way one request is handled at a time and answers leave in order, as in Kafka.
-Reading a request of very many elements is such an errand, and so is writing an answer of so many.
+A connection is served by the reactor as long as nothing in it has to wait; see there for the rounds. When something has
+to be awaited, the connection leaves the reactor: its own task awaits it, handles the requests that have arrived behind
+it, and then gives the connection back. Either way one request is handled at a time and answers leave in order, as in
+Kafka. Reading a request of very many elements is awaited so, and writing an answer of so many. `states` has the table
+of a connection's life.
 
 Longer than other modules because the order of requests and answers is one thing: every way through it is here.
 
@@ -32,6 +33,7 @@ from leafcuttr.server.reactor import Reactor
 from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
+from leafcuttr.server.states import ENDED, WAITS, WATCHED, Event, State, after
 from leafcuttr.server.transport import Transport
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
@@ -49,6 +51,9 @@ _TURN_S: Final = 0.002
 _DIGITS: Final = re.compile(r"[0-9]+")
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+# A member of an Enum takes longer to look up than a global, and these two are compared in every round.
+_READING: Final = State.READING
+_CLOSING: Final = State.CLOSING
 
 
 class CloseConnection(Exception):
@@ -58,8 +63,8 @@ class CloseConnection(Exception):
 class Connection:
     """The state of one connection.
 
-    `turns` counts the times that something arrived, `taken` the bytes that the peer has taken; `waiting` is True while
-    a handler waits (a long poll, a rebalance, the disk), which is not idleness. The sweeper of idle connections reads
+    `arrivals` counts the times that something arrived, `acknowledged` the bytes that the peer has received; while the
+    connection `waits` (for a long poll, a rebalance, the disk) it is not idle. The sweeper of idle connections reads
     them.
     """
 
@@ -87,18 +92,16 @@ class Connection:
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
         self._begin = self._at = self._end = 0
         self._long_produce: Any = None  # the request at hand, if it was too long to be read at once
-        self._errand: Awaitable[Any] | None = None
-        self._reply_to: tuple[Route, int] | None = None  # what the errand's result answers, if anything
+        self._awaited: Awaitable[Any] | None = (
+            None  # before the request at hand is answered, or the next one begun
+        )
+        self._reply_to: tuple[Route, int] | None = None  # what the result of that answers, if anything
+        self.state = State.WORKING
         self._handed_over = trio.Event()
         self._scope = trio.CancelScope()
-        self._ended = False
-        self._stopping = False
-        self._resting = False
-        self.parked = False
         self._yield_at = self._arrived_at = 0.0
         self._counts = broker.counts
-        self.turns = 0
-        self.waiting = False
+        self.arrivals = 0
 
     @property
     def listener(self) -> str:
@@ -117,16 +120,16 @@ class Connection:
         """Serve until the peer closes, misbehaves or the server stops. Raises nothing but Cancelled."""
         with self._scope:
             try:
-                while not (self._ended or self._stopping):
-                    self._rest()
+                self._move(Event.CAUGHT_UP)
+                while self.state is not State.CLOSED:
                     await self._handed_over.wait()
-                    self._leave_reactor()
                     await self._work()
+                    self._move(Event.CAUGHT_UP)
                 self._transport.half_close()
             except Exception as error:
                 self.fail(error)
             finally:
-                self._leave_reactor()
+                self._move(Event.CLOSE)
                 self._memory.release(self)
                 if self.produce_turn.waits:
                     # Cancelled before it came to that; what is staged has to be written, whoever waits for it.
@@ -135,22 +138,43 @@ class Connection:
                             await self.produce_turn.written()
                         except Exception as error:
                             self.fail(error)
-                if inspect.iscoroutine(self._errand):
-                    self._errand.close()
+                if inspect.iscoroutine(self._awaited):
+                    self._awaited.close()
+
+    def _move(self, event: Event) -> None:
+        """To the state that follows. The reactor watches the connection, or its task is woken, as the state says."""
+        before = self.state
+        self.state = state = after(before, event)
+        if before in WATCHED:
+            if state not in WATCHED:
+                self._leave_reactor()
+        elif state in WATCHED:
+            self._handed_over = trio.Event()
+            self._reactor.add(self)
+
+    def _leave_reactor(self) -> None:
+        self._reactor.remove(self)
+        repeated = self.repeated
+        if repeated.pending is not None:
+            repeated.hand_to_turn(repeated.pending)
+        self._handed_over.set()
 
     def stop(self) -> None:
         """End the connection after the requests that have arrived."""
-        self._stopping = True
-        if self._resting and not self.parked:
+        if self.state is State.READING:
             self._reactor.serve(self)
-        self.hand_over()
+        self._move(Event.STOP)
 
     def close(self) -> None:
         """After `run`: give the descriptor back."""
         self._transport.close()
 
     @property
-    def taken(self) -> int:
+    def waits(self) -> bool:
+        return self.state in WAITS
+
+    @property
+    def acknowledged(self) -> int:
         """Bytes of answers that the peer's system has acknowledged. What one call has given to the kernel may be many
         megabytes, and take long to leave; a peer that reads nothing acknowledges nothing once its own buffer is full.
         """
@@ -162,42 +186,25 @@ class Connection:
         return self._outbox.warming
 
     def end_if_abandoned(self) -> None:
-        """End the connection if its peer has gone while a handler waits: nobody reads the socket then."""
+        """End the connection if its peer has gone while a handler waits: nothing is received then."""
         if self._transport.peer_gone:
             logger.debug("the connection from %s ended while it waited", self)
             self._scope.cancel()
 
-    def _finish(self) -> None:
-        self._ended = True
-        self._handed_over.set()
-
-    def rest(self) -> None:
-        """Nothing has arrived for a while: give the buffer's memory back."""
-        if self._resting:
+    def shrink_buffer(self) -> None:
+        """Give the buffer's memory back, of a connection on which nothing has arrived for a while."""
+        if self.state in WATCHED:
             self.buffer.shrink()
 
-    def shut(self) -> None:
-        """End the connection at once: whatever waits on the socket returns."""
-        self._finish()
+    def abort(self) -> None:
+        """End the connection at once: whatever waits on the transport returns."""
+        self._move(Event.END)
         self._transport.abort()
 
-    def _rest(self) -> None:
-        self._handed_over = trio.Event()
-        self._resting = True
-        self._reactor.add(self)
-
-    def _leave_reactor(self) -> None:
-        if self._resting:
-            self._resting = self.parked = self.waiting = False
-            self._reactor.remove(self)
-            repeated = self.repeated
-            if repeated.pending is not None:
-                repeated.hand_to_turn(repeated.pending)
-
     async def _work(self) -> None:
-        """Run the errand, and the requests that have arrived behind it, to the last answer.
+        """Await what has to be, and handle the requests that have arrived behind it, to the last answer.
 
-        Most errands end without a wait, so the turn goes on through as many of them as it lasts.
+        Most of it ends without a wait, so the turn goes on through as much of it as it lasts.
         """
         self._yield_at = perf_counter() + Pace.share()
         while True:
@@ -206,15 +213,15 @@ class Connection:
                 await self._wait_for(self.produce_turn.written())
             if self._outbox.size:
                 await self._outbox.flush()
-            errand, self._errand = self._errand, None
-            if errand is not None and not self._answer_errand(await self._wait_for(errand)):
+            awaited, self._awaited = self._awaited, None
+            if awaited is not None and not self._answer_awaited(await self._wait_for(awaited)):
                 continue
-            if self._ended:
+            if self.state is State.CLOSING:
                 if self.produce_turn:
                     self._answer_produce()
             elif self._more_to_do():
                 continue
-            if not self._outbox.size and self._errand is None:
+            if not self._outbox.size and self._awaited is None:
                 return
 
     def _more_to_do(self) -> bool:
@@ -226,35 +233,35 @@ class Connection:
         except Exception as error:
             self.fail(error)
             return True
-        return more or self._errand is not None or self.produce_turn.waits
+        return more or self._awaited is not None or self.produce_turn.waits
 
-    async def _wait_for(self, errand: Awaitable[Any]) -> Any:
-        self.waiting = True
+    async def _wait_for(self, awaited: Awaitable[Any]) -> Any:
+        self._move(Event.WAIT)
         try:
-            return await errand
+            return await awaited
         finally:
-            self.waiting = False
+            self._move(Event.RESUME)
 
     # Steps of the reactor's rounds: they do not raise
 
     def receive(self, now_ms: int) -> bool:
-        self.turns += 1
+        self.arrivals += 1
         buffer = self.buffer
         try:
-            room = buffer.room()
-            count = self._transport.receive_into(room)
+            space = buffer.free_space()
+            count = self._transport.receive_into(space)
             if not count:
                 self._end_of_stream()
                 return False
             if self._transport.buffered:
                 self._reactor.look_again(self)
-            # All of the buffer is room: nothing has arrived before, and a request that is all of it leaves nothing.
-            if room is buffer.view and self.repeated.stage(room, count, now_ms):
+            # All of the buffer is free: nothing has arrived before, and a request that is all of it leaves nothing.
+            if space is buffer.view and self.repeated.stage(space, count, now_ms):
                 return True
             buffer.received(count)
             size = buffer.frame_size()
             if size > SMALL_FRAME and not self._memory.try_reserve(self, size):
-                self._errand = self._memory.reserve(self, size)
+                self._awaited = self._memory.reserve(self, size)
         except BlockingIOError:
             pass
         except Exception as error:
@@ -263,6 +270,10 @@ class Connection:
         self._yield_at = now + _TURN_S
         return False
 
+    def receive_later(self) -> None:
+        if self._transport.buffered:
+            self._reactor.look_again(self)
+
     def answer_repeat(self, since: float) -> bool:
         if self.produce_turn:
             return False
@@ -270,9 +281,9 @@ class Connection:
         pending = repeated.pending
         if pending is not None:
             if not pending.done:
-                self.parked = self.waiting = True
                 self._arrived_at = since
-                pending.when_done(self._landed)
+                self._move(Event.PARK)
+                pending.when_done(self._written)
                 return True
             if pending.failure is not None:
                 repeated.hand_to_turn(pending)
@@ -293,7 +304,7 @@ class Connection:
         return False
 
     def stage(self) -> None:
-        if self._errand is None and not self._ended:
+        if self._awaited is None and self.state is not _CLOSING:
             try:
                 self._stage()
             except Exception as error:
@@ -313,42 +324,44 @@ class Connection:
         except Exception as error:
             self.fail(error)
             sent = False
-        if not sent or self._errand is not None or self._ended:
-            self.hand_over()
+        if self.state is not _READING:  # it has ended, and its task knows
+            return
+        if not sent or self._awaited is not None:
+            self._move(Event.HAND_OVER)
         elif self.produce_turn.waits:
-            self.parked = self.waiting = True
-            self.produce_turn.when_written(self._landed)
+            self._move(Event.PARK)
+            self.produce_turn.when_written(self._written)
 
-    def _landed(self) -> None:
-        if self.parked:
-            self._reactor.landed(self)
+    def _written(self) -> None:
+        """A worker is done. By now the connection's task may have taken over, which waits for the worker itself."""
+        if self.state is State.PARKED:
+            self._reactor.written(self)
 
     def unpark(self) -> None:
-        self.parked = self.waiting = False
+        self._move(Event.WRITTEN)
         self._yield_at = perf_counter() + _TURN_S
 
     def hand_over(self) -> None:
-        self._leave_reactor()
-        self._handed_over.set()
+        self._move(Event.HAND_OVER)
 
     # What both do
 
     def _stage(self) -> None:
         """Stage the Produce requests that come next."""
-        while self._errand is None and (found := self._peek()) is not None and found.api.key == _PRODUCE:
+        while self._awaited is None and (found := self._peek()) is not None and found.api.key == _PRODUCE:
             view = self.buffer.view
             if self._long_produce is None:
                 try:
                     request, _ = found.read(view, self._at, self._end, FEW_ELEMENTS)
                 except ManyElements:
-                    self._errand = self._read_produce(found)
+                    self._awaited = self._read_produce(found)
                     return
             else:
                 request, self._long_produce = self._long_produce, None
             self._next = None
             self.produce_turn.stage(self._broker, self._context, request, found)
             if self.produce_turn.rest is not None:
-                self._errand = self.produce_turn.finish(self._broker)
+                self._awaited = self.produce_turn.finish(self._broker)
                 return
             if self.repeated.due():
                 frame = view[self._begin : self._end]
@@ -364,7 +377,7 @@ class Connection:
                 return False
             self._answer_produce()
         context = self._context
-        while self._errand is None and not self._ended and self._outbox.size <= _OUTBOX_LIMIT:
+        while self._awaited is None and self.state is not _CLOSING and self._outbox.size <= _OUTBOX_LIMIT:
             found = self._peek()
             if found is None:
                 self._release_memory()
@@ -372,7 +385,7 @@ class Connection:
             if not self._yield_at:  # a new turn, in which at least this one is handled
                 self._yield_at = perf_counter() + Pace.share()
             elif perf_counter() > self._yield_at:
-                self._errand = self._let_others()
+                self._awaited = self._let_others()
                 return False
             if found.api.key == _PRODUCE:
                 return True
@@ -384,11 +397,11 @@ class Connection:
             try:
                 request, _ = found.read(self.buffer.view, self._at, self._end, FEW_ELEMENTS)
             except ManyElements:
-                self._errand, self._reply_to = self._handle_long(found), (found, context.correlation_id)
+                self._awaited, self._reply_to = self._handle_long(found), (found, context.correlation_id)
                 return False
             response = found.handle(self._broker, context, request)
             if inspect.isawaitable(response):
-                self._errand, self._reply_to = response, (found, context.correlation_id)
+                self._awaited, self._reply_to = response, (found, context.correlation_id)
             elif response is not None:
                 self._add_answers(((context.correlation_id, found, response),))
         return False
@@ -408,7 +421,7 @@ class Connection:
         response = found.handle(self._broker, self._context, request)
         return await response if inspect.isawaitable(response) else response
 
-    def _answer_errand(self, response: Any) -> bool:
+    def _answer_awaited(self, response: Any) -> bool:
         reply_to, self._reply_to = self._reply_to, None
         if reply_to is None or response is None:
             return True
@@ -416,13 +429,13 @@ class Connection:
         return self._add_answers(((correlation_id, found, response),))
 
     def _add_answers(self, answers: Sequence[tuple[int, Any, Any]]) -> bool:
-        """Queue these answers; from a long one on that is an errand. Whether all of them are queued."""
+        """Queue these answers; from a long one on that is awaited. Whether all of them are queued."""
         took = perf_counter() - self._arrived_at
         for at, (correlation_id, found, response) in enumerate(answers):
             try:
                 self._outbox.add(*found.frame(correlation_id, response))
             except ManyElements:
-                self._errand = self._add_in_turns(answers[at:])
+                self._awaited = self._add_in_turns(answers[at:])
                 return False
             key = found.api.key
             self._counts.answered[key].add(took)
@@ -498,11 +511,11 @@ class Connection:
     def _end_of_stream(self) -> None:
         if self.buffer.pending:
             logger.debug("the connection from %s ended inside a request", self)
-        self._finish()
+        self._move(Event.END)
 
     def fail(self, error: Exception) -> None:
         """End the connection with one line about why, if it has not ended yet."""
-        if self._ended:
+        if self.state in ENDED:
             return
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             self._counts.malformed += 1
@@ -522,4 +535,4 @@ class Connection:
                 self._context.api_key,
                 exc_info=error,
             )
-        self._finish()
+        self._move(Event.END)

@@ -1,17 +1,28 @@
 """One task for the data path of all connections: what need not wait never costs a task switch.
 
-A connection that has nothing to do lies in this epoll set, and its own task sleeps. The reactor's task sleeps until
-some of them have bytes, then serves those together in rounds: every connection stages the Produce requests that are
-next, what all of them have staged is written with one call for each log, then the other requests are handled up to
-the next Produce. A connection that has to wait (a long poll, a rebalance, the disk, a peer that does not read) is
-taken out of the set and handed to its task, which brings it back when it is done. A connection that has sent nothing
-but the same Produce again (`server.repeated_produce`) is written and answered before the others, in one step each.
+Theory of operation
+===================
 
-So that others have their turn too, a look at the set takes a bounded number of connections, and the loop gets its
-checkpoint after some milliseconds of work at most. Nothing in here awaits between staging and writing.
+A connection that has nothing to do is in this epoll set, and its own task sleeps (`states`: READING). The reactor's
+task sleeps until some of them have bytes, then serves those together in a round:
 
-What is written by a worker thread (topic sync mode) parks the connection: it stays in the set, and is answered from
-here when the worker is done. Only if it sends more meanwhile does its task take over.
+1. Each receives once, into its own buffer.
+2. Each stages the Produce requests that come next in its buffer, up to another request.
+3. What all of them have staged is written, with one call for each log.
+4. Each answers what was written and handles the other requests, up to the next Produce. Those that have come to one go
+   back to 2.
+5. Each sends its answers. One in which something has to wait (a long poll, a rebalance, the disk, a peer that does not
+   read) leaves the set, and its task is woken, which brings it back when it has caught up.
+
+A connection that has sent the same Produce again as before (`repeated_produce`) is written and answered between 1 and
+2, in one step each, and has nothing to do in the rest of the round.
+
+What is written by a worker (topic sync mode) parks the connection: it stays in the set, and the worker's report, which
+comes through the same epoll set, begins a round in which it is answered. Only if more arrives before that does its task
+take over.
+
+Nothing between 1 and 5 awaits. So that others have their turn too, a round takes a bounded number of connections, and
+the loop gets its checkpoint after some milliseconds of rounds at most.
 """
 
 import itertools
@@ -29,12 +40,14 @@ from leafcuttr.metrics.counts import Times
 from leafcuttr.runtime.writers import Writers
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.repeated_produce import RepeatedProduce, write_repeated
+from leafcuttr.server.states import State
 from leafcuttr_sdk import Clock
 
+_PARKED: Final = State.PARKED
 _AT_ONCE: Final = 32
 _BUDGET_S: Final = 0.002
-# How long a write that is under way is waited for here, once in a turn: a quick disk takes a third of it, and the way
-# through the loop as long again. A disk that took longer is not waited for again for a while.
+# How long a write that is under way is waited for without the loop, once in a turn: a quick disk takes a third of it,
+# and the way through the loop as long again. A disk that took longer is not waited for again for a while.
 _PATIENCE_S: Final = 0.001
 _SLOW_FOR_S: Final = 1.0
 
@@ -44,8 +57,7 @@ class Served(Protocol):
 
     produce_turn: produce.Turn
     repeated: RepeatedProduce
-    parked: bool
-    """Nothing is done for it until what it has staged is written by a worker."""
+    state: State
 
     @property
     def descriptor(self) -> int:
@@ -60,6 +72,9 @@ class Served(Protocol):
     def receive(self, now_ms: int) -> bool:
         """Take what has arrived, once. Whether it was nothing but the same Produce again, which is staged now."""
         ...
+
+    def receive_later(self) -> None:
+        """Take what has arrived in the next round, also what only its transport knows of."""
 
     def answer_repeat(self, since: float) -> bool:
         """Send the answer to that, or park; False if the rest of the round has something to do for it. It arrived not
@@ -95,26 +110,26 @@ class Reactor:
         self._writers = writers
         self._times = times
         self._epoll = select.epoll()
-        self._resting: dict[int, Served] = {}
+        self._watched: dict[int, Served] = {}
         # Those whose transport has bytes that epoll does not know of. While there are any, `_always_readable` is in the
         # epoll set, so that the loop does not sleep.
         self._buffered: dict[int, Served] = {}
         self._always_readable = os.eventfd(1, os.EFD_CLOEXEC)
         weakref.finalize(self, os.close, self._always_readable)
         self._keeps_awake = False
-        self._landed: list[Served] = []
-        self._lands = False
+        self._written: list[Served] = []
+        self._hears_workers = False
 
     def add(self, connection: Served) -> None:
         """Serve this connection from now on."""
-        self._resting[connection.descriptor] = connection
+        self._watched[connection.descriptor] = connection
         self._epoll.register(connection.descriptor, select.EPOLLIN)
         if connection.buffered:
             self.look_again(connection)
 
     def remove(self, connection: Served) -> None:
         """Leave it to its task, or to its end. Removing it twice is harmless."""
-        if self._resting.pop(connection.descriptor, None) is not None:
+        if self._watched.pop(connection.descriptor, None) is not None:
             self._epoll.unregister(connection.descriptor)
             self._buffered.pop(connection.descriptor, None)
 
@@ -139,11 +154,11 @@ class Reactor:
             del self._buffered[connection.descriptor]
         return found
 
-    def landed(self, connection: Served) -> None:
+    def written(self, connection: Served) -> None:
         """What a parked connection has staged is written. It is answered in the round that begins now; by its task if
-        somebody else has called `land`."""
-        if self._lands:
-            self._landed.append(connection)
+        the reactor is not the one that hears of the workers."""
+        if self._hears_workers:
+            self._written.append(connection)
         else:
             connection.hand_over()
 
@@ -157,42 +172,48 @@ class Reactor:
             self._writers.watched(False)
 
     async def _run(self) -> None:
-        poll, resting, now_ms, queue = self._epoll.poll, self._resting, self._clock.now_ms, self._queue
+        poll, watched, now_ms, queue = self._epoll.poll, self._watched, self._clock.now_ms, self._queue
+        # When this turn of the loop began, when the round does, and from when on a worker may be waited for.
         began = since = patient_at = 0.0
         patient = False
         while True:
-            if queue.room <= 0:
-                # What is written has begun, and waits for none of those in the queue.
+            if queue.free <= 0:
+                # Too many requests wait for their turn: no more are received until one has begun. What is written has
+                # begun, so the workers' reports are heard meanwhile, by a task of `Writers`.
                 self._writers.watched(False)
                 await queue.freed()
                 self._writers.watched(True)
                 began = since = time.perf_counter()
-            most = min(_AT_ONCE, queue.room)
+            most = min(_AT_ONCE, queue.free)
             ready = poll(0, most)
             if not ready and patient and self._writers.busy:
+                # Nothing to do but a write that is under way: its end is likely to come before the loop would be back.
                 patient = False
                 ready = poll(_PATIENCE_S, most)
                 since = time.perf_counter()
                 if not ready:
                     patient_at = since + _SLOW_FOR_S
             if not ready:
+                # Nothing to do at all: sleep. All that can wake a connection makes the epoll set readable.
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 began = since = time.perf_counter()
                 patient = began >= patient_at
                 continue
-            arrived = [resting[fd] for fd, _ in ready if fd in resting]
+            arrived = [watched[fd] for fd, _ in ready if fd in watched]
             if len(arrived) != len(ready):
-                self._lands = True
+                # Not a connection's: workers have reported, or transports have something buffered; look at both.
+                self._hears_workers = True
                 self._writers.land()
-                self._lands = False
+                self._hears_workers = False
                 arrived += self._take_buffered(most - len(arrived), arrived)
-            landed, self._landed = self._landed, []
-            repeated = _serve(arrived, now_ms(), since, landed)
+            written, self._written = self._written, []
+            repeated = _serve(arrived, now_ms(), since, written)
             now = time.perf_counter()
             if repeated:
                 self._times.add(now - since, repeated)
             since = now
             if now - began > _BUDGET_S:
+                # More may be ready, but the other tasks of the loop have waited long enough.
                 await trio.lowlevel.checkpoint()
                 began = since = time.perf_counter()
                 patient = began >= patient_at
@@ -204,29 +225,35 @@ class Reactor:
             self._times.add(time.perf_counter() - since)
 
 
-def _serve(arrived: Sequence[Served], now_ms: int, since: float, landed: Sequence[Served] = ()) -> int:
+def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequence[Served] = ()) -> int:
     """One round; how many of the repeated requests that have arrived, not before `since`, were answered in it."""
     repeated = 0
     repeating: list[Served] = []
     others: list[Served] = []
-    for connection in landed:
-        if connection.parked:
+    # Those whose worker is done go first: what has arrived behind such a request is answered behind it. One that has
+    # left since it was told is answered by its task.
+    for connection in written:
+        if connection.state is _PARKED:
             connection.unpark()
             if not connection.answer_repeat(since):
                 others.append(connection)
     unanswered = set(others)
     for connection in arrived:
-        if connection.parked:
+        if connection.state is _PARKED:
+            # It sends more while a worker writes for it: nothing of that may be staged before the answer.
             connection.hand_over()
-        elif connection not in unanswered:  # else it is seen again when it is answered
+        elif connection not in unanswered:
             (repeating if connection.receive(now_ms) else others).append(connection)
+        else:  # what it has staged is answered below first
+            connection.receive_later()
     if repeating:
         write_repeated(repeating)
         repeated = len(repeating)
         for connection in repeating:
+            # Answered; or parked; or its write failed, or its peer does not read: those go the way of the others.
             if not connection.answer_repeat(since):
                 others.append(connection)
-            repeated -= connection.parked or bool(connection.produce_turn)
+            repeated -= connection.state is _PARKED or bool(connection.produce_turn)
     active: Sequence[Served] = others
     while active:
         for connection in active:
@@ -234,8 +261,10 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, landed: Sequenc
         try:
             produce.write_staged([connection.produce_turn for connection in active])
         except Exception as error:
+            # Not a failed write, which is an answer: nobody knows what has been written of these.
             for connection in active:
                 connection.fail(error)
+        # As long as a connection has come to another Produce, its turn lasts and nothing in it has to wait.
         active = [connection for connection in active if connection.answer()]
     for connection in others:
         connection.finish_round()

@@ -1,7 +1,7 @@
 """The bytes that a connection has received and not yet handled: one buffer, reused, that grows with what arrives.
 
 A frame's claimed size never allocates: the buffer at most doubles, and only when it is full of received bytes.
-Frames are handed out as positions in the buffer; views of it are valid until the next `room()`.
+Frames are handed out as positions in the buffer; views of it are valid until the next `free_space()`.
 
 A large buffer is an anonymous mapping: it grows without a copy, its pages cost memory only once bytes have arrived in
 them, and all of it goes back to the system at once. So a request costs its own size and no more.
@@ -13,7 +13,7 @@ from typing import Final
 from leafcuttr.wire.errors import WireError
 
 SMALL_FRAME: Final = 4096
-"""What every connection has room for."""
+"""What the buffer of every connection holds."""
 # Past this size a buffer grows only for a frame that needs it, not for the sake of fewer calls.
 _COMFORTABLE: Final = 1 << 22
 # Past this size a buffer does not wait for another frame that needs it.
@@ -57,7 +57,7 @@ class ReceiveBuffer:
         """Bytes received and not handed out."""
         return self._end - self._start
 
-    def room(self) -> memoryview:
+    def free_space(self) -> memoryview:
         """Space to receive into; views handed out before are invalid from here on."""
         start, end, capacity = self._start, self._end, len(self._data)
         if start == end:
@@ -80,7 +80,7 @@ class ReceiveBuffer:
         return self.view[self._end :]
 
     def received(self, count: int) -> None:
-        """`count` bytes were written into `room()`. Grows the buffer when the peer filled all of it."""
+        """`count` bytes were written into `free_space()`. Grows the buffer when the peer filled all of it."""
         self._end += count
 
     def frame_size(self) -> int:
