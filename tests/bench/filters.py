@@ -12,16 +12,18 @@ or one.
 import argparse
 import json
 import logging
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
 from leafcuttr.log.append.chain import Chain, Step, Tally
-from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
@@ -35,7 +37,7 @@ from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk.filters import DROP
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
-from support.logs import write_now
+from support.logs import stage_here, write_now
 
 VALUE = (b'{"device":"kitchen","celsius":21.4,"note":"' + b"x" * 100)[:98] + b'"}'
 BATCHES = 60
@@ -88,7 +90,7 @@ def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: 
     views = [memoryview(bytearray(batch)) for _ in range(BATCHES)]
     began = time.perf_counter()
     for view in views:
-        log.stage(view, Origin.CLIENT, now_ms=now)
+        stage_here(log, view, now)
         write_now(log)
     seconds = time.perf_counter() - began
     log.close()
