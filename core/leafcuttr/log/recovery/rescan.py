@@ -1,8 +1,15 @@
 """Reading segments again at start, when they may end in anything.
 
-Each batch is checked (CRC, offsets). The log is cut at the first that is not sound, later segments go, indexes are
-written anew, the producer state and the leader epochs are told of what is read. From which offset on a log has to be
-read is not decided here but in `recovery`.
+Each batch is checked (CRC, offsets). The log is cut at the first that is not sound, later segments are removed, indexes
+are written anew, and the producer state and the leader epochs are brought up to what is read. From which offset on a
+log has to be read is decided in `recovery`.
+
+Two rules decide what becomes of a fault:
+
+- Before the synced offset (the recovery point) nothing may be missing. A fault there is damage of the disk, not the
+  end of what a crash has cut short: the partition goes offline (DamagedLogError), and no record is removed.
+- Behind it a crash may have lost anything, also from the middle of the file. What lies behind the first fault is not
+  known to be what was written, so it is removed, and its offsets are given out again.
 """
 
 import logging
@@ -58,11 +65,10 @@ class Rescan:
         offset: int,
         synced: int,
     ) -> int:
-        """Read `segments[number]` from `position` and `offset` on, then the newer ones, which join
-        `segments`.
+        """Read `segments[number]` from `position` on, where the batch with `offset` begins, then the `newer` ones (by
+        their base offsets), of which nothing is known but their names. `segments` then are those of the log.
 
-        Cuts at the first fault; returns the log end offset. Raises DamagedLogError if that is before
-        `synced`.
+        Cuts at the first fault; returns the log end offset. Raises DamagedLogError if that is before `synced`.
         """
         began = time.monotonic()
         todo = [segments[number], *(self.unread(base) for base in newer)]
@@ -77,6 +83,8 @@ class Rescan:
         interval = self._spec.config.index_interval_bytes
         while todo:
             segment = todo.pop(0)
+            # A newer segment that does not begin where the log has got to: what was between them is lost. It goes, and
+            # so do all behind it.
             if segment.base_offset in fresh and not self._follows(segment.base_offset, offset):
                 remove(
                     self._spec,
@@ -87,7 +95,9 @@ class Rescan:
                 )
                 break
             if segment.base_offset in fresh:
-                offset = segment.base_offset
+                offset = segment.base_offset  # behind a gap that compaction has left, if there is one
+            # Index entries before `position` are kept. Where there are none, or they speak of more than that, the
+            # segment is read from its beginning.
             if self._make_indexes(segment) or not segment.index_fits(position):
                 position, offset = 0, segment.base_offset
                 # What is read again must not be taken up twice: transactions would end before they begin.
@@ -99,6 +109,7 @@ class Rescan:
             segments.append(segment)
             offset, position = rebuilt.next_offset, 0
             if rebuilt.damage is not None:
+                # The first fault: the log ends before it, or is damaged if more than that was synced.
                 if offset < synced:
                     raise DamagedLogError(f"{rebuilt.damage} (offset {offset}, synced up to {synced})")
                 self._cut(segment, rebuilt.end_position, rebuilt.damage)
@@ -123,23 +134,37 @@ class Rescan:
     def _restore_place(
         self, segment: Segment, following: int | None, position: int, header: BatchHeader, due: int
     ) -> bool:
-        """Give a sound batch whose base offset is not the one due that one back, if there is no doubt: the batches
-        behind it go on from there, or it is the last and nothing can have been lost before it.
+        """What becomes of a batch whose CRC is right but whose base offset is not `due`: no CRC covers that field. True
+        if it has been given the offset that was due, False if the offset that it has is right.
 
-        Raises DamagedLogError where it was synced, DamagedSegmentError where it may be anything."""
+        `displaced` says what the batches behind it tell: True if they go on from the offset that is due, so that the
+        field is damaged; False if they go on from the one that it has, so that the log has a gap; None if there are
+        none to tell. Then it is decided by what can have happened:
+
+        - Its offset is larger, and at or before the recovery point: it was synced like that, the gap was there. Where
+          compaction may have been, it has left the gap.
+        - Otherwise the log had no gap when this was written. If the machine has not lost its power since, all that was
+          written is there, so the field is damaged. If it has, what was before the batch may be lost, and the log is
+          cut here (DamagedSegmentError).
+
+        A field that is damaged before the recovery point is damage to what was synced (DamagedLogError).
+        """
         file, point, upwards = segment.open_file(), self._known.recovery_point, header.base_offset > due
         compact = self._spec.config.compact and due < self._known.compacted_at_most
         displaced = is_displaced(file, position, os.fstat(file.fd).st_size, due, following)
         what = f"base offset {header.base_offset}, {due} is due"
+        # Nothing behind it tells, and there was no gap when it was written.
         if displaced is None and (not upwards or header.base_offset > point) and not compact:
             if not self._known.same_boot:
                 raise DamagedSegmentError(file.path, position, what)
             displaced = True
+        # A gap that batches behind it confirm, unexplained by compaction and behind what was synced, is worth a line.
         if not displaced:
             if upwards and header.base_offset > point and not compact:
                 _log.warning("%s: %s: at byte %d: %s; the log goes on behind the gap",
                              self._spec.topic_partition, file.path, position, what)  # fmt: skip
             return False
+        # The field is damaged: that is put right, but not in what was synced, where it says that the disk is failing.
         if due < point:
             raise DamagedLogError(f"{file.path}: at byte {position}: {what} (synced up to {point})")
         put_right(file, position, due)
@@ -148,9 +173,9 @@ class Rescan:
         return True
 
     def _follows(self, base_offset: int, offset: int) -> bool:
-        """Whether a segment may come after the one that ends before `offset`. Compaction leaves gaps, also between
-        segments, but only in what was synced before; elsewhere a gap says that what was in it is lost, and nothing may
-        come behind that."""
+        """Whether a segment may come after the one that ends before `offset`: it begins there, or behind a gap that
+        compaction has left. Compaction works only on what was synced before; elsewhere a gap says that what was in it
+        is lost, and nothing may come behind that."""
         compacted = self._spec.config.compact and base_offset <= self._known.compacted_at_most
         return base_offset == offset or (base_offset > offset and compacted)
 
@@ -162,6 +187,8 @@ class Rescan:
         return bool(missing)
 
     def _cut(self, segment: Segment, position: int, damage: DamagedSegmentError) -> None:
+        """End the segment at `position`. Zeros behind it are no loss: space that was preallocated, or the length of a
+        write whose bytes never came."""
         size = os.stat(segment.path(".log")).st_size  # noqa: PTH116
         zeros = damage.reason == ZEROS
         level = logging.INFO if zeros else logging.WARNING
