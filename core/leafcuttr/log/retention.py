@@ -4,7 +4,7 @@ A segment goes in two steps: its files are renamed to `.deleted` at once, and re
 that a reader who has just been given a range of them is not cut short. Only whole segments go, the oldest first, and
 the log start offset moves to the base of what remains. An expired log rolls first, so that its last records go too
 (as in Kafka). Nothing of a topic that is only compacted is deleted. What DeleteRecords leaves below the log start
-offset goes with the request, not at the next check as in Kafka: who deletes records often wants the room.
+offset goes with the request, not at the next check as in Kafka: who deletes records often wants the space.
 """
 
 import logging
@@ -102,7 +102,7 @@ def _drop_while(log: LogState, reason: str, goes: Callable[[Segment, int], bool]
             try:
                 roll(log)
             except OSError:
-                # On a full disk there is no room for a new segment; what frees some has to go all the same.
+                # On a full disk there is no space for a new segment; what frees some has to go all the same.
                 if count > 1:
                     _drop(log, segments[: count - 1], reason)
                 raise

@@ -1,5 +1,6 @@
-"""The worker threads that take batches apart, bounded apart from those that everything else uses; and those in which
-plugins' filters do, apart from these: one that never ends holds up nobody but filtered topics.
+"""How many worker threads may take batches apart at once, and how many may run the filters of plugins.
+
+Both have limiters of their own, apart from trio's: a filter that never ends holds up filtered topics and nothing else.
 
 The bounds are those of one event loop: in a process with several brokers each has its own.
 """

@@ -1,4 +1,4 @@
-"""Long work on the loop in short turns. Nothing else lives here."""
+"""Long work on the event loop in short turns."""
 
 import time
 from collections.abc import AsyncIterator, Generator, Iterable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Pace:
-    """Lets the loop breathe: `await pace.turn()` in a long loop waits whenever the turn is over.
+    """Lets other tasks run: `await pace.turn()` in a long loop waits whenever the turn is over.
 
     Several at once have shorter turns, so that all of theirs together stay short for everybody else.
     """

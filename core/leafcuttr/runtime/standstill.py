@@ -1,7 +1,7 @@
-"""Time in which this process stood still (SIGSTOP, a frozen container, a paused virtual machine) is nobody's silence.
+"""Time in which this process stood still: SIGSTOP, a frozen container, a paused virtual machine.
 
-When it goes on, whatever peers have sent meanwhile lies in the sockets, unread. Who is judged by what was not heard of
-him (a session, a transaction's time, an idle connection) gets a moment for that to be read first.
+When it goes on, what peers have sent meanwhile is in the sockets, unread. Timeouts that look for silence of a peer (a
+session, a transaction, an idle connection) wait a moment first, so that it is read before they are judged.
 """
 
 from typing import Final

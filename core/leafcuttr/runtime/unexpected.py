@@ -1,4 +1,4 @@
-"""Errors that nobody thought of, and those of a process that has run out of something, as what a client hears."""
+"""Unexpected errors, and those of a process that has run out of something, as errors for a client."""
 
 import logging
 

@@ -2,9 +2,9 @@
 
 An acknowledgement in topic sync mode waits for one trip to a worker and back. `trio.to_thread` wakes the loop through
 its queue of callbacks and starts each job in a fresh context; here a thread takes the job from a queue of its own and
-says that it is done by an eventfd, and no task has to run for the next step to begin: whoever watches the eventfd (the
-server's reactor, among the sockets that it watches; else a task for as long as something is under way) calls `land`,
-and that calls back. What is written is not known here.
+says that it is done by an eventfd, and no task has to run for the next step to begin: the watcher of the eventfd
+(the server's reactor, beside its sockets; else a task for as long as something is under way) calls `land`, and that
+calls back.
 """
 
 import logging

@@ -19,7 +19,7 @@ class ChildEndedError(Exception):
 
 
 class Child:
-    """A running process. Whoever starts it ends it; it also ends by itself when the broker does."""
+    """A running process. It is ended by its starter, and ends by itself when the broker does."""
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process

@@ -1,8 +1,7 @@
 """Replacing a small file so that a crash at any moment leaves the old one or the new one, whole.
 
 The new content is written beside the file, under `<name>.tmp` as Kafka names it, and renamed over it. With
-`sync` it also survives the loss of power: the content is synced before the rename, the folder after it. What
-the files say is not known here.
+`sync` it also survives the loss of power: the content is synced before the rename, the folder after it.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""When a sync fails: what was written since the last good one is in doubt, although it can still be read.
+"""A failed sync: what was written since the last good one may be lost, although it can still be read.
 
 After a failed fsync the kernel may mark the pages clean that it could not write, and report the error only once: a
 second fsync that succeeds proves nothing, and the page cache shows what the disk does not have. So a sync is never
@@ -6,7 +6,7 @@ tried again on a file on which one has failed. The folder of the partition gets 
 (the death of the machine needs none: then the state file is not believed anyway), the partition goes offline, and the
 next start reads the log again from its last good recovery point, with every CRC, from the disk.
 
-What is done about a partition in doubt is the log's and recovery's; here are the sync calls and the mark.
+The log and recovery act on the mark; the calls that sync, and the mark itself, are defined in this module.
 """
 
 import contextlib

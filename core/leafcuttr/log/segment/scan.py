@@ -1,7 +1,6 @@
 """Walking the batch headers of a segment file, in large reads.
 
-Lookups walk a few headers from an indexed position; recovery and tools walk whole files, with CRCs. What a header
-means to a segment is not known here.
+Lookups walk a few headers from an indexed position; recovery and tools walk whole files, with CRCs.
 """
 
 from collections.abc import Iterator

@@ -206,7 +206,7 @@ class Segment:
         return os.path.exists(self.path(".txnindex"))  # noqa: PTH110 - a str path, for each of many
 
     def index_is_full(self, max_bytes: int) -> bool:
-        """Whether an index has no room left within segment.index.bytes, by Kafka's count."""
+        """Whether an index has no space left within segment.index.bytes, by Kafka's count."""
         if self.size < (max_bytes // 12 - 1) * HEADER_SIZE:
             return False  # even with an entry for every batch
         return len(self.index) >= max_bytes // 8 or len(self.time_index) >= max_bytes // 12 - 1
@@ -441,13 +441,13 @@ class Segment:
             os.ftruncate(file.fd, self.size)
             if self.sync_writes:
                 # Zeros that came back with the power would end a recovery before the segment that comes next.
-                with self._in_doubt_if_it_fails():
+                with self._marked_if_it_fails():
                     sync_descriptor(file.fd, file.path)
         self._unsealed = False
 
     def sync(self) -> None:
         """Force log, indexes and snapshot to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
-        with self._in_doubt_if_it_fails():
+        with self._marked_if_it_fails():
             self._sync_records()
             for index in (self.index, self.time_index):
                 index.sync()
@@ -477,11 +477,11 @@ class Segment:
         Raises SyncFailedError: then the folder is marked, and nothing of it may be synced again by this process; and
         OSError if there is no file to sync.
         """
-        with self._in_doubt_if_it_fails():
+        with self._marked_if_it_fails():
             self._sync_records()
 
     @contextmanager
-    def _in_doubt_if_it_fails(self) -> Iterator[None]:
+    def _marked_if_it_fails(self) -> Iterator[None]:
         try:
             yield
         except SyncFailedError:
