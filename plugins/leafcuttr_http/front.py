@@ -286,7 +286,7 @@ def _known() -> str:
 
 
 def _endpoint(path: bytes) -> str:
-    """What a request is counted as: a few names, whatever clients ask for."""
+    """What a request is counted as: a few names, whatever clients request."""
     first = path.split(b"/", 2)[1:2]
     known = {
         b"topics": "topics",

@@ -21,7 +21,7 @@ _OVERHEAD: Final = 1024
 
 
 class Answer(NamedTuple):
-    """An answer without the headers that depend on who asks. `final`: something was stored, or may have been."""
+    """An answer without the headers that depend on the client. `final`: something was stored, or may have been."""
 
     status: int
     body: bytes

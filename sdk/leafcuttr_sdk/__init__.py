@@ -1,6 +1,6 @@
 """What plugin authors import: types and contracts. It never imports the broker.
 
-The names are found in the modules beside this one when they are asked for, so that a plugin that is off costs next to
+The names are found in the modules beside this one when they are requested, so that a plugin that is off costs next to
 nothing. `leafcuttr_sdk.testing` is for tests only.
 """
 

@@ -44,7 +44,7 @@ class Response(NamedTuple):
 
 
 class AdminRoute(NamedTuple):
-    """One path. `summary` is a line for who asks for `/`. The handler runs on the loop and does not keep it."""
+    """One path. `summary` is its line in the answer to `/`. The handler runs on the loop and does not keep it."""
 
     path: str
     """Begins with a slash; of a plugin what comes behind `/plugins/<its name>`."""

@@ -14,7 +14,7 @@ class Endpoint(NamedTuple):
 
 
 class Cluster(Protocol):
-    """This broker and its listeners. Everything is read when it is asked for."""
+    """This broker and its listeners. Everything is read when it is requested."""
 
     @property
     def cluster_id(self) -> str: ...

@@ -21,7 +21,7 @@ class Listening(Protocol):
 
     @property
     def port(self) -> int:
-        """The real one, where 0 was asked for."""
+        """The real one, where 0 was requested."""
         ...
 
     @property

@@ -73,7 +73,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 class MetricReading(NamedTuple):
-    """A metric whose samples are found when somebody asks for them: what `leafcuttr_register_metrics` returns. Each
+    """A metric whose samples are found when metrics are read: what `leafcuttr_register_metrics` returns. Each
     step of the iterator is short; it runs on the loop's thread. A scrape shows the first MOST_SAMPLES, and none with a
     label longer than LONGEST_LABEL."""
 
@@ -98,7 +98,7 @@ class Gauge(Protocol):
 
 
 class Metrics(Protocol):
-    """Makes what counts as things happen. Asking twice for the same gives the same: a restarted service goes on where
+    """Makes what counts as things happen. To make the same twice gives the same: a restarted service goes on where
     it was. A name begins with that of the plugin, `leafcuttr_<plugin>_`: ValueError if not."""
 
     def counter(self, name: str, help: str, *labels: str) -> Counter: ...

@@ -59,7 +59,7 @@ class Appended(NamedTuple):
 
 class RawRead(NamedTuple):
     """Whole record batches as they are stored, one behind the other; the first may begin before the offset that was
-    asked for. `next_offset` is where to go on."""
+    requested. `next_offset` is where to go on."""
 
     data: bytes | bytearray
     next_offset: int
@@ -68,7 +68,7 @@ class RawRead(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch found: records in order of offset in each partition, and where to go on in each that was asked
+    """What a fetch found: records in order of offset in each partition, and where to go on in each that was requested
     for."""
 
     records: Sequence[StoredRecord]

@@ -29,7 +29,7 @@ class Topics(Protocol):
     """All topics. Names, partition counts and settings are checked as for clients, with the same errors."""
 
     def names(self, *, internal: bool = False) -> list[str]:
-        """Sorted; with the broker's internal ones only if asked for."""
+        """Sorted; with the broker's internal ones only if requested."""
         ...
 
     def get(self, name: str) -> TopicInfo | None: ...

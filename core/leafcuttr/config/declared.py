@@ -1,5 +1,5 @@
 """What plugins declare with the SDK, made into rows of the catalogue: checked once, as the core's own tables are by
-their tests. Who finds plugins and asks them is not here.
+their tests. Plugins are found, and their hooks called, in `leafcuttr.plugins`.
 """
 
 import re

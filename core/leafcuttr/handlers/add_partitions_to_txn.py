@@ -1,8 +1,8 @@
 """AddPartitionsToTxn, versions 0 to 5: partitions become part of a transaction (KIP-98).
 
-Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transactions and may only ask whether partitions
-are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as there is no
-authorizer. Version 5 knows TRANSACTION_ABORTABLE.
+Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transactions and may only query whether
+partitions are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as
+there is no authorizer. Version 5 knows TRANSACTION_ABORTABLE.
 
 One partition that does not exist and none is added; the others hear OPERATION_NOT_ATTEMPTED.
 """
@@ -66,11 +66,11 @@ def for_old_clients(code: ErrorCode) -> ErrorCode:
 
 
 async def _transaction(
-    broker: Broker, asked: AddPartitionsToTxnTransaction, version: int, pace: Pace
+    broker: Broker, requested: AddPartitionsToTxnTransaction, version: int, pace: Pace
 ) -> _Codes:
     partitions = [
         TopicPartition(topic.name, each)
-        for topic in asked.topics
+        for topic in requested.topics
         async for each in pace.over(topic.partitions)
     ]
     missing = {each async for each in pace.over(partitions) if not _exists(broker, each)}
@@ -82,9 +82,9 @@ async def _transaction(
             async for each in pace.over(partitions)
         }
     coordinator = broker.transactions
-    who = asked.transactional_id, asked.producer_id, asked.producer_epoch
+    who = requested.transactional_id, requested.producer_id, requested.producer_epoch
     try:
-        if asked.verify_only:
+        if requested.verify_only:
             return {each: coordinator.verify(*who, each) async for each in pace.over(partitions)}
         added = coordinator.add(*who, partitions, version)
         code = added if isinstance(added, ErrorCode) else await added

@@ -46,8 +46,8 @@ def _late(index: int) -> ReassignablePartitionResponse:
     return _response(index, ErrorCode.REQUEST_TIMED_OUT, None)
 
 
-def _reassign(broker: Broker, name: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
-    index = asked.partition_index
+def _reassign(broker: Broker, name: str, requested: ReassignablePartition) -> ReassignablePartitionResponse:
+    index = requested.partition_index
     topic = broker.topics.find(name)
     if topic is None:
         message = f"Unable to find a topic named {name}."
@@ -55,10 +55,10 @@ def _reassign(broker: Broker, name: str, asked: ReassignablePartition) -> Reassi
     if not 0 <= index < len(topic.partitions):
         message = f"Unable to find partition {name}:{index}."
         return _response(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    if asked.replicas is None:
+    if requested.replicas is None:
         return _response(index, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
     try:
-        check_replicas(broker.node_id, asked.replicas)
+        check_replicas(broker.node_id, requested.replicas)
     except BrokerError as error:
         return _response(index, error.code, error.message)
     return _response(index, ErrorCode.NONE, None)

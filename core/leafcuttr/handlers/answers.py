@@ -9,7 +9,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 
 # Bit sets of AclOperation codes (KIP-430). Until there is an authorizer everybody may do everything.
-NOT_ASKED: Final = -(2**31)
+NOT_REQUESTED: Final = -(2**31)
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
@@ -20,8 +20,8 @@ WORDS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
 }
 
-# How many answers of a request may be those to a question asked before, where an answer may be thousands of times the
-# size of its question. Kafka has no limit, and makes them all.
+# How many answers of a request may be those to a question that it has repeated, where an answer may be thousands of
+# times the size of its question. Kafka has no limit, and makes them all.
 REPEATED: Final = 16
 
 
@@ -29,13 +29,13 @@ class FewRepeated:
     """Which questions of one request are answered."""
 
     def __init__(self) -> None:
-        self._asked: set[Hashable] = set()
+        self._requested: set[Hashable] = set()
         self._left = REPEATED
 
     def answers(self, question: Hashable) -> bool:
         """Whether this one is new, or among the first few that are not."""
-        if question not in self._asked:
-            self._asked.add(question)
+        if question not in self._requested:
+            self._requested.add(question)
             return True
         self._left -= 1
         return self._left >= 0

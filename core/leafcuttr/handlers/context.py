@@ -1,4 +1,4 @@
-"""What a handler knows of the request beside its body: who asks, on which listener, in which version.
+"""What a handler knows of the request beside its body: the client, on which listener, in which version.
 
 A context is made when a connection is accepted (`server.listener`), and nowhere else. Its connection writes the header
 of each request into it, ApiVersions what it says of the client's software; authentication will write the principal.

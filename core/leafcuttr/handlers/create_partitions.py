@@ -60,21 +60,21 @@ async def handle(
     return CreatePartitionsResponse(results=results)
 
 
-async def _enlarge(broker: Broker, asked: CreatePartitionsTopic, *, validate_only: bool) -> None:
-    topic = broker.topics.find(asked.name)
+async def _enlarge(broker: Broker, requested: CreatePartitionsTopic, *, validate_only: bool) -> None:
+    topic = broker.topics.find(requested.name)
     if topic is None:
         raise UnknownTopicOrPartition
-    broker.topics.check_growth(topic, asked.count)
-    more = asked.count - len(topic.partitions)
-    if asked.assignments is not None:
-        if len(asked.assignments) != more:
+    broker.topics.check_growth(topic, requested.count)
+    more = requested.count - len(topic.partitions)
+    if requested.assignments is not None:
+        if len(requested.assignments) != more:
             raise InvalidReplicaAssignment(
-                f"Attempted to add {more} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+                f"Attempted to add {more} additional partition(s), but only {len(requested.assignments)} assignment(s) "
                 "were specified."
             )
-        for assignment in asked.assignments:
+        for assignment in requested.assignments:
             check_replicas(broker.node_id, assignment.broker_ids)
     if more > MAX_PARTITIONS:
         raise PolicyViolation("Excessively large number of partitions per request.")
     if not validate_only:
-        await broker.topics.add_partitions(asked.name, asked.count)
+        await broker.topics.add_partitions(requested.name, requested.count)

@@ -114,7 +114,7 @@ def _count(broker: Broker, topic: CreatableTopic) -> int:
 
 
 def _checked_count(broker: Broker, topic: CreatableTopic) -> int:
-    """How many partitions are asked for. Raises what is wrong with them or with their replicas."""
+    """How many partitions are requested. Raises what is wrong with them or with their replicas."""
     if topic.assignments:
         _check_assignments(broker.node_id, topic)
         return len(topic.assignments)

@@ -29,14 +29,14 @@ async def handle(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     # The last offset counts for a partition that is named twice, and a topic is in the answer once.
-    asked: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
-            asked.setdefault(topic.name, {})[partition.partition_index] = partition.offset
+            requested.setdefault(topic.name, {})[partition.partition_index] = partition.offset
     pace = Pace()
     results = {
         name: [_delete(broker, name, index, offset) async for index, offset in pace.over(offsets.items())]
-        for name, offsets in asked.items()
+        for name, offsets in requested.items()
     }
     if any(part.low_watermark > 0 for parts in results.values() for part in parts):
         try:

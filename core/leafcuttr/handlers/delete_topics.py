@@ -25,16 +25,16 @@ from leafcuttr.wire.messages.delete_topics import (
 async def handle(
     broker: Broker, context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    asked: Sequence[DeleteTopicState] = request.topics
+    requested: Sequence[DeleteTopicState] = request.topics
     if context.api_version < 6:
-        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+        requested = [DeleteTopicState(name=name) for name in request.topic_names]
     if not broker.settings.bool("delete.topic.enable"):
         known = context.api_version >= 3
         code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
-        return _all(asked, code)
+        return _all(requested, code)
     if request.timeout_ms <= 0:
-        return _all(asked, ErrorCode.REQUEST_TIMED_OUT)
-    refused, ids, names = _sort(asked)
+        return _all(requested, ErrorCode.REQUEST_TIMED_OUT)
+    refused, ids, names = _sort(requested)
     responses = list(refused)
     pace = Pace()
     async for topic_id in pace.over(ids):
@@ -50,10 +50,11 @@ async def handle(
     return DeleteTopicsResponse(responses=responses)
 
 
-def _all(asked: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:
+def _all(requested: Iterable[DeleteTopicState], code: ErrorCode) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
-            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code) for topic in asked
+            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
+            for topic in requested
         ]
     )
 
@@ -64,12 +65,12 @@ def _invalid(name: str | None, topic_id: bytes, message: str) -> DeletableTopicR
     )
 
 
-def _sort(asked: Iterable[DeleteTopicState]) -> tuple[list[DeletableTopicResult], list[bytes], list[str]]:
+def _sort(requested: Iterable[DeleteTopicState]) -> tuple[list[DeletableTopicResult], list[bytes], list[str]]:
     """What cannot be meant, the ids and the names: each of those once in the request."""
     refused: list[DeletableTopicResult] = []
     ids: dict[bytes, int] = {}
     names: dict[str, int] = {}
-    for topic in asked:
+    for topic in requested:
         if topic.name is None and topic.topic_id == ZERO_ID:
             refused.append(_invalid(None, ZERO_ID, "Neither topic name nor id were specified."))
         elif topic.name is None:

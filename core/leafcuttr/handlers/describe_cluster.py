@@ -1,13 +1,13 @@
 """DescribeCluster, versions 0 to 2: the brokers and the controller (KIP-700).
 
-Version 1 added the kind of endpoint that is asked (KIP-919): this is a broker's; there is none of a
+Version 1 added the type of the endpoint (KIP-919): this is a broker's; there is none of a
 controller. Version 2 added fenced brokers (KIP-1073); this one serves, so it is not fenced.
 """
 
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_ASKED, address, rack
+from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_REQUESTED, address, rack
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.messages.describe_cluster import (
@@ -40,6 +40,6 @@ def handle(
         controller_id=broker.node_id,
         brokers=[DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=rack(broker))],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )

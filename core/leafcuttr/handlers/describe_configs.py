@@ -3,8 +3,8 @@
 Version 1 brought sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is flexible. Topics,
 brokers (an empty name: what was changed for all brokers), loggers of this broker, groups and client metrics; a
 group shows the broker's values, client metrics Kafka's defaults, because neither can be changed yet. The
-documentation is ours. A null or empty list of keys asks for all; an unknown key is left out. Secrets have no
-value. One resource of an unknown kind fails the whole request, as in Kafka. Unlike there, what is asked for
+documentation is ours. A null or empty list of keys requests all; an unknown key is left out. Secrets have no
+value. One resource of an unknown kind fails the whole request, as in Kafka. Unlike there, what is requested
 twice is answered once.
 """
 

@@ -9,7 +9,7 @@ first few are answered.
 from typing import Final
 
 from leafcuttr.errors import BrokerError, GroupIdNotFound
-from leafcuttr.handlers.answers import NOT_ASKED, FewRepeated
+from leafcuttr.handlers.answers import NOT_REQUESTED, FewRepeated
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
@@ -30,7 +30,7 @@ _OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    operations = _OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    operations = _OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
     groups = []
     few = FewRepeated()
     async for group_id in Pace().over(request.groups):
@@ -46,7 +46,7 @@ async def handle(
                     error_message=error.message if reported else None,
                     group_id=group_id,
                     group_state=State.DEAD.value,
-                    authorized_operations=NOT_ASKED if reported else operations,
+                    authorized_operations=NOT_REQUESTED if reported else operations,
                 )
             )
         except BrokerError as error:

@@ -36,7 +36,7 @@ async def handle(
                 for part in partitions
             ],
         )
-        for name, partitions in _asked(broker, request)
+        for name, partitions in _requested(broker, request)
         if partitions
     ]
     try:
@@ -55,14 +55,14 @@ async def handle(
     return DescribeLogDirsResponse(results=[result])
 
 
-def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[tuple[str, list[Partition]]]:
+def _requested(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[tuple[str, list[Partition]]]:
     if request.topics is None:
         for topic in broker.topics.by_name.values():
             yield topic.name, topic.partitions
         return
     wanted: dict[str, dict[int, None]] = {}
-    for asked in request.topics:
-        wanted.setdefault(asked.topic, {}).update(dict.fromkeys(asked.partitions))
+    for requested in request.topics:
+        wanted.setdefault(requested.topic, {}).update(dict.fromkeys(requested.partitions))
     for name, indexes in wanted.items():
         found = broker.topics.find(name)
         if found is not None:

@@ -30,23 +30,23 @@ async def handle(
     )
 
 
-async def _topic(broker: Broker, asked: TopicRequest, few: FewRepeated, pace: Pace) -> TopicResponse:
+async def _topic(broker: Broker, requested: TopicRequest, few: FewRepeated, pace: Pace) -> TopicResponse:
     try:
-        topic_names.check(asked.name)
-        if broker.topics.find(asked.name) is None:
+        topic_names.check(requested.name)
+        if broker.topics.find(requested.name) is None:
             raise UnknownTopicOrPartition
     except BrokerError as error:
         partitions = [
             PartitionResponse(partition_index=i, error_code=error.code, error_message=words(error))
-            async for i in pace.over(asked.partition_indexes)
+            async for i in pace.over(requested.partition_indexes)
         ]
     else:
         partitions = [
-            _partition(broker, TopicPartition(asked.name, i))
-            async for i in pace.over(asked.partition_indexes)
-            if few.answers((asked.name, i))
+            _partition(broker, TopicPartition(requested.name, i))
+            async for i in pace.over(requested.partition_indexes)
+            if few.answers((requested.name, i))
         ]
-    return TopicResponse(name=asked.name, partitions=partitions)
+    return TopicResponse(name=requested.name, partitions=partitions)
 
 
 def _partition(broker: Broker, topic_partition: TopicPartition) -> PartitionResponse:

@@ -2,7 +2,7 @@
 
 There is no Raft log. The one voter and leader is this broker, and the count of committed metadata changes
 stands for its offsets, so that tools that watch them see them grow. Version 1 added timestamps (KIP-836), 2
-messages, the directory and the voters' endpoints (KIP-853); the endpoint is the listener that was asked. Only
+messages, the directory and the voters' endpoints (KIP-853); the endpoint is the listener of the request. Only
 partition 0 of `__cluster_metadata`, alone in a request, is known.
 """
 
@@ -27,15 +27,15 @@ LEADER_EPOCH: Final = 1
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    asked = [
+    requested = [
         (topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics
     ]
-    if asked != [(METADATA_TOPIC, [0])]:
+    if requested != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(
             error_message="",
             topics=[
                 TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes])
-                for name, indexes in asked
+                for name, indexes in requested
             ],
         )
     host, port = address(context)

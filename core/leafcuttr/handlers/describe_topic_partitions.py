@@ -1,7 +1,7 @@
 """DescribeTopicPartitions, version 0 (KIP-966): topics in order of name, a page of partitions at a time.
 
 A page ends after `response_partition_limit` partitions (at least one, at most
-`max.request.partition.size.limit`) with a cursor that names the next one. Of topics that are asked for by
+`max.request.partition.size.limit`) with a cursor that names the next one. Of topics that are requested by
 name the cursor's must be one; of all topics it may have been deleted meanwhile. There is one replica, so the
 lists of eligible and last known leaders are empty.
 """

@@ -2,7 +2,7 @@
 KIP-460).
 
 The only replica leads already, so no election is needed; where its log is offline none can help. All
-partitions, asked for with null, are answered as Kafka does: every topic, and no partition that did not need
+partitions, requested with null, are answered as Kafka does: every topic, and no partition that did not need
 an election.
 """
 
@@ -36,13 +36,13 @@ async def handle(
         pace = Pace()
         results = [
             ReplicaElectionResult(
-                topic=asked.topic,
+                topic=requested.topic,
                 partition_result=[
-                    _elect(broker, asked.topic, index, request.election_type)
-                    async for index in pace.over(asked.partitions)
+                    _elect(broker, requested.topic, index, request.election_type)
+                    async for index in pace.over(requested.partitions)
                 ],
             )
-            for asked in request.topic_partitions
+            for requested in request.topic_partitions
         ]
     return ElectLeadersResponse(replica_election_results=results)
 
@@ -52,10 +52,10 @@ def _all(request: ElectLeadersRequest, code: ErrorCode, message: str | None) -> 
         error_code=code,
         replica_election_results=[
             ReplicaElectionResult(
-                topic=asked.topic,
-                partition_result=[_result(index, code, message) for index in asked.partitions],
+                topic=requested.topic,
+                partition_result=[_result(index, code, message) for index in requested.partitions],
             )
-            for asked in request.topic_partitions or ()
+            for requested in request.topic_partitions or ()
         ],
     )
 

@@ -190,8 +190,13 @@ class _Pass:
 
     def suffices(self) -> bool:
         """Whether this is the answer, or waiting may bring more."""
-        asked = self._request
-        return self.failed or self.size >= asked.min_bytes or asked.max_wait_ms <= 0 or not self._plan.specs
+        requested = self._request
+        return (
+            self.failed
+            or self.size >= requested.min_bytes
+            or requested.max_wait_ms <= 0
+            or not self._plan.specs
+        )
 
     def is_outdated(self) -> bool:
         """Whether a log has moved since."""
@@ -344,10 +349,10 @@ def _find(broker: Broker, spec: FetchSpec) -> Partition:
     return topic.partitions[spec.partition]
 
 
-def _check_epoch(partition: Partition, asked: int) -> None:
-    if asked < 0 or asked == partition.leader_epoch:
+def _check_epoch(partition: Partition, requested: int) -> None:
+    if requested < 0 or requested == partition.leader_epoch:
         return
-    if asked < partition.leader_epoch:
+    if requested < partition.leader_epoch:
         raise FencedLeaderEpoch
     raise UnknownLeaderEpoch
 

@@ -1,6 +1,6 @@
 """FindCoordinator, versions 0 to 6: which broker keeps a group or a transactional id. It is always this one.
 
-Version 1 added the key type and a message, 3 is flexible, 4 asks for many keys at once (KIP-699), 5 and 6
+Version 1 added the key type and a message, 3 is flexible, 4 requests many keys at once (KIP-699), 5 and 6
 allowed new errors and share groups. The first question for a group creates `__consumer_offsets`, the first for a
 transactional id `__transaction_state`; unlike Kafka, which answers COORDINATOR_NOT_AVAILABLE meanwhile, it gets its
 answer when the topic is there.
@@ -43,7 +43,7 @@ async def handle(
 ) -> FindCoordinatorResponse:
     found = await _find(broker, context, request.key_type)
     if context.api_version >= 4:
-        # Where one key is asked for, the message also says NONE and explains share keys; here it does not.
+        # Where one key is requested, the message also says NONE and explains share keys; here it does not.
         message = "" if not found.error or request.key_type == _SHARE else found.message
         return FindCoordinatorResponse(
             coordinators=[

@@ -1,7 +1,7 @@
 """ListConfigResources, versions 0 and 1: what has settings that can be described (KIP-1142).
 
-Version 0, once ListClientMetricsResources (KIP-714), asks for client metrics only, and there are none. Version 1
-asks for kinds; none means all. They are answered in Kafka's order, groups first and topics last. A kind that does not
+Version 0, once ListClientMetricsResources (KIP-714), requests client metrics only, and there are none. Version 1
+requests kinds; none means all. They are answered in Kafka's order, groups first and topics last. A kind that does not
 exist makes the whole answer UNSUPPORTED_VERSION. Groups show only where they override something, which they cannot do
 yet.
 """

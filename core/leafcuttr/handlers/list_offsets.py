@@ -37,7 +37,7 @@ _MAX_TIMESTAMP: Final = -3
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
-# The first version that may ask for each special time.
+# The first version that may request each special time.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
 _READ_COMMITTED: Final = 1
 
@@ -45,7 +45,7 @@ _READ_COMMITTED: Final = 1
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     committed = request.isolation_level == _READ_COMMITTED
     pace = Pace()
-    asked_twice = await _asked_twice(request, pace)
+    requested_twice = await _requested_twice(request, pace)
     topics: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
         answers: list[ListOffsetsPartitionResponse] = []
@@ -54,7 +54,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
             await pace.turn()
             tp = TopicPartition(topic.name, item.partition_index)
             try:
-                if tp in asked_twice:
+                if tp in requested_twice:
                     if item.partition_index not in refused:
                         refused.add(item.partition_index)
                         answers.append(_failure(item.partition_index, ErrorCode.INVALID_REQUEST))
@@ -102,7 +102,7 @@ async def _offset(
     )
 
 
-async def _asked_twice(request: ListOffsetsRequest, pace: Pace) -> set[TopicPartition]:
+async def _requested_twice(request: ListOffsetsRequest, pace: Pace) -> set[TopicPartition]:
     seen: set[TopicPartition] = set()
     twice: set[TopicPartition] = set()
     for topic in request.topics:

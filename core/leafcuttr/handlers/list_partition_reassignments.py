@@ -1,5 +1,5 @@
 """ListPartitionReassignments, version 0 (KIP-455): none is ever in progress, so none is listed, whatever is
-asked."""
+requested."""
 
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker

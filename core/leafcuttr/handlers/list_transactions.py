@@ -26,7 +26,7 @@ async def handle(
         compiled = Pattern(pattern) if pattern else None
     except InvalidPattern:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    asked = Filter(
+    requested = Filter(
         states={BY_TITLE[name] for name in request.state_filters if name in BY_TITLE}
         if request.state_filters
         else None,
@@ -42,6 +42,6 @@ async def handle(
                 producer_id=each.now.producer_id,
                 transaction_state=each.now.state.title,
             )
-            for each in await asked.select(broker.transactions.all(), broker.clock.now_ms())
+            for each in await requested.select(broker.transactions.all(), broker.clock.now_ms())
         ],
     )

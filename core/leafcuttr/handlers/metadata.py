@@ -2,12 +2,12 @@
 
 No topics means all of them in version 0; from version 1 on null means all and none means none. Version 4
 added the choice whether to create what is missing (KIP-204; before, always), 5 offline replicas (KIP-112), 7
-the leader epoch (KIP-320), 8 authorized operations (KIP-430), 10 topic ids in answers (KIP-516), 12 asking by
+the leader epoch (KIP-320), 8 authorized operations (KIP-430), 10 topic ids in answers (KIP-516), 12 requests by
 topic id; as soon as one topic of a request has an id, only the ids count. Version 13 has an error code for
 the whole answer that tells a client to bootstrap again (KIP-1102); one broker never needs it.
 
-The address is that of the listener that was asked. The controller is this broker. A topic that is created by
-asking for it is in the same answer, where Kafka says UNKNOWN_TOPIC_OR_PARTITION once and lets the client ask
+The address is that of the listener of the request. The controller is this broker. A topic that is created by
+this request is in the same answer, where Kafka says UNKNOWN_TOPIC_OR_PARTITION once and lets the client try
 again.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
-from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, address, rack
+from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS, address, rack
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
@@ -34,7 +34,7 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     refusal = _refusal(context.api_version, request)
     if refusal is not None:
         return _refused(request, refusal)
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     host, port = address(context)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=rack(broker))],
@@ -42,16 +42,16 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
         controller_id=broker.node_id,
         topics=await _topics(broker, context.api_version, request, operations),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 
 
 def _refusal(version: int, request: MetadataRequest) -> ErrorCode | None:
-    asked = request.topics or ()
-    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_ID for topic in asked):
+    requested = request.topics or ()
+    if version < 12 and any(topic.name is None or topic.topic_id != ZERO_ID for topic in requested):
         return ErrorCode.INVALID_REQUEST
-    if any(topic.name is None and topic.topic_id == ZERO_ID for topic in asked):
+    if any(topic.name is None and topic.topic_id == ZERO_ID for topic in requested):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return None
 
@@ -69,21 +69,21 @@ def _refused(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
 async def _topics(
     broker: Broker, version: int, request: MetadataRequest, operations: int
 ) -> list[MetadataResponseTopic]:
-    asked = request.topics
+    requested = request.topics
     pace = Pace()
-    if asked is None or (version == 0 and not asked):
+    if requested is None or (version == 0 and not requested):
         every: list[MetadataResponseTopic] = []
         for known in list(broker.topics.by_name.values()):
             await pace.turn()
             every.append(_found(broker.node_id, known, operations))
         return every
-    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_ID)
+    ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != ZERO_ID)
     if ids:
         return _by_id(broker, ids, operations)
     create = request.allow_auto_topic_creation and broker.settings.bool("auto.create.topics.enable")
     found: list[MetadataResponseTopic] = []
     missing: list[MetadataResponseTopic] = []
-    for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+    for name in dict.fromkeys(topic.name for topic in requested if topic.name is not None):
         await pace.turn()
         topic = broker.topics.find(name)
         code = ErrorCode.NONE

@@ -1,6 +1,6 @@
 """OffsetCommit, versions 2 to 10: a group says how far it has come.
 
-Version 5 dropped the retention time that a client could ask for, 6 added leader epochs (KIP-320), 7 static
+Version 5 dropped the retention time that a client could request, 6 added leader epochs (KIP-320), 7 static
 membership (KIP-345), 8 is flexible, 9 knows GROUP_ID_NOT_FOUND and member epochs (KIP-848), 10 topic ids
 (KIP-848).
 
@@ -47,8 +47,8 @@ def handle(
     places: list[_OfTopic] = []
     offsets: list[NewOffset] = []
 
-    def sort(of_topic: _OfTopic, asked: OffsetCommitRequestTopic, begin: int, end: int) -> None:
-        for new in _existing(broker, context, asked, asked.partitions[begin:end], of_topic):
+    def sort(of_topic: _OfTopic, requested: OffsetCommitRequestTopic, begin: int, end: int) -> None:
+        for new in _existing(broker, context, requested, requested.partitions[begin:end], of_topic):
             offsets.append(new)
             places.append(of_topic)
 
@@ -73,12 +73,12 @@ def handle(
 
     async def commit_in_steps() -> OffsetCommitResponse:
         pace = Pace()
-        for asked in request.topics:
+        for requested in request.topics:
             of_topic: _OfTopic = []
-            codes.append((asked, of_topic))
-            for at in range(0, len(asked.partitions) or 1, _AT_ONCE):
+            codes.append((requested, of_topic))
+            for at in range(0, len(requested.partitions) or 1, _AT_ONCE):
                 await pace.turn()
-                sort(of_topic, asked, at, at + _AT_ONCE)
+                sort(of_topic, requested, at, at + _AT_ONCE)
         errors: list[ErrorCode] = []
         try:
             if offsets:
@@ -98,10 +98,10 @@ def handle(
 
     if _count(request) > _AT_ONCE or broker.topics.find(CONSUMER_OFFSETS) is None:
         return commit_in_steps()
-    for asked in request.topics:
+    for requested in request.topics:
         of_topic: _OfTopic = []
-        codes.append((asked, of_topic))
-        sort(of_topic, asked, 0, _AT_ONCE)
+        codes.append((requested, of_topic))
+        sort(of_topic, requested, 0, _AT_ONCE)
     if not offsets:
         return _response(codes)
     errors = commit(offsets)
@@ -110,22 +110,22 @@ def handle(
 
 def _count(request: OffsetCommitRequest) -> int:
     """Topics and partitions together."""
-    return len(request.topics) + sum(len(asked.partitions) for asked in request.topics)
+    return len(request.topics) + sum(len(requested.partitions) for requested in request.topics)
 
 
 def _existing(
     broker: Broker,
     context: RequestContext,
-    asked: OffsetCommitRequestTopic,
+    requested: OffsetCommitRequestTopic,
     partitions: Sequence[OffsetCommitRequestPartition],
     codes: _OfTopic,
 ) -> list[NewOffset]:
     """Those of these partitions that exist; the others get their code at once."""
     if context.api_version >= _TOPIC_IDS:
-        topic = broker.topics.by_id.get(asked.topic_id)
+        topic = broker.topics.by_id.get(requested.topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic = broker.topics.by_name.get(asked.name)
+        topic = broker.topics.by_name.get(requested.name)
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         codes.extend((each.partition_index, unknown) for each in partitions)
@@ -152,14 +152,14 @@ def _response(codes: _Codes) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
-                name=asked.name,
-                topic_id=asked.topic_id,
+                name=requested.name,
+                topic_id=requested.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=partition, error_code=code)
                     for partition, code in of_topic
                 ],
             )
-            for asked, of_topic in codes
+            for requested, of_topic in codes
             if of_topic
         ]
     )
@@ -169,14 +169,14 @@ async def _long_response(codes: _Codes, pace: Pace) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
-                name=asked.name,
-                topic_id=asked.topic_id,
+                name=requested.name,
+                topic_id=requested.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=partition, error_code=code)
                     async for partition, code in pace.over(of_topic)
                 ],
             )
-            async for asked, of_topic in pace.over(codes)
+            async for requested, of_topic in pace.over(codes)
             if of_topic
         ]
     )

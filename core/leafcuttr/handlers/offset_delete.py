@@ -23,14 +23,14 @@ async def handle(
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     known: list[TopicPartition] = []
     answers: dict[str, dict[int, ErrorCode]] = {}
-    for asked in request.topics:
-        topic = broker.topics.find(asked.name)
+    for requested in request.topics:
+        topic = broker.topics.find(requested.name)
         count = 0 if topic is None else len(topic.partitions)
         # Partitions that do not exist come first in the answer, as in Kafka's.
-        codes = answers.setdefault(asked.name, {})
-        for each in asked.partitions:
+        codes = answers.setdefault(requested.name, {})
+        for each in requested.partitions:
             if 0 <= each.partition_index < count:
-                known.append(TopicPartition(asked.name, each.partition_index))
+                known.append(TopicPartition(requested.name, each.partition_index))
             else:
                 codes[each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:

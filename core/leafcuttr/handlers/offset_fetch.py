@@ -4,9 +4,9 @@ Version 2 allowed all partitions at once (null) and an error for the whole group
 (KIP-320), 6 is flexible, 7 `require_stable` (KIP-447), 8 many groups at once (KIP-709), 9 member epochs
 (KIP-848), 10 topic ids.
 
-Nobody has to be a member to ask, and a group or partition that nothing was committed for is no error: its
-offset is -1. With `require_stable` a partition whose offset an open transaction may change gets UNSTABLE_OFFSET_COMMIT:
-the client asks again. Unlike in Kafka, of a group that is asked for everything again and again only the first few are
+A client need not be a member, and a group or partition that nothing was committed for is no error: its offset is -1.
+With `require_stable` a partition whose offset an open transaction may change gets UNSTABLE_OFFSET_COMMIT: the client
+repeats the request. Unlike in Kafka, of a group whose offsets are all requested again and again only the first few are
 answered.
 """
 
@@ -53,27 +53,27 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRe
         few = FewRepeated()
         return OffsetFetchResponse(
             groups=[
-                await _group(broker, context, asked, request.require_stable, pace)
-                async for asked in pace.over(request.groups)
+                await _group(broker, context, requested, request.require_stable, pace)
+                async for requested in pace.over(request.groups)
                 # All offsets of a group are an answer of any length; others have as many elements as their question.
-                if asked.topics is not None or few.answers(asked.group_id)
+                if requested.topics is not None or few.answers(requested.group_id)
             ]
         )
-    asked = request.topics
+    requested = request.topics
     try:
-        offsets = _offsets(broker, request.group_id, request.require_stable, everything=asked is None)
+        offsets = _offsets(broker, request.group_id, request.require_stable, everything=requested is None)
     except BrokerError as error:
         topics = [
             _Topic(each.name, ZERO_UUID, [(index, _NOTHING) for index in each.partition_indexes], error.code)
-            for each in asked or ()
+            for each in requested or ()
         ]
         return OffsetFetchResponse(
             error_code=error.code,
             topics=await _old_topics(topics, pace) if context.api_version < _GROUP_ERROR else (),
         )
-    if asked is None:
+    if requested is None:
         return OffsetFetchResponse(topics=await _old_topics(_all(broker, offsets, ids=False), pace))
-    named = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked)
+    named = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in requested)
     return OffsetFetchResponse(topics=await _old_topics(named, pace))
 
 
@@ -85,7 +85,7 @@ def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything:
         return offsets
     view = {topic: dict(partitions) for topic, partitions in offsets.items()}
     for topic, partition in unstable:
-        # Who asks for everything hears, as from Kafka, of partitions that have an offset already.
+        # A request for everything is told, as by Kafka, of partitions that have an offset already.
         if not everything or partition in view.get(topic, {}):
             view.setdefault(topic, {})[partition] = _UNSTABLE
     return view
@@ -96,24 +96,28 @@ def _error(topic: _Topic, committed: OffsetAndMetadata) -> ErrorCode:
 
 
 async def _group(
-    broker: Broker, context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool, pace: Pace
+    broker: Broker,
+    context: RequestContext,
+    requested: OffsetFetchRequestGroup,
+    require_stable: bool,
+    pace: Pace,
 ) -> OffsetFetchResponseGroup:
     ids = context.api_version >= _TOPIC_IDS
     try:
-        offsets = _offsets(broker, asked.group_id, require_stable, everything=asked.topics is None)
+        offsets = _offsets(broker, requested.group_id, require_stable, everything=requested.topics is None)
     except BrokerError as error:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error.code)
     topics: Iterable[_Topic]
-    if asked.topics is None:
+    if requested.topics is None:
         topics = _all(broker, offsets, ids=ids)
     elif ids:
         topics = (
-            _identified(broker, offsets, each.topic_id, each.partition_indexes) for each in asked.topics
+            _identified(broker, offsets, each.topic_id, each.partition_indexes) for each in requested.topics
         )
     else:
-        topics = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in asked.topics)
+        topics = (_named(offsets, each.name, ZERO_UUID, each.partition_indexes) for each in requested.topics)
     return OffsetFetchResponseGroup(
-        group_id=asked.group_id,
+        group_id=requested.group_id,
         topics=[
             OffsetFetchResponseTopics(
                 name=topic.name,

@@ -33,7 +33,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
     pace = Pace()
-    offsets = [new async for asked in pace.over(request.topics) for new in _existing(broker, asked)]
+    offsets = [new async for requested in pace.over(request.topics) for new in _existing(broker, requested)]
     codes: list[ErrorCode] = []
     if offsets:
         try:
@@ -46,18 +46,18 @@ async def handle(
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
-                name=asked.name,
+                name=requested.name,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=each.partition_index,
                         error_code=outcomes.get(
-                            (asked.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                            (requested.name, each.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                         ),
                     )
-                    async for each in pace.over(asked.partitions)
+                    async for each in pace.over(requested.partitions)
                 ],
             )
-            async for asked in pace.over(request.topics)
+            async for requested in pace.over(request.topics)
         ]
     )
 
@@ -93,8 +93,8 @@ async def _commit(
     return codes
 
 
-def _existing(broker: Broker, asked: TxnOffsetCommitRequestTopic) -> list[NewOffset]:
-    topic = broker.topics.by_name.get(asked.name)
+def _existing(broker: Broker, requested: TxnOffsetCommitRequestTopic) -> list[NewOffset]:
+    topic = broker.topics.by_name.get(requested.name)
     if topic is None:
         return []
     return [
@@ -106,6 +106,6 @@ def _existing(broker: Broker, asked: TxnOffsetCommitRequestTopic) -> list[NewOff
             each.committed_leader_epoch,
             each.committed_metadata or "",
         )
-        for each in asked.partitions
+        for each in requested.partitions
         if 0 <= each.partition_index < len(topic.partitions)
     ]

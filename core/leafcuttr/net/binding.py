@@ -21,7 +21,7 @@ BufferSizes = Sequence[tuple[int, int]]
 _Address = tuple[int, tuple[str, int] | tuple[str, int, int, int]]
 
 
-def asked_backlog(settings: Settings) -> int:
+def listen_backlog(settings: Settings) -> int:
     """`socket.listen.backlog.size` where somebody has set it.
 
     Kafka's default of 50 suits a thread that does nothing but accept: whom the kernel turns away waits a second, so
@@ -31,7 +31,7 @@ def asked_backlog(settings: Settings) -> int:
     return settings.int(name) if settings.source(name) is not Source.DEFAULT_CONFIG else _BACKLOG
 
 
-def asked_buffer_sizes(settings: Settings) -> BufferSizes:
+def requested_buffer_sizes(settings: Settings) -> BufferSizes:
     """`socket.receive.buffer.bytes` and `socket.send.buffer.bytes`, where somebody has set them.
 
     Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput.

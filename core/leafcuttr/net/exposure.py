@@ -1,4 +1,4 @@
-"""The warning for a listener that other machines reach and that asks nobody who he is."""
+"""The warning for a listener that other machines reach without authentication."""
 
 import logging
 import socket

@@ -74,7 +74,7 @@ def _load_key(context: "ssl.SSLContext", files: TlsFiles, setting: str, pem: byt
     if _ENCRYPTED.search(pem) and files.key_password is None:
         raise TlsError(f"{setting}: the private key is encrypted, and {password} is not given")
     try:
-        # Always with a password: OpenSSL would ask for one on the terminal.
+        # Always with a password: OpenSSL would prompt for one on the terminal.
         context.load_cert_chain(files.keystore or "", password=files.key_password or "")
     except ssl.SSLError as error:
         if _ENCRYPTED.search(pem) and error.reason not in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"):

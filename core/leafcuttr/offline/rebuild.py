@@ -1,9 +1,9 @@
 """`leafcuttr repair --metadata`: what the partition folders tell of the topics, when the metadata file is lost.
 
-Here the folders are read and nothing is written but, when asked, the topic ids that some of them lack; the caller
-makes the new file. Names, numbers of partitions and ids are in the folders. Settings are not, so that what a default
-could do harm to is set: nothing is deleted by age or size until its owner says so, and a topic with gaps between its
-offsets has been compacted.
+Here the folders are read and nothing is written but, where the caller wants it, the topic ids that some of them lack;
+the caller makes the new file. Names, numbers of partitions and ids are in the folders. Settings are not, so that what a
+default could do harm to is set: nothing is deleted by age or size until its owner says so, and a topic with gaps
+between its offsets has been compacted.
 """
 
 import os

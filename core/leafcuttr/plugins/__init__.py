@@ -1,4 +1,4 @@
-"""Plugins: found, imported, checked, asked what they bring, and run.
+"""Plugins: found, imported, checked, registered, and run.
 
 `catalogue.Finder` comes first: from settings about plugins to a table of `Loaded` ones, and their settings joined to
 the core's. `entry_points` and `folder` say where plugins are, `importing` whether a module is one, `registration` what

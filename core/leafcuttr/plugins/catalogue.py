@@ -1,4 +1,4 @@
-"""The settings of the plugins that were found, joined to the core's: what `config.load` asks for between its two steps.
+"""The settings of the plugins that were found, joined to the core's: what `config.load` needs between its two steps.
 
 A plugin whose settings cannot be had (a name that is taken, a default that is not allowed) has failed, with its line.
 """

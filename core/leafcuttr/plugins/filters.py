@@ -1,6 +1,6 @@
 """Record filters and produce validators of the enabled plugins, handed to the topics that name them (`state.chains`).
 
-Here a plugin's spec becomes what the chains ask for: an instance for one topic, with its settings, clock and logger.
+Here a plugin's spec becomes what the chains need: an instance for one topic, with its settings, clock and logger.
 """
 
 import logging

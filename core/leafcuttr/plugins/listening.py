@@ -47,9 +47,11 @@ async def listen(
         host = core.listeners[0].host
     port = settings.int(f"{prefix}.port")
     shown = host_name() if host in WILDCARDS else host
-    asked = Listener(prefix, host, port, shown, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT")
+    requested = Listener(
+        prefix, host, port, shown, port, "SSL" if _keystore(settings, prefix) else "PLAINTEXT"
+    )
     context, (listener, sockets) = await trio.to_thread.run_sync(
-        _prepare, asked, tls_files(settings, prefix), abandon_on_cancel=False
+        _prepare, requested, tls_files(settings, prefix), abandon_on_cancel=False
     )
     try:
         if prefix in core.plugged.listeners:
@@ -82,11 +84,11 @@ def tls_files(settings: Settings, prefix: str) -> TlsFiles:
 
 
 def _prepare(
-    asked: Listener, files: TlsFiles
+    requested: Listener, files: TlsFiles
 ) -> "tuple[ssl.SSLContext | None, tuple[Listener, list[socket.socket]]]":
     """In a worker thread: files are read and names looked up."""
     try:
-        return server_context(files), bind(asked, _BACKLOG, setting=f"{asked.name}.port")
+        return server_context(files), bind(requested, _BACKLOG, setting=f"{requested.name}.port")
     except (TlsError, StartError) as error:
         raise PluginError(str(error)) from None
 

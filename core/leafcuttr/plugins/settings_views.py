@@ -27,7 +27,7 @@ def plugin_settings(
     core: Core, plugin: str, ends: list[Callable[[], None]] | None = None
 ) -> "leafcuttr_sdk.Settings":
     """The settings of the broker that this plugin has declared, as they are at any time. What ends each `on_change` is
-    also put into `ends`: for who knows when the one that asked for it is no longer there."""
+    also put into `ends`: for the caller that knows when the one that gave it is no longer there."""
     return PluginSettings(core, _section(core, plugin), ends)
 
 

@@ -34,7 +34,7 @@ class Bound(NamedTuple):
 def bind(settings: Settings, listener: Listener) -> Bound:
     """Open every address of a listener. Raises StartError. Blocks: names are looked up."""
     found, socks = binding.bind(
-        listener, binding.asked_backlog(settings), binding.asked_buffer_sizes(settings)
+        listener, binding.listen_backlog(settings), binding.requested_buffer_sizes(settings)
     )
     return Bound(listener, found, socks)
 

@@ -38,7 +38,7 @@ class _Sent(NamedTuple):
 
     letters: "Letters"
     topic: str
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not used
     write: PendingWrite
     staged: Staged
 

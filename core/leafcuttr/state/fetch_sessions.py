@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): what a consumer asked for last time, so that it need not say it again.
+"""Incremental fetch sessions (KIP-227): what a consumer requested last time, so that it need not say it again.
 
 A full fetch (epoch 0) may open a session; later fetches name it and send only what changed, and the answer leaves
 out partitions about which there is nothing new. The rules of epochs, of which partitions are left out, and of who
@@ -29,7 +29,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True, eq=False)
 class FetchSpec:
-    """One partition that a session or a request without session asks for, and what was last answered about it."""
+    """One partition of a session or of a request without one, and what was last answered about it."""
 
     topic: str | bytes
     partition: int

@@ -1,4 +1,4 @@
-"""Who asks: what ACLs and quotas decide by.
+"""The identity of a client: what ACLs and quotas decide by.
 
 A Kafka client has the principal that its connection has been given, `User:ANONYMOUS` until there is authentication, and
 came in through a listener. A plugin runs in this process and has no connection: it is the principal `Plugin:NAME` on

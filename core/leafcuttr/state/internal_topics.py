@@ -16,7 +16,7 @@ class TopicShape(NamedTuple):
 
 
 def internal_topic(name: str, settings: Settings) -> TopicShape | None:
-    """The shape that `settings` ask for, or None if `name` is nobody's but the users'."""
+    """The shape by `settings`, or None if `name` is no topic of the broker's own."""
     if name == CONSUMER_OFFSETS:
         return TopicShape(
             settings.int("offsets.topic.num.partitions"),

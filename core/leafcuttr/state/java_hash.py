@@ -13,7 +13,7 @@ def java_hash(text: str) -> int:
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H").tolist()
     first = len(units) % len(_POWERS)
     value = sum(map(mul, units[:first], _POWERS[-first:])) if first else 0
-    # An id may have 32767 characters, and its client asks often: a loop over them would take milliseconds.
+    # An id may have 32767 characters, and its client sends it often: a loop over them would take milliseconds.
     for at in range(first, len(units), len(_POWERS)):
         value = (_NEXT * value + sum(map(mul, units[at : at + len(_POWERS)], _POWERS))) & 0xFFFFFFFF
     value &= 0xFFFFFFFF

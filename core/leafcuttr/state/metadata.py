@@ -26,7 +26,7 @@ from leafcuttr.log.layout.folders import holds_records, partition_of
 
 FILE_NAME: Final = "metadata.sqlite"
 
-# Tells our file from any other SQLite file ("LCut"), as SQLite's documentation of application_id asks.
+# Tells our file from any other SQLite file ("LCut"), as SQLite's documentation of application_id says.
 APPLICATION_ID: Final = 0x4C437574
 
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

@@ -1,9 +1,9 @@
 """Regular expressions that come from clients, matched in time linear in the text, and letting others run meanwhile.
 
 Kafka matches such patterns with RE2, which never backtracks; Python's `re` can be made to take forever, and would take
-the loop with it. So here is what names are asked for by, in RE2's syntax: characters, `.`, classes (`[a-z]`, `[^x]`,
-`\\d \\w \\s` and their opposites), groups (`(...)`, `(?:...)`), `|`, `* + ?` and `{n,m}`, lazy or not, `^` and `$`. The
-rest of RE2 (named classes, flags, word boundaries) is refused as invalid. The whole text has to match.
+the loop with it. So this is the part of RE2's syntax that names are matched with: characters, `.`, classes (`[a-z]`,
+`[^x]`, `\\d \\w \\s` and their opposites), groups (`(...)`, `(?:...)`), `|`, `* + ?` and `{n,m}`, lazy or not, `^` and
+`$`. The rest of RE2 (named classes, flags, word boundaries) is refused as invalid. The whole text has to match.
 
 A pattern becomes a nondeterministic automaton (Thompson's construction); all its states are walked at once.
 """

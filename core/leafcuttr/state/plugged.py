@@ -72,7 +72,7 @@ class Plugged:
 
     @cached_property
     def metrics(self) -> "AddedMetrics":
-        """Made when a plugin is on, or somebody asks for metrics."""
+        """Made when a plugin is on, or metrics are read."""
         from leafcuttr.metrics.added import AddedMetrics
 
         return AddedMetrics()

@@ -14,7 +14,7 @@ BLOCK_SIZE: Final = 1000
 
 
 class ProducerIds:
-    """The ids of this broker. Any number of tasks may ask at once."""
+    """The ids of this broker. Any number of tasks may take one at once."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata

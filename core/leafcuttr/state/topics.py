@@ -8,7 +8,7 @@ Reading is plain and synchronous. A change takes its topic's turn, so that two c
 creations of names that collide, never overlap; changes of different topics do. Each follows one order:
 
     create, enlarge   folders made (worker), metadata committed (worker), logs adopted, published (loop)
-    configure         what the settings ask for made (it may wait), metadata committed (worker), published (loop)
+    configure         the chain of the topic made (it may wait), metadata committed (worker), published (loop)
     delete            metadata committed (worker), withdrawn, folders renamed a few at a time (loop)
 
 so that a crash leaves at most folders that the metadata does not know: half-made ones, and those of topics that
@@ -83,9 +83,10 @@ class Topics:
 
     `on_deleted` are called with a topic after it is gone for everybody and before its name is free again, `on_changed`
     with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
-    and not wait. Before that `vets` are asked: the name, what the topic overrides, and what it would; they may raise
-    InvalidConfig. Then `prepares` are waited for, with the name and the settings that the topic is about to have: what
-    takes long is done before the change can be seen. If it does not come about, `abandons` are called with the name.
+    and not wait. Before that `vets` are called with the name, what the topic overrides, and what it would; they may
+    raise InvalidConfig. Then `prepares` are waited for, with the name and the settings that the topic is about to have:
+    what takes long is done before the change can be seen. If it does not come about, `abandons` are called with the
+    name.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class Registry:
                     await instance.close()
         except Exception as error:
             if self._instances.get(key) is not instance:
-                raise  # to the request that asked for it
+                raise  # to the request that creates it
             # One consumer must not take the proxy with it.
             self._proxy.tell(error, f"consumer {instance.name} of group {instance.group}")
             instance.end(deleted=True)

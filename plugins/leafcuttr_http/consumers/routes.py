@@ -158,11 +158,11 @@ def _offsets(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.get(f"{_ONE}/offsets")
     async def committed(group: str, name: str) -> Response:
         with registry.use(group, name) as instance:
-            asked = bodies.any_partitions(await _body())
-            if asked is None:
-                asked = sorted(instance.consumer.assignment)
-            _check_partitions(proxy, asked)
-            found = await instance.consumer.committed(asked)
+            requested = bodies.any_partitions(await _body())
+            if requested is None:
+                requested = sorted(instance.consumer.assignment)
+            _check_partitions(proxy, requested)
+            found = await instance.consumer.committed(requested)
             return _reply(
                 {
                     "offsets": [
@@ -193,7 +193,7 @@ def _records(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
 
 
 def _format(instance: Instance) -> str:
-    """The media type of the answer. Raises ApiError 40601 where the client wants another format than it asked for when
+    """The media type of the answer. Raises ApiError 40601 where the client wants another format than it requested when
     it made the consumer."""
     accept = request.headers.get("accept")
     own = configuration.FORMATS[instance.config.format]

@@ -1,6 +1,6 @@
 """A topic as a stream: server-sent events and WebSockets on `GET /topics/{topic}/stream`.
 
-    query        what a request asks for: from where, in which format, which keys
+    query        what a request says: from where, in which format, which keys
     beginning    opens a stream: the offsets where it begins
     positions    where a stream is in each partition, and the id that says so
     events       records as JSON, encoded once for all who get them

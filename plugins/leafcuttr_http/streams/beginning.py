@@ -1,4 +1,4 @@
-"""A stream is opened: from what a request asks for to the offsets where it begins, in a topic as it is now."""
+"""A stream is opened: from what a request says to the offsets where it begins, in a topic as it is now."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a request asks a stream for: the query, and the id of the last event, checked. What that means in offsets of the
+"""What a request says of a stream: the query, and the id of the last event, checked. What that means in offsets of the
 topic is found in `beginning`. Pure."""
 
 from datetime import UTC, datetime
@@ -59,19 +59,19 @@ def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) ->
     format = given.get("format", "json")
     if format not in FORMATS:
         raise _wrong(f"'format' has to be {' or '.join(FORMATS)}, not {format!r}")
-    asked = Query(format, _keys(format, keys) if keys else None)
+    requested = Query(format, _keys(format, keys) if keys else None)
     last = last_event_id or given.get("last_event_id")
     if last:
-        asked = asked._replace(last=_last(last))
+        requested = requested._replace(last=_last(last))
     elif "from" in given:
-        asked = asked._replace(time=_from(given["from"]))
+        requested = requested._replace(time=_from(given["from"]))
     elif "time" in given:
-        asked = asked._replace(time=_time(given["time"]))
+        requested = requested._replace(time=_time(given["time"]))
     elif "offset" in given:
-        asked = _offset(asked, given["offset"])
+        requested = _offset(requested, given["offset"])
     if "credits" in given:
-        asked = asked._replace(credits=_number("credits", given["credits"], MOST_CREDITS))
-    return asked
+        requested = requested._replace(credits=_number("credits", given["credits"], MOST_CREDITS))
+    return requested
 
 
 def _wrong(what: str) -> ApiError:
@@ -118,15 +118,15 @@ def _time(text: str) -> int:
     return max(int(moment.timestamp() * 1000), 0)
 
 
-def _offset(asked: Query, text: str) -> Query:
+def _offset(requested: Query, text: str) -> Query:
     """One for all partitions, or `partition:offset,...`."""
     if ":" not in text:
-        return asked._replace(offset=_number("offset", text, _LARGEST))
+        return requested._replace(offset=_number("offset", text, _LARGEST))
     offsets: dict[int, int] = {}
     for part in text.split(","):
         partition, _, offset = part.partition(":")
         offsets[_number("partition", partition, 2**31 - 1)] = _number("offset", offset, _LARGEST)
-    return asked._replace(offsets=offsets)
+    return requested._replace(offsets=offsets)
 
 
 def _number(what: str, text: str, largest: int) -> int:

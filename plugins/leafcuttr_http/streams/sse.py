@@ -31,9 +31,9 @@ EVENTS: Final = "text/event-stream"
 async def serve(streams: "Streams", exchange: "Exchange", topic: str) -> None:
     """Answer the request. Raises ApiError before the answer has begun."""
     choose(exchange.header(b"accept"), (EVENTS,))
-    asked = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
+    requested = read(exchange.scope["query_string"], exchange.header(b"last-event-id"))
     with streams.opened():
-        subscription, notices = await subscribe(streams, topic, asked)
+        subscription, notices = await subscribe(streams, topic, requested)
         headers = [
             (b"content-type", EVENTS.encode()),
             (b"cache-control", b"no-store"),

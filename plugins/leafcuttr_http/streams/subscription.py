@@ -35,7 +35,7 @@ class StoppingError(Exception):
 
 
 class Subscription:
-    """`positions` is behind the last chunk that was handed out; the caller sends each before it asks for the next."""
+    """`positions` is behind the last chunk that was handed out; the caller sends each before it requests the next."""
 
     def __init__(
         self,

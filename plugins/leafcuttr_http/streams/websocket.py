@@ -5,8 +5,8 @@ Messages are JSON. From here: `{"type": "records", "id": ..., "records": [...]}`
 request had the parameter `credits`: so many records more may come. Without it only the connection holds the stream
 back.
 
-A page of another origin may open a WebSocket without being asked (CORS does not hold there), so the origin is looked at
-here: that of the proxy itself, and those that lc.http.proxy.cors.allowed.origins names.
+A page of another origin may open a WebSocket without a preflight request (CORS does not hold there), so the origin is
+looked at here: that of the proxy itself, and those that lc.http.proxy.cors.allowed.origins names.
 """
 
 import json
@@ -92,13 +92,13 @@ async def serve(
         if topic is None:
             raise ApiError(404, f"There is no WebSocket at {scope['path']}.")
         _check_origin(headers, streams.proxy.limits.origins)
-        asked = read(scope["query_string"], None, websocket=True)
+        requested = read(scope["query_string"], None, websocket=True)
         with streams.opened():
-            subscription, notices = await subscribe(streams, topic, asked)
+            subscription, notices = await subscribe(streams, topic, requested)
             _without_compression(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             try:
-                await _run(streams, subscription, notices, _Credits(asked.credits), receive, send)
+                await _run(streams, subscription, notices, _Credits(requested.credits), receive, send)
             finally:
                 subscription.close()
     except ApiError as error:

@@ -6,7 +6,7 @@ The fixtures are in `pytest_plugin`, which pytest finds by itself. The checks ne
         check_record_filter(MyFilter, plugin=my_plugin)
 
 Of the whole SDK only this package imports the broker (and trio), and only once a fixture, a check of a service or
-`running_broker` is used. The names below are imported when they are asked for.
+`running_broker` is used. The names below are imported when they are requested.
 """
 
 import importlib

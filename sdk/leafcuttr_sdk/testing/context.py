@@ -34,7 +34,7 @@ class HandClock:
 
 
 class UndeclaredSettingError(KeyError):
-    """A setting was asked for, or given, that no hook declares."""
+    """A setting was requested, or given, that no hook declares."""
 
     def __init__(self, name: str, declared: Iterable[str]) -> None:
         super().__init__(name)

@@ -1,5 +1,5 @@
 """The fixtures. pytest loads this module wherever leafcuttr is installed, so it imports nothing that no test has
-asked for: what a broker needs is imported when a fixture starts one."""
+requested: what a broker needs is imported when a fixture starts one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType

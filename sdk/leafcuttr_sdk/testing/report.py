@@ -10,7 +10,7 @@ class Check(NamedTuple):
     name: str
     """A word or two, stable: `verdicts`, `any thread`."""
     promise: str
-    """What the contract asks for, in one line."""
+    """What the contract says, in one line."""
     problems: tuple[str, ...] = ()
 
 

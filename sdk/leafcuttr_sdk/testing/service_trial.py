@@ -283,7 +283,7 @@ def _why_not_made(make: Callable[..., object], error: Exception) -> str:
         return f"it refuses to be made: {error}"
     if isinstance(error, KeyError):
         return (
-            f"it asks for {error}, which is not declared: do so in leafcuttr_register_settings, and give the check the "
+            f"it reads {error}, which is not declared: do so in leafcuttr_register_settings, and give the check the "
             "module of the plugin (plugin=...)"
         )
     if not takes_one(make):

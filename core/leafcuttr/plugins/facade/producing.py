@@ -77,15 +77,15 @@ class Producing:
             if start:
                 await pace.turn()
             batches.take(start, min(start + _SLICE, len(records)))
-        asked: list[Asked] = []
+        requested: list[Asked] = []
         for each in batches.made:
             await pace.turn()
             builder = each.builder
             whole = (
                 builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
             )
-            asked.append(Asked(each.log, whole, Origin.ENCODER))
-        outcomes = await self._core.appender.append(asked)
+            requested.append(Asked(each.log, whole, Origin.ENCODER))
+        outcomes = await self._core.appender.append(requested)
         pace = Pace()
         for each, outcome in zip(batches.made, outcomes, strict=True):
             said = outcome if isinstance(outcome, Staged) else self._told(found, outcome)
@@ -98,7 +98,7 @@ class Producing:
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
         """See `leafcuttr_sdk.Broker.append`."""
         answers: list[Appended | BrokerError | None] = [None] * len(batches)
-        asked: list[Asked] = []
+        requested: list[Asked] = []
         places: list[tuple[int, Topic]] = []
         for number, (partition, batch) in enumerate(batches):
             try:
@@ -110,9 +110,9 @@ class Producing:
             except BrokerError as error:
                 answers[number] = error.with_traceback(None)
             else:
-                asked.append(Asked(log, batch, Origin.CLIENT))
+                requested.append(Asked(log, batch, Origin.CLIENT))
                 places.append((number, found))
-        outcomes = await self._core.appender.append(asked, lent=True)
+        outcomes = await self._core.appender.append(requested, lent=True)
         for (number, found), outcome in zip(places, outcomes, strict=True):
             answers[number] = (
                 Appended._make(outcome) if isinstance(outcome, Staged) else self._told(found, outcome)

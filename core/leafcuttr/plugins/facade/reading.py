@@ -186,12 +186,12 @@ def _ready(logs: Sequence[tuple[TopicPartition, int, Log]], committed: bool) -> 
 
 
 async def _read(log: Log, offset: int, max_bytes: int, committed: bool) -> RawRead:
-    def ask(may_block: bool) -> LogRead:
+    def read(may_block: bool) -> LogRead:
         up_to = log.last_stable_offset if committed else None
         return log.read(offset, max_bytes, at_least_one=True, up_to=up_to, may_block=may_block)
 
     try:
-        found = await log.off_loop(ask)
+        found = await log.off_loop(read)
         region = found.region
         data: bytes | bytearray = b""
         if region is not None:

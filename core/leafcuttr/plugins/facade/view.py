@@ -42,7 +42,7 @@ def make_broker_view(
     metrics: "Metrics | None" = None,
     listen: Listen | None = None,
 ) -> "Broker":
-    """What this plugin is given. A part that is not given is not there: to ask for it is a RuntimeError."""
+    """What this plugin is given. A part that is not given is not there: to read it is a RuntimeError."""
     return BrokerView(core, plugin.name, settings, metrics, listen)
 
 

@@ -258,7 +258,7 @@ class GroupCoordinator:
                 self._tell(group_id)
 
     def _settle(self, entry: Entry) -> None:
-        """Carry out what the machine asks for, until it asks for nothing more."""
+        """Carry out the effects of the machine, until there are no more."""
         group = entry.group
         while effects := group.take_effects():
             for effect in effects:

@@ -315,8 +315,10 @@ class Group:
             return
         leads = member.member_id == self.members.leader_id
         unchanged = member.protocols == join.protocols
-        asks_again = self.state is State.COMPLETING_REBALANCE or (self.state is State.STABLE and not leads)
-        if unchanged and asks_again:
+        repeats_request = self.state is State.COMPLETING_REBALANCE or (
+            self.state is State.STABLE and not leads
+        )
+        if unchanged and repeats_request:
             self._restart_session(member, now)
             self._answer(token, self._join_answer(member))
         else:
@@ -328,7 +330,7 @@ class Group:
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.session_timeout_ms
         if member.joining is not None:
-            # The same member asks twice: the first request's connection is most likely gone.
+            # The same member sends it twice: the first request's connection is most likely gone.
             self._answer(
                 member.joining,
                 JoinAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id),

@@ -52,7 +52,7 @@ class Members:
     @property
     def leader_id(self) -> str | None:
         """None only if there are no members. Once the leader is gone, the longest-standing of the others leads."""
-        # Found when it is asked for: thousands that leave together would each go past those gone before.
+        # Found when it is requested: thousands that leave together would each go past those gone before.
         if self._leader_id not in self.by_id:
             self._leader_id = next(iter(self.by_id), None)
         return self._leader_id

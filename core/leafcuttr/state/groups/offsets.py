@@ -13,7 +13,7 @@ NO_EXPIRY = -1
 class OffsetAndMetadata(NamedTuple):
     """What a group has said of one partition. Timestamps are ms since 1970.
 
-    `expire_timestamp` is set for a commit of before v5 that asked for a retention of its own, else -1.
+    `expire_timestamp` is set for a commit of before v5 that named a retention of its own, else -1.
     `written_at` is the offset of its record in `__consumer_offsets`: of two commits the later one there
     counts.
     """

@@ -18,7 +18,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk import Clock
 
-# What a client hears when the log refuses. After NOT_COORDINATOR it asks for the coordinator anew and comes
+# What a client hears when the log refuses. After NOT_COORDINATOR it looks for the coordinator anew and comes
 # back.
 _ANSWERS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,

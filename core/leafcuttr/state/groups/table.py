@@ -1,4 +1,4 @@
-"""Which groups there are, and which of them can be asked yet: the table that coordinator and offsets share."""
+"""Which groups there are, and which of them are loaded: the table that coordinator and offsets share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """When which group wants to be woken: one heap for all of them, one task that sleeps until the first is due.
 
-A group that is asked for earlier than before gets a second place in the heap, and its older one is emptied, as is that
+A group that is due earlier than before gets a second place in the heap, and its older one is emptied, as is that
 of a group that is no more. Empty places are dropped when they come up, and once half of them are empty all of those go.
 Heartbeats move deadlines back only, so they never come here.
 """
@@ -38,7 +38,7 @@ class Timers:
         self._sooner = trio.Event()
 
     def want(self, entry: Entry) -> None:
-        """Wake this group when its machine asks for it."""
+        """Wake this group when its machine has to be."""
         at = entry.group.wake_at
         known = self._places.get(entry)
         if at is None or (known is not None and known.at <= at):
@@ -65,7 +65,7 @@ class Timers:
         return self._clock.monotonic() - self._heap[0].at if self._heap else 0.0
 
     def due(self) -> list[Entry]:
-        """Take the groups whose time has come; each is asked for again with `want` when it has been served."""
+        """Take the groups whose time has come; each is put back with `want` when it has been served."""
         now = self._clock.monotonic()
         found = []
         while self._heap and self._heap[0].at <= now:

@@ -135,7 +135,7 @@ class TransactionCoordinator:
                 self._nursery = None
 
     def _loaded(self, transactions: Iterable[Transaction]) -> None:
-        """These ids can be asked now. What is prepared by now was so in the log, and nobody else will complete it: a
+        """These ids can be served now. What is prepared by now was so in the log, and nobody else will complete it: a
         client's own transaction may be prepared a moment later, and is completed by its request."""
         prepared = []
         transactions = list(transactions)

@@ -1,4 +1,4 @@
-"""Which transactional ids a ListTransactions request asks for (KIP-664, KIP-994, KIP-1152)."""
+"""Which transactional ids a ListTransactions request means (KIP-664, KIP-994, KIP-1152)."""
 
 from collections.abc import Iterable, Set
 from typing import Final, NamedTuple

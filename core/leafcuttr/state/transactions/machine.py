@@ -87,7 +87,7 @@ class Transaction:
     ) -> Decision:
         """InitProducerId with the producer id and epoch that the client has, if it names them (KIP-360).
 
-        In an ongoing transaction the answer is a snapshot that aborts it: the client has to ask again.
+        In an ongoing transaction the answer is a snapshot that aborts it: the client has to repeat the request.
         `fresh_id` is used if `exhausted`, `version` is the broker's transaction version.
         """
         now = self.now

@@ -51,8 +51,8 @@ class PartitionsSay:
                     self._open.append(_Open(name, log, producer_id, entry.epoch, entry.coordinator_epoch))
 
     def loaded(self, transactions: Iterable[Transaction]) -> None:
-        """These are known to the coordinator, and nobody has asked for them yet: let no epoch be given out again that a
-        partition has seen."""
+        """These are known to the coordinator, and no client has been answered about them yet: let no epoch be given out
+        again that a partition has seen."""
         for transaction in transactions:
             now = transaction.now
             known = self._epochs.get(now.producer_id, NO_EPOCH)

@@ -3,7 +3,7 @@
 Theory of operation
 ===================
 
-A transactional id stands for one logical producer, whatever process it lives in. Who asks for a producer id with
+A transactional id stands for one logical producer, whatever process it lives in. A producer that requests an id with
 it gets a new epoch, and a producer with an older one is fenced: that is how a zombie is kept out. A transaction
 collects partitions, and ends in two steps, so that it ends in all of them or in none:
 

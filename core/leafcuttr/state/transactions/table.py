@@ -1,4 +1,4 @@
-"""Which transactional ids there are, and which of them can be asked yet."""
+"""Which transactional ids there are, and which of them are loaded."""
 
 from collections.abc import Iterator
 

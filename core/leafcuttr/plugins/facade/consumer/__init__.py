@@ -1,6 +1,6 @@
 """`leafcuttr_sdk.Consumer`: a member of a classic consumer group in this process, or a reader of named partitions.
 
-    options               what the consumer was asked to be, for all below
+    options               what the consumer is to be, for all below
     protocol, assignors   what members tell each other, and how partitions are assigned. Pure
     membership            one member's side of the group protocol as a state machine. Pure
     member                the task that carries it out against the coordinator: rebalances, heartbeats, leaving

@@ -175,7 +175,7 @@ class GroupConsumer:
             self._scope.cancel()
 
     def _see_to_changes(self) -> None:
-        """What the group asks for: give up what we have and let the next rebalance begin, take what it gave us."""
+        """What the group needs: give up what we have and let the next rebalance begin, take what it gave us."""
         self._stale = False
         if not self._subscribed:
             return

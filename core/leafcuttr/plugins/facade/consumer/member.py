@@ -228,7 +228,7 @@ class Member:
     # --- between rebalances -----------------------------------------------------------------------------------
 
     async def _stay(self) -> None:
-        """Send heartbeats, and see what else would ask for a rebalance, until one is allowed."""
+        """Send heartbeats, and see what else would need a rebalance, until one is allowed."""
         beat_s = min(self._options.session_timeout_ms / 1000 / _BEATS, _BEAT_S)
         beat_at = trio.current_time()
         while not self._allowed.is_set():
@@ -317,14 +317,14 @@ class Member:
 
     def _check(self) -> None:
         """Raises InvalidGroupId, InvalidSessionTimeout."""
-        settings, asked = self._broker.settings, self._options.session_timeout_ms
+        settings, requested = self._broker.settings, self._options.session_timeout_ms
         if not self._options.group:
             raise InvalidGroupId("A member needs the name of a group.")
         shortest = settings.int("group.min.session.timeout.ms")
         longest = settings.int("group.max.session.timeout.ms")
-        if not shortest <= asked <= longest:
+        if not shortest <= requested <= longest:
             raise InvalidSessionTimeout(
-                f"A session of {asked} ms: this broker allows {shortest} to {longest} ms "
+                f"A session of {requested} ms: this broker allows {shortest} to {longest} ms "
                 "(group.min.session.timeout.ms, group.max.session.timeout.ms)."
             )
 
@@ -364,11 +364,11 @@ class Member:
         assert isinstance(answer, SyncAnswer)
         return answer
 
-    async def _answer(self, ask: Callable[[], Waiter]) -> JoinAnswer | SyncAnswer | ErrorCode:
+    async def _answer(self, send: Callable[[], Waiter]) -> JoinAnswer | SyncAnswer | ErrorCode:
         while True:
             self._stirred = trio.Event()
             try:
-                waiter = ask()
+                waiter = send()
             except CoordinatorLoadInProgress:
                 await self._stirred.wait()
                 continue
