@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from leafcuttr.cli.doctor.findings import examine
-from leafcuttr.cli.doctor.remote import CHECKS
-from leafcuttr.cli.doctor.remote_broker import RemoteBroker
+from leafcuttr.cli.doctor.remote.checks import CHECKS
+from leafcuttr.cli.doctor.remote.remote_broker import RemoteBroker
 from support import jars
 from support.real_kafka import Address, real_kafka
 from support.waiting import free_port

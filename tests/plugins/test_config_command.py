@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from leafcuttr.cli.common.installed import installed
 from leafcuttr.cli.config.command import command
 from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
-from leafcuttr.cli.doctor.local import CHECKS, settings_are_good
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.checks import CHECKS, settings_are_good
+from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.cli.repair.command import command as repair
 from support.listening import closed_port
 from support.plugin_folders import install

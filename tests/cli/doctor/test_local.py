@@ -21,10 +21,10 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.cli.doctor.directory import Mount, mount_of
 from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
-from leafcuttr.cli.doctor.local import CHECKS
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.checks import CHECKS
+from leafcuttr.cli.doctor.local.directory import Mount, mount_of
+from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.listeners import host_name
 from support import librdkafka
 from support.broker_process import clean_environ, running_broker

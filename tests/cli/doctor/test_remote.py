@@ -24,9 +24,9 @@ import trustme
 
 from leafcuttr.cli.doctor import command as package
 from leafcuttr.cli.doctor.findings import DoctorFinding, DoctorSeverity, examine
-from leafcuttr.cli.doctor.identify import usual
-from leafcuttr.cli.doctor.remote import CHECKS
-from leafcuttr.cli.doctor.remote_broker import RemoteBroker
+from leafcuttr.cli.doctor.remote.checks import CHECKS
+from leafcuttr.cli.doctor.remote.identify import usual
+from leafcuttr.cli.doctor.remote.remote_broker import RemoteBroker
 from leafcuttr.cli.reference import walk
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
@@ -494,7 +494,7 @@ def test_commands_that_it_proposes_exist() -> None:
     """Every `leafcuttr ...` in the lines to change is one that the command line understands."""
     commands = {context.command_path: command for context, command in walk()}
     proposed = set()
-    for module in Path(package.__file__).parent.glob("[a-z]*.py"):
+    for module in Path(package.__file__).parent.rglob("[a-z]*.py"):
         text = re.sub(r'"\s*\n\s*f?"', "", module.read_text(encoding="utf-8"))
         proposed |= set(re.findall(r"\bleafcuttr [a-z]+(?: (?:[a-z]+(?![a-z.=])|--?[a-zA-Z-]+))*", text))
     proposed -= {words for words in proposed if words.startswith("leafcuttr hard")}  # a user's name

@@ -1,6 +1,6 @@
 """`leafcuttr doctor`: find what usually goes wrong, and say what to change.
 
-The checks are in two tables, `remote.CHECKS` and `local.CHECKS`; this is the command, what it prints and its
+The checks are in two tables, `remote.checks` and `local.checks`; this is the command, what it prints and its
 exit status: 0 nothing is wrong (warnings alone do not count), 1 something is, 2 wrong usage.
 """
 
@@ -105,15 +105,15 @@ def command(
 
 
 def _look_here(config: Path | None, overrides: tuple[str, ...]) -> list[CheckResult]:
-    from leafcuttr.cli.doctor.local import CHECKS
-    from leafcuttr.cli.doctor.site import Site
+    from leafcuttr.cli.doctor.local.checks import CHECKS
+    from leafcuttr.cli.doctor.local.site import Site
 
     return list(examine(CHECKS, Site(config, os.environ, overrides)))
 
 
 def _look_there(address: str, properties: tuple[str, ...], timeout: float, writes: bool) -> list[CheckResult]:
-    from leafcuttr.cli.doctor.remote import CHECKS
-    from leafcuttr.cli.doctor.remote_broker import RemoteBroker
+    from leafcuttr.cli.doctor.remote.checks import CHECKS
+    from leafcuttr.cli.doctor.remote.remote_broker import RemoteBroker
 
     host, port = _split(address)
     return list(

@@ -1,7 +1,7 @@
 """What a check finds, and how a table of checks is run. This module does not know what is checked.
 
 A check is a function of one subject (a broker as seen from this machine, or a configuration on it) that yields
-findings. Checks are in a table (`remote.CHECKS`, `local.CHECKS`) in the order in which one builds on another; what an
+findings. Checks are in a table (`remote.checks`, `local.checks`) in the order in which one builds on another; what an
 earlier one has learnt it leaves in the subject. More checks, a plugin's for example, are more rows.
 """
 

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from leafcuttr.cli.doctor import local, remote
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorSeverity
+from leafcuttr.cli.doctor.local import checks as local
+from leafcuttr.cli.doctor.remote import checks as remote
 
 _HEAD: Final = """\
 # What the doctor checks

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.cli.doctor import directory, filesystem, host, listeners, plugins
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local import directory, filesystem, host, listeners, plugins
+from leafcuttr.cli.doctor.local.site import Site
 
 
 def settings_are_good(site: Site) -> Iterator[DoctorFinding]:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from leafcuttr.cli.common.offline import stored_topics
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
-from leafcuttr.cli.doctor.listeners import listening_processes
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.listeners import listening_processes
+from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.errors import StartError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, LOCK_FILE, META_FILE, locked

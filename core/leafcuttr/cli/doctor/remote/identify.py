@@ -7,7 +7,7 @@ import time
 from typing import Final, NamedTuple
 
 from leafcuttr.cli.common.wire_client.channel import Channel, NotKafkaError
-from leafcuttr.cli.doctor.remote_broker import SOFTWARE
+from leafcuttr.cli.doctor.remote.remote_broker import SOFTWARE
 
 _SHOWN: Final = 60
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
-from leafcuttr.cli.doctor.remote_broker import Node, RemoteBroker, words_of
+from leafcuttr.cli.doctor.remote.remote_broker import Node, RemoteBroker, words_of
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from leafcuttr.cli.common.output import count
 from leafcuttr.cli.common.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
-from leafcuttr.cli.doctor import advertised, cluster
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.identify import OtherServer, identify, usual
-from leafcuttr.cli.doctor.remote_broker import ClusterMetadata, Node, RemoteBroker, words_of
+from leafcuttr.cli.doctor.remote import advertised, cluster
+from leafcuttr.cli.doctor.remote.identify import OtherServer, identify, usual
+from leafcuttr.cli.doctor.remote.remote_broker import ClusterMetadata, Node, RemoteBroker, words_of
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 

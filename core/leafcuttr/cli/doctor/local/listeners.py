@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.config.listeners import Listener, advertised_by_host_name
 from leafcuttr.errors import StartError
 

@@ -4,9 +4,9 @@ import resource
 from collections.abc import Iterator
 from typing import Final
 
-from leafcuttr.cli.doctor.directory import partitions_in
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.directory import partitions_in
+from leafcuttr.cli.doctor.local.site import Site
 
 _BROKER: Final = 256  # for itself: the loop, the metadata, listeners
 _PER_PARTITION: Final = 3  # its active segment and the two indexes of it

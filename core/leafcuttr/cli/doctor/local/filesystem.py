@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from leafcuttr.cli.doctor.directory import IN_MEMORY, mount_of
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
-from leafcuttr.cli.doctor.site import Site
+from leafcuttr.cli.doctor.local.directory import IN_MEMORY, mount_of
+from leafcuttr.cli.doctor.local.site import Site
 
 _LONGEST_NAME: Final = 255
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
-from leafcuttr.cli.doctor.remote_broker import Node, RemoteBroker
+from leafcuttr.cli.doctor.remote.remote_broker import Node, RemoteBroker
 from leafcuttr.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from leafcuttr.wire.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -1,0 +1,1 @@
+"""The checks of a broker as clients on this machine see it."""
