@@ -14,7 +14,8 @@ from peers import Peer
 
 HANDLERS, SERVER, LOG, WIRE = (f"core/leafcuttr/{folder}" for folder in ("handlers", "server", "log", "wire"))
 SERVING = tuple(
-    f"{SERVER}/{name}.py" for name in ("reactor", "connection", "outbox", "receive", "routes", "limits")
+    f"{SERVER}/{name}.py"
+    for name in ("reactor", "connection", "states", "transport", "outbox", "receive", "routes", "limits")
 )
 APPENDING = (
     *(

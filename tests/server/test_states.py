@@ -199,7 +199,7 @@ async def test_a_stop_during_a_long_poll(serve: Serve, moves: list[tuple[State, 
     async with await connect(broker) as peer:
         with within(60, "the end"):
             await peer.send(poll, 12)
-            while not broker.long_polls:
+            while not broker.delayed_requests:
                 await trio.testing.wait_all_tasks_blocked()
             stop.set()
             await peer.answer_to(poll, 12, 1)
