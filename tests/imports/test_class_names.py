@@ -24,4 +24,5 @@ def test_no_class_of_the_broker_has_a_name_that_the_sdk_exports() -> None:
     assert len(exported) > 40
     clashes = {name: module for name, module in classes("leafcuttr") if name in exported - VIEWS}
     assert clashes == {}
+    assert [name for name, _ in classes("leafcuttr_http") if name in exported] == []
     assert exported & {name for name, _ in classes("leafcuttr")} == VIEWS, "no more of these are needed"

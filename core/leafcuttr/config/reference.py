@@ -1,6 +1,6 @@
 """The reference page of settings, written from the tables, those of plugins among them.
 
-Who finds plugins and writes the page is `leafcuttr.plugins.settings_page`; nothing else imports this.
+`leafcuttr.plugins.settings_page` finds the plugins and writes the page; no other module imports this.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The broker's settings as they are now: typed values by name, where each came from, who is told of a change.
+"""The broker's settings as they are now: typed values by name, where each came from, and calls when they change.
 
 A value comes from the first of these that has it: a change for this broker, a change for the whole cluster
 (both made over the wire while running), what it was started with, Kafka's default. All are parsed once, when

@@ -4,7 +4,7 @@ A topic that is not there is made, with as many partitions as the one that the r
 of one partition stay in order. Each letter goes to the partition of the same number, or that modulo the count.
 
 A write is tried once. If it fails, the records are lost: their batch is in the log, and their producer is told so.
-A line in the log, `lost` and `trouble` say it; who is told of the batch has waited until then.
+A line in the log, `lost` and `trouble` say it; the producer of the batch is answered after that.
 """
 
 import logging

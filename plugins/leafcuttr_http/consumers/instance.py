@@ -210,7 +210,7 @@ class Instance:
         try:
             await self.commit()
         except BrokerError as error:
-            # As with Kafka's consumer: who commits by itself hears of it in the next round.
+            # As with Kafka's consumer, an automatic commit that fails is only logged: the next one commits more.
             self._logger.debug("consumer %s of group %s cannot commit: %s", self.name, self.group, error)
 
     async def close(self) -> None:

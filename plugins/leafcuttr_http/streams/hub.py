@@ -150,7 +150,7 @@ class Hub:
                 tap.end()
 
     async def _hand_out(self, chunk: Chunk) -> None:
-        """To those who were there before; who joins meanwhile begins behind it."""
+        """To the streams that were there before; one that joins meanwhile begins behind it."""
         for number, tap in enumerate(tuple(self._taps), 1):
             if not tap.put(chunk):
                 self._taps.discard(tap)

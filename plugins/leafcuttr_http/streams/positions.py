@@ -17,7 +17,7 @@ LONGEST: Final = 128 * 1024
 _LARGEST: Final = 2**63 - 1
 
 
-class Place(NamedTuple):
+class EventId(NamedTuple):
     """What an id says."""
 
     tag: bytes
@@ -28,7 +28,7 @@ def tag_of(topic_id: bytes) -> bytes:
     return topic_id[:_TAG]
 
 
-def parse(text: str) -> Place:
+def parse(text: str) -> EventId:
     """Raises ValueError for what is no id."""
     if len(text) > LONGEST:
         raise ValueError("it is too long")
@@ -51,7 +51,7 @@ def parse(text: str) -> Place:
             value = shift = 0
     if shift:
         raise ValueError("it is cut off")
-    return Place(data[1 : 1 + _TAG], offsets)
+    return EventId(data[1 : 1 + _TAG], offsets)
 
 
 class Positions:

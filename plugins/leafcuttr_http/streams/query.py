@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.streams.events import FORMATS
-from leafcuttr_http.streams.positions import Place, parse
+from leafcuttr_http.streams.positions import EventId, parse
 from leafcuttr_sdk.broker import EARLIEST, LATEST
 
 _STARTS: Final = ("from", "offset", "time")
@@ -27,7 +27,7 @@ class Query(NamedTuple):
     time: int = LATEST
     offset: int | None = None
     offsets: dict[int, int] | None = None
-    last: Place | None = None
+    last: EventId | None = None
     credits: int | None = None
 
 
@@ -89,7 +89,7 @@ def _keys(format: str, keys: set[str]) -> frozenset[bytes]:
         raise _wrong(f"'key' {error}") from None
 
 
-def _last(text: str) -> Place:
+def _last(text: str) -> EventId:
     try:
         return parse(text)
     except ValueError as error:

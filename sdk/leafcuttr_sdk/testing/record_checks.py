@@ -20,17 +20,17 @@ from leafcuttr_sdk.filters import (
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing.context import topic_context
-from leafcuttr_sdk.testing.record_trial import Kind, Trial
+from leafcuttr_sdk.testing.record_trial import Trial, TrialKind
 from leafcuttr_sdk.testing.report import Report
 from leafcuttr_sdk.testing.verdicts import why_no_reason, why_no_verdict
 
-_FILTER: Final = Kind(
+_FILTER: Final = TrialKind(
     "record filter",
     "filter",
     why_no_verdict,
     "return DeadLetter(reason) or DROP for what it cannot handle: an exception refuses the whole batch",
 )
-_VALIDATOR: Final = Kind(
+_VALIDATOR: Final = TrialKind(
     "produce validator",
     "validate",
     why_no_reason,

@@ -31,7 +31,7 @@ _COUNTED: Final = ("descriptors", "threads")
 Call = Callable[[Record], object]
 
 
-class Kind(NamedTuple):
+class TrialKind(NamedTuple):
     """What a filter and a validator differ in."""
 
     name: str
@@ -47,7 +47,7 @@ class _Outcome(NamedTuple):
 
 class Trial:
     def __init__(
-        self, kind: Kind, name: str, make: Callable[[TopicContext], object], context: TopicContext
+        self, kind: TrialKind, name: str, make: Callable[[TopicContext], object], context: TopicContext
     ) -> None:
         self._kind = kind
         self._make = make

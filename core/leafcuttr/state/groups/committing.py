@@ -31,7 +31,7 @@ _LAST_MS: Final = 2**63 - 1  # the last time that the record can say
 
 
 class Committer(NamedTuple):
-    """Who commits. A simple consumer or an administrator has generation -1 and neither member nor instance
+    """The sender of a commit. A simple consumer or an administrator has generation -1 and neither member nor instance
     id.
     """
 

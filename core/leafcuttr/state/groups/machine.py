@@ -267,7 +267,7 @@ class Group:
     # --- joining ------------------------------------------------------------------------------------------
 
     def _has_room_for(self, member_id: str) -> bool:
-        # In the join phase those who wait are counted: who has not come again may not come at all.
+        # In the join phase those that wait are counted: a member that has not joined again may never do so.
         known = self.members.by_id.get(member_id)
         if self.state is State.PREPARING_REBALANCE:
             present = self.members.waiting_to_join()

@@ -62,7 +62,7 @@ class Transaction:
         self.now = snapshot
         self._pending: Snapshot | None = None
         self.began_s: float | None = None
-        """When the transaction that goes on began, in monotonic seconds; kept by the coordinator, who has a clock."""
+        """When the transaction that goes on began, in monotonic seconds; kept by the coordinator, which has a clock."""
         self.epoch_floor = NO_EPOCH
         """The highest epoch that a partition knows of this producer id, where what is here may be older than that."""
 
