@@ -28,7 +28,7 @@ from leafcuttr.log.append.chain import Chain
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.server import listener
-from leafcuttr.server.repeated_produce import SMALL_FRAME, RepeatedProduce, _Learned
+from leafcuttr.server.repeated_produce import LARGEST, RepeatedProduce, _Learned
 from leafcuttr.state.identity import Principal
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
@@ -163,7 +163,7 @@ def record_sets() -> st.SearchStrategy[bytes | bytearray | None]:
     sound = st.builds(
         batch,
         st.integers(1, 4),
-        size=st.sampled_from([0, 1, 10, 50, 60, 200]),
+        size=st.sampled_from([0, 1, 10, 50, 60, 200, 5000, 16_000]),
         timestamp=st.sampled_from([NOW, NOW - 1000, NOW + 7_200_000]),
     )
     idempotent = st.builds(
@@ -184,7 +184,7 @@ def record_sets() -> st.SearchStrategy[bytes | bytearray | None]:
         st.integers(-128, 127),
     )
     cut = st.builds(lambda data, n: data[:n], sound, st.integers(0, 70))
-    large = st.just(batch(1, size=2 * SMALL_FRAME))
+    large = st.just(batch(1, size=LARGEST))
     inside = st.builds(
         lambda data, at, value: patched(data, ">b", 61 + at % (len(data) - 61), value),
         sound,
@@ -255,6 +255,27 @@ def test_the_short_way_is_taken_from_version_7_on(pair: Pair, version: int) -> N
             both.send(framed(both.request(version, batch(size=size)), version, size))
     both.logs_are_equal()
     assert pair.taken[0] - before == (0 if version < 7 else 5 if version >= 9 else 6)
+
+
+@pytest.mark.parametrize("limit", ["-1", "1000000"])
+def test_what_queued_max_request_bytes_counts_goes_the_general_way(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    answer = RepeatedProduce.answer
+    monkeypatch.setattr(RepeatedProduce, "answer", lambda it: taken.append(1) or answer(it))
+    with live_broker(tmp_path, {"queued.max.request.bytes": limit}) as live:
+        live.run(partial(live.broker.topics.create, "t", 1, {}))
+        with connect(live) as sock:
+            for number, size in enumerate((100, 100, 100, 16_000, 16_000, 16_000, 100, 21_000, 21_000, 100)):
+                item = PartitionProduceData(index=0, records=memoryview(batch(size=size)))
+                request = ProduceRequest(
+                    acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[item])]
+                )
+                answered = decode(ProduceResponse, 11, exchange(sock, framed(request, 11, number))[9:])
+                assert answered.responses[0].partition_responses[0].base_offset == number
+    # All but the first two, of which it is learned; the first for which the buffer has to grow; and the largest.
+    assert len(taken) == (5 if limit == "-1" else 3)
 
 
 def test_a_deleted_topic_is_not_served_from_memory(pair: Pair) -> None:

@@ -86,7 +86,9 @@ class Connection:
         self._reactor = reactor
         self.buffer = ReceiveBuffer(broker.settings.int("socket.request.max.bytes"))
         self.produce_turn = produce.Turn()
-        self.repeated = RepeatedProduce(broker, context, self.produce_turn)
+        self.repeated = RepeatedProduce(
+            broker, context, self.produce_turn, counted_from=SMALL_FRAME if memory.limited else None
+        )
         self._outbox = Outbox(transport)
         self._client_id_bytes: bytes | None = None
         self._next: Route | None = None  # the request at hand: its body is _at.._end of the buffer
@@ -363,7 +365,7 @@ class Connection:
             if self.produce_turn.rest is not None:
                 self._awaited = self.produce_turn.finish(self._broker)
                 return
-            if self.repeated.due():
+            if self.repeated.due(self._end - self._begin):
                 frame = view[self._begin : self._end]
                 self.repeated.learn(found, frame, self._at - self._begin, request)
             if perf_counter() > self._yield_at:

@@ -17,6 +17,10 @@ class RequestMemory:
         self.waits = 0  # how often somebody had to wait
         self._freed = trio.Event()
 
+    @property
+    def limited(self) -> bool:
+        return self._limit >= 0
+
     def try_reserve(self, owner: object, size: int) -> bool:
         """Account `size` bytes to `owner` unless the limit is reached. Repeating it changes nothing."""
         if self._limit < 0 or owner in self._held:

@@ -19,8 +19,8 @@ What has to hold:
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
 - Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
-  transactional or of control records, a frame above SMALL_FRAME, a second frame behind it, one for a topic with
-  record filters or produce validators.
+  transactional or of control records, a frame above LARGEST, or one that `queued.max.request.bytes` counts, a second
+  frame behind it, one for a topic with record filters or produce validators.
 """
 
 import struct
@@ -46,8 +46,9 @@ from leafcuttr.wire.messages.produce import (
 )
 from leafcuttr.wire.primitives import write_unsigned_varint
 
-SMALL_FRAME: Final = 4096
-"""Above this the records cost more than what is saved here."""
+LARGEST: Final = 20 * 1024
+"""What is repeated at most: the batch of 16 KB that Kafka's producer sends by its defaults, with what is around it.
+Larger ones are few for a gigabyte, and their records cost more than what is saved here."""
 
 _OLDEST: Final = 7  # before it some codecs are refused, which only the general way knows
 _FLEXIBLE: Final = 9
@@ -65,13 +66,17 @@ _MARKS: Final = (-0x7E7D7C7B7A797877, -0x6E6D6C6B6A696867, -0x5E5D5C5B5A595857)
 class RepeatedProduce:
     """What one connection has learned of its Produce requests, and the state of the one that repeats it just now."""
 
-    __slots__ = ("_broker", "_context", "_learned", "_until_learning", "log", "pending", "turn")
+    __slots__ = ("_broker", "_context", "_largest", "_learned", "_until_learning", "log", "pending", "turn")
 
-    def __init__(self, broker: Broker, context: RequestContext, turn: Turn) -> None:
+    def __init__(
+        self, broker: Broker, context: RequestContext, turn: Turn, *, counted_from: int | None
+    ) -> None:
+        """Only the general way counts frames above `counted_from` against their limit. None: there is no limit."""
         self._broker = broker
         self._context = context
         self._learned: _Learned | None = None
         self._until_learning = _LEARN_AFTER
+        self._largest = LARGEST if counted_from is None else counted_from
         self.turn = turn
         self.log: Log | None = None
         """That of what was staged last."""
@@ -82,7 +87,7 @@ class RepeatedProduce:
         """Stage the request that is the first `size` bytes of `frame`, if it is one and repeats the learned one.
         They must stay as they are until it is written."""
         learned = self._learned
-        if learned is None or not learned.fits(frame, size):
+        if learned is None or size > self._largest or not learned.fits(frame, size):
             return False
         if not learned.holds(self._broker, self._context):
             self._learned, self._until_learning = None, _LEARN_AFTER
@@ -90,10 +95,10 @@ class RepeatedProduce:
         self.log = learned.log
         return learned.stage(frame, size, now_ms)
 
-    def due(self) -> bool:
-        """Whether the request at hand, which goes the general way, should be learned."""
+    def due(self, size: int) -> bool:
+        """Whether the request at hand, of `size` bytes, which goes the general way, should be learned."""
         self._until_learning -= 1
-        if self._until_learning:
+        if self._until_learning > 0 or size > self._largest:
             return False
         self._until_learning = _LEARN_EVERY
         return True
@@ -196,7 +201,7 @@ class _Learned:
         at, tags = self._records_at, self._tags
         end = size - len(tags)
         records = end - at
-        if records < HEADER_SIZE or size > SMALL_FRAME:
+        if records < HEADER_SIZE:
             return False
         if records != self._records:
             self._records, self._length = records, _length(records, bool(tags))
@@ -250,7 +255,7 @@ def _learn(
     request: ProduceRequest,
 ) -> _Learned | None:
     """What is learned of a request; None if it must not be repeated."""
-    if len(frame) > SMALL_FRAME or route.version < _OLDEST:
+    if route.version < _OLDEST:
         return None
     if request.transactional_id is not None or request.acks not in (-1, 1):
         return None
