@@ -1,7 +1,7 @@
 """A broker whose disk becomes read-only under it, or goes altogether: a real ext4 on a loop device.
 
 Device mapper, which could fail single sectors, is not asked for: what one failing write or sync does is in
-tests/log/test_doubt.py and tests/log/test_commit.py.
+tests/log/files/test_failed_sync.py and tests/log/append/test_commit.py.
 """
 
 from __future__ import annotations

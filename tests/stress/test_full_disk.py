@@ -1,7 +1,7 @@
 """A broker on a file system of a few megabytes that fills up: a tmpfs in a mount namespace of the test's own.
 
 Where user namespaces or mounts are not allowed the tests are skipped with that reason; failing writes in one log,
-without a file system, are in tests/log/test_commit.py (under a file size limit).
+without a file system, are in tests/log/append/test_commit.py (under a file size limit).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_recompression(source: Codec, target: Codec) -> None:
 
 
 def test_the_level_is_used() -> None:
-    data = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("test_*.py")))
+    data = b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("test_*.py")))
     for name, low, high in (("gzip", "1", "9"), ("lz4", "1", "12"), ("zstd", "1", "19")):
         sizes = []
         for level in (low, high):

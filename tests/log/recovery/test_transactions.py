@@ -28,7 +28,7 @@ from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
 SMALL = {"segment_bytes": 1500, "index_interval_bytes": 100}
-KAFKA = Path(__file__).parent / "fixtures" / "kafka-4.3.1"
+KAFKA = Path(__file__).parents[1] / "fixtures" / "kafka-4.3.1"
 KNOWN = {"t": KnownTopic(TOPIC_ID, 1, False)}
 
 

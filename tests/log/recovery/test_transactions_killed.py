@@ -82,7 +82,7 @@ def test_killed(tmp_path: Path, point: str) -> None:
     directory = tmp_path / "data"
     directory.mkdir()
     environment = {**os.environ, "LEAFCUTTR_CRASH_POINT": point}
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     arguments = [sys.executable, "-c", CHILD, str(directory), str(Path(__file__).parent)]
     done = subprocess.run(
         arguments, env=environment, capture_output=True, text=True, check=False, timeout=240
