@@ -65,8 +65,8 @@ async def test_limits_whose_hosts_have_to_be_looked_up(serve: Serve, monkeypatch
     connections, listener = Connections(broker), broker.listeners[0]
     ours, theirs = socket.socketpair()
     with no_threads(monkeypatch):
-        await connections.room(listener)
-    await connections.room(listener)
+        await connections.wait_to_accept(listener)
+    await connections.wait_to_accept(listener)
     assert connections.add(ours, listener, "127.0.0.1", 1) is None, "the limit holds once it is known"
     ours.close()
     theirs.close()

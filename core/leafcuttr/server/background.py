@@ -62,7 +62,7 @@ async def _every(
     first_s: float | None = None,
 ) -> None:
     """Take the step again and again. The disk's refusal is one line, however often it is the same, and one when it
-    is over; what nobody expected comes with its traceback."""
+    is over; what is unexpected comes with its traceback."""
     await trio.sleep(period_s() if first_s is None else min(first_s, period_s()))
     refused = None
     while True:
@@ -83,7 +83,7 @@ async def _every(
 
 
 def _known_reason(error: Exception) -> str | None:
-    """Why the disk, or the process, refuses; None for what nobody expected."""
+    """Why the disk, or the process, refuses; None for what is unexpected."""
     if isinstance(error, OSError | StorageError):
         return (isinstance(error, OSError) and error.strerror) or str(error)
     return exhausted(error)

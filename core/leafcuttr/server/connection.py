@@ -134,7 +134,7 @@ class Connection:
                 self._move(Event.CLOSE)
                 self._memory.release(self)
                 if self.produce_turn.waits:
-                    # Cancelled before it came to that; what is staged has to be written, whoever waits for it.
+                    # Cancelled before it came to that; what is staged has to be written all the same.
                     with trio.CancelScope(shield=True):
                         try:
                             await self.produce_turn.written()

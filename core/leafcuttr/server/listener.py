@@ -56,7 +56,7 @@ class Connections:
         self._rate = CreationRate(
             lambda: broker.settings.int("max.connection.creation.rate"), trio.current_time
         )
-        self._doors: dict[str, _Door] = {}
+        self._of_listeners: dict[str, _ListenerLimits] = {}
         self.reactor = Reactor(
             broker.clock, self._queue, broker.runtime.writers, broker.counts.answered[ApiKey.PRODUCE]
         )
@@ -71,19 +71,19 @@ class Connections:
         return self._memory
 
     def full(self, listener: Listener) -> bool:
-        """The limit of open files may be changed while the process runs, so it is asked for each time."""
+        """The limit of open files may be changed while the process runs, so it is read each time."""
         descriptors = _descriptors_for_connections(self._broker.logs.most_open_files)
         most = min(self._broker.settings.int("max.connections"), descriptors)
-        return len(self.all) >= most or self._door(listener).full
+        return len(self.all) >= most or self._of_listener(listener).full
 
     def too_fast_s(self, listener: Listener) -> float:
         """For how long no connection may be accepted because of those that were, in seconds."""
-        return max(self._rate.wait_s(), self._door(listener).rate.wait_s())
+        return max(self._rate.wait_s(), self._of_listener(listener).rate.wait_s())
 
-    def _door(self, listener: Listener) -> "_Door":
-        found = self._doors.get(listener.name)
+    def _of_listener(self, listener: Listener) -> "_ListenerLimits":
+        found = self._of_listeners.get(listener.name)
         if found is None:
-            found = self._doors[listener.name] = _Door(self._broker, listener)
+            found = self._of_listeners[listener.name] = _ListenerLimits(self._broker, listener)
         return found
 
     def stop_those_of(self, listener: Listener) -> None:
@@ -92,7 +92,7 @@ class Connections:
             if connection.listener == listener.name:
                 connection.stop()
 
-    async def room(self, listener: Listener) -> None:
+    async def wait_to_accept(self, listener: Listener) -> None:
         """Wait until another connection may be accepted."""
         text = self._broker.settings.text("max.connections.per.ip.overrides")
         if text != self._overrides_text:
@@ -132,9 +132,9 @@ class Connections:
 
     def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
         """A connection for an accepted socket, or None if its address may not have another."""
-        door = self._door(listener)
+        limits = self._of_listener(listener)
         self._rate.took()
-        door.rate.took()
+        limits.rate.took()
         count = self._by_address.get(host, 0)
         name = listener.name
         if count >= self._overrides.get(host, self._broker.settings.int("max.connections.per.ip")):
@@ -155,7 +155,7 @@ class Connections:
         connection = Connection(self._broker, transport, context, self._memory, self._queue, self.reactor)
         self.all.add(connection)
         self.accepted[name] = self.accepted.get(name, 0) + 1
-        door.open += 1
+        limits.open += 1
         self._by_address[host] = count + 1
         return connection
 
@@ -166,7 +166,7 @@ class Connections:
                 await connection.run()
         finally:
             self.all.discard(connection)
-            self._door(listener).open -= 1
+            self._of_listener(listener).open -= 1
             self._refused.discard(host)
             left = self._by_address.pop(host) - 1
             if left:
@@ -176,7 +176,7 @@ class Connections:
             self._ended = trio.Event()
 
 
-class _Door:
+class _ListenerLimits:
     """What is counted for one listener."""
 
     def __init__(self, broker: Broker, listener: Listener) -> None:
@@ -198,10 +198,10 @@ async def accept_loop(
     """Accept on one bound socket until cancelled; connections run in `nursery`."""
     complain = Complaints(logger)
     while True:
-        await connections.room(listener)
+        await connections.wait_to_accept(listener)
         await trio.lowlevel.wait_readable(sock)
         try:
-            # All that knock at once: the queue of the kernel is short, and whom it turns away waits a second.
+            # All that have come: the queue of the kernel is short, and a client that it refuses waits a second.
             while not connections.full(listener) and not connections.too_fast_s(listener):
                 accepted, address = sock.accept()
                 accepted.setblocking(False)
@@ -229,7 +229,7 @@ def _descriptors_for_connections(for_logs: int) -> int:
 
 
 def _overrides(text: str) -> Mapping[str, int]:
-    """`host:count` pairs by address. Blocks: it asks the name service."""
+    """`host:count` pairs by address. Blocks: names are looked up."""
     limits: dict[str, int] = {}
     for pair in text.split(","):
         host, _, limit = pair.strip().rpartition(":")

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class Bound(NamedTuple):
     """A listener as the settings have it, as it is (with the port that the kernel chose), and its sockets."""
 
-    asked: Listener
+    configured: Listener
     listener: Listener
     sockets: Sequence[socket.socket]
 
@@ -55,7 +55,7 @@ class OpenListeners:
         self._broker = broker
         self._connections = connections
         self._warned: set[Listener] = set()
-        self._open = {each.asked.name: self._opened(each) for each in bound}
+        self._open = {each.configured.name: self._opened(each) for each in bound}
         self._changed = trio.Event()
         self._nurseries: tuple[trio.Nursery, trio.Nursery] | None = None
         broker.settings.on_change(self._settings_changed)
@@ -93,7 +93,7 @@ class OpenListeners:
         self._broker.listeners = [each.bound.listener for each in self._open.values()]
 
     async def _follow(self) -> None:
-        """Open and close what the settings ask for now."""
+        """Open and close listeners as the settings have them now."""
         try:
             wanted = parse_listeners(self._broker.settings)
         except ConfigError as error:
@@ -103,7 +103,7 @@ class OpenListeners:
             await self._close(self._open.pop(name))
         for listener in wanted:
             before = self._open.get(listener.name)
-            if before is None or before.bound.asked != listener:
+            if before is None or before.bound.configured != listener:
                 await self._replace(before, listener)
         self._publish()
 
@@ -133,10 +133,10 @@ class OpenListeners:
 
     def _opened(self, bound: Bound) -> _Open:
         """What is open to other machines is said once, also if it is closed and opened again."""
-        if bound.asked not in self._warned and warn_if_open(
+        if bound.configured not in self._warned and warn_if_open(
             logger, bound.listener, bound.sockets, f"use the listener {bound.listener.name}", "listeners"
         ):
-            self._warned.add(bound.asked)
+            self._warned.add(bound.configured)
         return _Open(bound)
 
     async def _serve_again(self, bound: Bound) -> None:

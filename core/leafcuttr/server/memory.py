@@ -14,7 +14,7 @@ class RequestMemory:
         self._limit = limit
         self._held: dict[object, int] = {}
         self._used = 0
-        self.waits = 0  # how often somebody had to wait
+        self.waits = 0  # how often a connection had to wait
         self._freed = trio.Event()
 
     @property

@@ -261,7 +261,7 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequen
         try:
             produce.write_staged([connection.produce_turn for connection in active])
         except Exception as error:
-            # Not a failed write, which is an answer: nobody knows what has been written of these.
+            # Not a failed write, which is an answer: what has been written of these is not known.
             for connection in active:
                 connection.fail(error)
         # As long as a connection has come to another Produce, its turn lasts and nothing in it has to wait.

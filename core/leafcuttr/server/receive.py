@@ -129,7 +129,7 @@ class ReceiveBuffer:
             self.view.release()
             try:
                 data.resize(capacity)
-            except BufferError:  # somebody holds a view of it still
+            except BufferError:  # a view of it is held still
                 self.view = memoryview(data)
             else:
                 self.view = memoryview(data)

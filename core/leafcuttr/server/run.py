@@ -3,7 +3,7 @@
 storage            the data directory; closed last: producer snapshots, checkpoints, the mark of a clean stop
   background       loops, the coordinators of groups and of transactions, the admin endpoint
     services       those of plugins, under supervision; stopped in reverse of their start
-      connections  one task each; asked to end after the request at hand
+      connections  one task each; told to end after the request at hand
         listeners  one task for each bound address; cancelled first
 """
 
@@ -90,7 +90,7 @@ async def _serve(
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
-    doors = OpenListeners(broker, connections, bound)
+    open_listeners = OpenListeners(broker, connections, bound)
     async with trio.open_nursery() as background:
         loops.start(broker, connections, background)
         background.start_soon(broker.dead_letters.run)
@@ -102,7 +102,7 @@ async def _serve(
             async with services, trio.open_nursery() as serving:
                 serving.start_soon(connections.reactor.run)
                 async with trio.open_nursery() as listening:
-                    await listening.start(doors.run, serving)
+                    await listening.start(open_listeners.run, serving)
                     broker.serving = True
                     task_status.started(broker)
                     await stop.wait()

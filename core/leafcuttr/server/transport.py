@@ -32,7 +32,7 @@ class Transport(Protocol):
     @property
     def buffered(self) -> int:
         """Bytes that have been taken from the descriptor (and decrypted) and not yet received by `receive_into`. The
-        descriptor does not become readable because of them, so whoever waits for it has to look here first."""
+        descriptor does not become readable because of them, so code that waits for it has to look here first."""
         ...
 
     @property
