@@ -5,7 +5,7 @@ from typing import Final
 
 from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
 from leafcuttr.wire.primitives import Buffer
-from leafcuttr.wire.record_layout import compile_frame
+from leafcuttr.wire.record_frames import compile_frame
 from leafcuttr.wire.records import record_bytes
 
 Entry = tuple[int, bytes | None, bytes | None]

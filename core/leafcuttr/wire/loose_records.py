@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.primitives import as_long, write_varlong
-from leafcuttr.wire.record_layout import compile_frame
+from leafcuttr.wire.record_frames import compile_frame
 from leafcuttr_sdk.records import Record
 
 _SHORT_POSITIVE: Final = 0x40  # below it a number that is not negative takes one byte

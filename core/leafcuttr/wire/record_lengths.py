@@ -10,7 +10,7 @@ uncompressed batch of a client goes through (`lc.records.check=ends`), so it has
   record, about half of what reading the number in place would cost.
 - A length of three bytes or more, and whatever is wrong, is read number by number in `_size`.
 
-The insides of records (deltas, keys, values, headers) are those of the readers of `wire.record_layout`.
+The insides of records (deltas, keys, values, headers) are read by the readers of `wire.record_frames`.
 
 Source: the record format of https://kafka.apache.org/documentation/#record
 """
@@ -22,7 +22,7 @@ from typing import Final
 
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer
-from leafcuttr.wire.record_layout import encoded_record_length
+from leafcuttr.wire.record_frames import encoded_record_length
 
 _PROBE: Final = 16
 """Records that are compared first: a shorter run is not worth slices."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.primitives import Buffer
-from leafcuttr.wire.record_layout import compile_frame
+from leafcuttr.wire.record_frames import compile_frame
 
 
 class RecordsSummary(NamedTuple):

@@ -37,7 +37,7 @@ from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer, as_long, write_varlong
-from leafcuttr.wire.record_layout import compile_frame
+from leafcuttr.wire.record_frames import compile_frame
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""

@@ -13,7 +13,7 @@ from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from leafcuttr.wire.record_layout import compile_frame
+from leafcuttr.wire.record_frames import compile_frame
 
 _CONTINUED: Final = bytes(range(128, 256))  # first bytes of a longer varint
 _FIRST_LOOK: Final = 32  # records looked at before a whole run is

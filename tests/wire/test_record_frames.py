@@ -17,7 +17,8 @@ from leafcuttr.wire.entries import decode_entries
 from leafcuttr.wire.errors import MalformedMessage, MalformedRecord
 from leafcuttr.wire.loose_records import take_apart
 from leafcuttr.wire.primitives import write_varlong
-from leafcuttr.wire.record_layout import RECORD, Number, compile_frame
+from leafcuttr.wire.record_frames import compile_frame
+from leafcuttr.wire.record_layout import RECORD, Number
 from leafcuttr.wire.record_summary import record_shapes, summarize_records
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 
@@ -140,7 +141,7 @@ NEGATIVE = {"-2": b"\3", "-2 in two bytes": b"\x83\0", "-2 in three": b"\x83\x80
 LONG = {f"{size} bytes": b"\x80" * (size - 1) + b"\0" for size in range(2, 12)}
 LONG |= {"more than 32 bits": b"\xff\xff\xff\xff\x1f", "more than 64 bits": b"\xff" * 9 + b"\2"}
 HEADS = {
-    "a key beyond the end": b"\2\x04a\0",
+    "a key beyond the end": b"\2\x08a\0",
     "a value beyond the end": b"\2\2a\x04b",
     "a negative key": b"\2\1\0",
     "a negative value": b"\2\2a\3",
@@ -253,10 +254,10 @@ def test_the_layout_is_that_of_the_documentation() -> None:
 
 def test_nothing_is_compiled_before_its_first_use() -> None:
     code = (
-        "import leafcuttr.wire.record_layout as layout\n"
+        "import leafcuttr.wire.record_frames as frames\n"
         "made = []\n"
-        "real = layout.compile_frame\n"
-        "layout.compile_frame = lambda *a, **k: made.append(1) or real(*a, **k)\n"
+        "real = frames.compile_frame\n"
+        "frames.compile_frame = lambda *a, **k: made.append(1) or real(*a, **k)\n"
         "from leafcuttr.wire import entries, loose_records, record_summary, records\n"
         "assert not made\n"
         "batch = records.encode_batch([records.Record(0, 0, b'k', b'v')])\n"
@@ -266,3 +267,21 @@ def test_nothing_is_compiled_before_its_first_use() -> None:
         "assert made == [1], made\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("headers, a key beyond the end", "a header key of 4 bytes does not fit into its record"),
+        ("headers, a value beyond the end", "a header value of 2 bytes does not fit into its record"),
+        ("headers, a negative key", "a header key of -1 bytes does not fit into its record"),
+        ("headers, more than fit", "3 headers do not fit into 4 bytes"),
+        ("key -100", "record 0 has a key of -100 bytes"),
+        ("value -2", "record 0 has a value of -2 bytes"),
+        ("a negative offset", "record 0 has the offset delta -1"),
+        ("a length of one too many", "record 0 claims 7 bytes with 6 left"),
+    ],
+)
+def test_what_is_wrong_is_said(name: str, said: str) -> None:
+    with pytest.raises(MalformedRecord, match=said):
+        take_apart(MADE[name], 1, 0)
