@@ -5,7 +5,7 @@ asked meanwhile, writes with one call for each log, and hands out the answers. S
 loop, and many share their writes as connections do in the rounds of the server's reactor. Between staging and writing
 no task runs; nothing is staged for somebody who has gone by then. What a worker writes is answered when that is done.
 
-Topics, records and what a caller may do are not known here.
+Topics, rights and the making of batches are the callers' business.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Which topics have produce validators and record filters, and their chains (`leafcuttr.log.append.chain`).
 
-A topic names them in its settings; what stands behind a name is in two tables, which whoever runs plugins hands over
+A topic names them in its settings; what stands behind a name is in two tables, which `plugins.activation` hands over
 (`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
 nobody has handed over tables yet, its chain refuses all. Internal topics have no chain.
 
@@ -224,7 +224,7 @@ class Chains:
             prepared.end()
 
     def _make(self, topic: str, config: TopicConfig) -> _Made:
-        """Does not fail: a chain that lacks something says so to whoever comes. Any thread."""
+        """Does not fail: a chain that lacks something refuses every batch and says so. Any thread."""
         from leafcuttr.log.append.chain import Chain
 
         ends: list[Callable[[], None]] = []

@@ -6,7 +6,7 @@ uncompressed batch of a client goes through (`lc.records.check=ends`), so it has
 
 - Records of the same length stand at equal distances, and so do the bytes of their lengths. A run of them is compared
   by slices with a step, in C, a few nanoseconds a record.
-- Between runs, `_JUMPS` gives from the first two bytes of a record how far the next one is: one lookup for each
+- Between runs, `_jumps()` gives from the first two bytes of a record how far the next one is: one lookup for each
   record, about half of what reading the number in place would cost.
 - A length of three bytes or more, and whatever is wrong, is read number by number in `_size`.
 

@@ -7,9 +7,9 @@ batch that nobody has touched goes on as the bytes that it came as. Otherwise th
 and last offset, producer, epoch and sequence are as before, and where records have gone there are gaps, as compaction
 leaves them. Of a batch without any the header stays: its offsets have been given out.
 
-Validators and filters are plain callables here: who made them, and of what plugin, is not known. One chain serves all
-partitions of a topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for
-other reasons do not come here (`leafcuttr.log.append.stage`).
+Validators and filters are plain callables here, whatever plugin they come from. One chain serves all partitions of a
+topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for other reasons do
+not come here (`leafcuttr.log.append.stage`).
 
 A little longer than other modules because the bytes of a batch and what filters said of its records stay in step here.
 """

@@ -4,8 +4,8 @@ A group is one vectored write behind the published end of the active segment; a 
 segment first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its
 published size and everything that is not published is forgotten: offsets, producer entries, and whatever was staged
 behind it. Groups before the one that failed are published and stay: `WriteError.written_to` tells each of those who
-waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), the file is
-in doubt and the log goes offline.
+waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), nobody knows
+what the file holds, and the log goes offline.
 
 `commit` does all of it at once, on the event loop. Whether it may is `Log.write`'s question; what would wait for the
 disk is written by a worker thread (`background_write`, which uses the parts of this).

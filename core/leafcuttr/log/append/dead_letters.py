@@ -2,7 +2,7 @@
 has to know hears when they are.
 
 They are posted once the batch that they were taken from is published, never before, and not at all if its write fails.
-Whoever is to hear of the batch waits until they are written, or cannot be. Who writes them is not known here.
+The answer to the batch waits until they are written, or cannot be. `state.dead_letter_box` writes them.
 
 What a dead letter carries beside its own headers (those of the same names that it had before give way):
 

@@ -38,7 +38,7 @@ class PendingWrite:
                 await done.wait()
 
     async def wait_until_published(self) -> None:
-        """As `wait`, but not for dead letters: for whoever writes them, and for nobody else."""
+        """As `wait`, but not for dead letters: for the task that writes them, and for nobody else."""
         with trio.CancelScope(shield=True):
             if self.published:
                 await trio.lowlevel.cancel_shielded_checkpoint()
