@@ -105,6 +105,21 @@ async def test_the_largest_lag_forces(dirty_log: MakeLog, make_cleaner: MakeClea
     assert await clean(make_cleaner(log, clock=HandClock(NOW + 2000))) == 1
 
 
+async def test_two_that_clean_at_once_take_turns(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
+    log = dirty_log()
+    cleaner, cleaned = make_cleaner(log), []
+
+    async def one() -> None:
+        cleaned.append(await cleaner.clean_due())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(one)
+    await cleaner._end_children()
+    assert cleaned == [1, 0], "the second finds nothing to do"
+    assert cleaner.uncleanable == {}
+
+
 async def test_only_what_is_synced_is_cleaned(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
     log = dirty_log()
     log.recovery_point = 0

@@ -84,6 +84,7 @@ class Cleaner:
         self._resting: set[TopicPartition] = set()
         self._warned: set[TopicPartition] = set()
         self._changed = trio.Event()
+        self._cleaning = trio.Lock()
         settings.on_change(self._settings_changed)
 
     async def run(self) -> None:
@@ -118,13 +119,17 @@ class Cleaner:
             self._changed = trio.Event()
 
     async def clean_due(self) -> int:
-        """Clean as many of the dirtiest logs as there may be processes; returns how many that were."""
-        threads = self._settings.int("log.cleaner.threads")
-        due = (await self._due())[:threads]
-        async with trio.open_nursery() as nursery:
-            for each in due:
-                nursery.start_soon(self._clean, each)
-        return len(due)
+        """Clean as many of the dirtiest logs as there may be processes; returns how many that were.
+
+        Callers take turns: two that clean one log would replace the same segments.
+        """
+        async with self._cleaning:
+            threads = self._settings.int("log.cleaner.threads")
+            due = (await self._due())[:threads]
+            async with trio.open_nursery() as nursery:
+                for each in due:
+                    nursery.start_soon(self._clean, each)
+            return len(due)
 
     def forget(self, name: TopicPartition) -> None:
         """The partition is deleted: stop working on it."""
