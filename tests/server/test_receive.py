@@ -57,6 +57,30 @@ def test_the_buffer_grows_with_what_arrives_and_shrinks_when_idle() -> None:
     assert buffer.capacity == small
 
 
+def test_requests_that_wait_together_arrive_together() -> None:
+    """A peer sends as fast as it is read from: soon five requests of 16 KB fit, and none is cut off."""
+    buffer, frame = ReceiveBuffer(MAX_FRAME), framed(bytes(16_300))
+    waiting = b""
+    for _ in range(12):
+        waiting += frame * (5 - -(-len(waiting) // len(frame)))
+        space = buffer.free_space()
+        count = min(len(space), len(waiting))
+        space[:count] = waiting[:count]
+        buffer.received(count)
+        waiting = waiting[count:]
+        while buffer.next_frame() is not None:
+            pass
+    assert buffer.pending == 0
+    assert buffer.capacity == 128 << 10
+
+
+def test_a_full_buffer_of_small_requests_grows_to_a_limit() -> None:
+    buffer = ReceiveBuffer(MAX_FRAME)
+    for _ in range(100):
+        feed(buffer, framed(bytes(996)) * (len(buffer.free_space()) // 1000 + 1), [1 << 20])
+    assert buffer.capacity <= 128 << 10
+
+
 @pytest.mark.parametrize("size", [-1, -(2**31), MAX_FRAME + 1, 2**31 - 1])
 def test_an_impossible_size_is_refused(size: int) -> None:
     buffer = ReceiveBuffer(MAX_FRAME)

@@ -5,7 +5,7 @@ their length; their answers differ in the correlation id and three numbers. `Rep
 request of its connection. A frame that repeats it goes straight to `Log.stage`, and its answer is put together
 from the bytes around the numbers; everything else is for the general way, `handlers.produce`, which remains the one
 place where a request is judged. Many producers with one request under way each cost the broker some 40 % less CPU for
-it; a producer that has several under way gains nothing, since several arrive together.
+it; of a producer that has several under way those arrive together that waited together, and go the general way.
 
 What has to hold:
 
