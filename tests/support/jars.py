@@ -5,6 +5,7 @@ Maven fetches a version once into ~/.cache/kafka-peer-VERSION; nothing of Kafka 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -41,95 +42,108 @@ def cache(name: str) -> Path:
     return Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache")) / name
 
 
-def _fetch(folder: Path, wanted: list[tuple[str, str, str, str]]) -> None:
-    """Fetch these (group, artifact, version, more) and what they need into `libs/`. Raises RuntimeError."""
+def _fetch(folder: Path, jar: str, wanted: list[tuple[str, str, str, str]]) -> None:
+    """Fetch these (group, artifact, version, more) and what they need into `libs/`, unless `jar` is there. Raises
+    RuntimeError.
+
+    Tests run in several processes: one fetches, and `libs/` is there when all of it is.
+    """
+    libs = folder / "libs"
+    if (libs / jar).exists():
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(
-        POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
-    )
-    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(done.stdout, done.stderr, file=sys.stderr)
-        raise RuntimeError(f"Maven could not fetch {wanted[0]}: {done.stdout[-500:]}")
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (libs / jar).exists():
+            return
+        (folder / "pom.xml").write_text(
+            POM.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in wanted))
+        )
+        shutil.rmtree(folder / "libs.new", ignore_errors=True)
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs.new"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(done.stdout, done.stderr, file=sys.stderr)
+            raise RuntimeError(f"Maven could not fetch {wanted[0]}: {done.stdout[-500:]}")
+        shutil.rmtree(libs, ignore_errors=True)
+        (folder / "libs.new").rename(libs)
+
+
+def _log_settings(folder: Path) -> None:
+    """In place at once: another process may be about to read them."""
+    settings = folder / "log4j2.yaml"
+    if not settings.exists():
+        beside = folder / f"log4j2.yaml.{os.getpid()}"
+        beside.write_text(LOG4J2)
+        beside.rename(settings)
 
 
 def home(version: str) -> Path:
     """The folder with `libs/` of that version, fetched first if need be. Raises RuntimeError with Maven's words."""
     folder = cache(f"kafka-peer-{version}")
-    if not any((folder / "libs").glob(f"kafka-clients-{version}.jar")):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "log4j2.yaml").write_text(LOG4J2)
-        scala = "2.12" if version.startswith("2.1.") else "2.13"
-        wanted = [
-            ("org.apache.kafka", f"kafka_{scala}", version, ""),
-            ("org.apache.kafka", "kafka-tools", version, ""),
-            ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", ""),
-        ]
-        _fetch(folder, wanted)
+    scala = "2.12" if version.startswith("2.1.") else "2.13"
+    wanted = [
+        ("org.apache.kafka", f"kafka_{scala}", version, ""),
+        ("org.apache.kafka", "kafka-tools", version, ""),
+        ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", ""),
+    ]
+    _fetch(folder, f"kafka-clients-{version}.jar", wanted)
+    _log_settings(folder)
     return folder
 
 
 def streams(version: str) -> Path:
     """The folder with `libs/` of Kafka Streams, as `home`."""
     folder = cache(f"kafka-streams-{version}")
-    if not any((folder / "libs").glob(f"kafka-streams-{version}.jar")):
-        _fetch(folder, [("org.apache.kafka", "kafka-streams", version, "")])
+    _fetch(folder, f"kafka-streams-{version}.jar", [("org.apache.kafka", "kafka-streams", version, "")])
     return folder
 
 
 def streams_tests(version: str) -> Path:
     """The folder with `libs/` of the programs with which Kafka Streams is tested, as `home`."""
     folder = cache(f"kafka-streams-tests-{version}")
-    if not any((folder / "libs").glob(f"kafka-streams-{version}-test.jar")):
-        wanted = [
-            ("org.apache.kafka", "kafka-streams", version, ""),
-            ("org.apache.kafka", "kafka-streams", version, TESTS),
-            ("org.apache.kafka", "kafka-clients", version, TESTS),
-            ("org.junit.jupiter", "junit-jupiter-api", "5.13.1", ""),
-            ("org.hamcrest", "hamcrest", "3.0", ""),
-        ]
-        _fetch(folder, wanted)
+    wanted = [
+        ("org.apache.kafka", "kafka-streams", version, ""),
+        ("org.apache.kafka", "kafka-streams", version, TESTS),
+        ("org.apache.kafka", "kafka-clients", version, TESTS),
+        ("org.junit.jupiter", "junit-jupiter-api", "5.13.1", ""),
+        ("org.hamcrest", "hamcrest", "3.0", ""),
+    ]
+    _fetch(folder, f"kafka-streams-{version}-test.jar", wanted)
     return folder
 
 
 def connect(version: str) -> Path:
     """The folder with `libs/` of Kafka Connect and its file connectors, as `home`."""
     folder = cache(f"kafka-connect-{version}")
-    if not any((folder / "libs").glob(f"connect-file-{version}.jar")):
-        kafka = [("org.apache.kafka", name, version, "") for name in ("connect-runtime", "connect-file")]
-        # Connect 3.9 brings a binding of its own for slf4j.
-        logging = (
-            []
-            if version.startswith("3.")
-            else [("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", "")]
-        )
-        _fetch(folder, [*kafka, *logging])
-        (folder / "log4j2.yaml").write_text(LOG4J2)
+    kafka = [("org.apache.kafka", name, version, "") for name in ("connect-runtime", "connect-file")]
+    # Connect 3.9 brings a binding of its own for slf4j.
+    logging = (
+        [] if version.startswith("3.") else [("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4", "")]
+    )
+    _fetch(folder, f"connect-file-{version}.jar", [*kafka, *logging])
+    _log_settings(folder)
     return folder
 
 
 def mirror(version: str) -> Path:
     """The folder with `libs/` of MirrorMaker 2, which brings Connect along. Raises RuntimeError with Maven's words."""
     folder = cache(f"kafka-mirror-{version}")
-    if not any((folder / "libs").glob(f"connect-mirror-{version}.jar")):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "log4j2.yaml").write_text(LOG4J2)
-        _fetch(folder, [("org.apache.kafka", "connect-mirror", version, "")])
+    _fetch(folder, f"connect-mirror-{version}.jar", [("org.apache.kafka", "connect-mirror", version, "")])
+    _log_settings(folder)
     return folder
 
 
 def spark(version: str, kafka: str) -> list[Path]:
     """The jars of Spark's Kafka connector: what it needs beside those that pyspark has, with clients of `kafka`."""
     folder = cache(f"spark-kafka-{version}")
-    if not any((folder / "libs").glob(f"spark-sql-kafka-0-10_2.13-{version}.jar")):
-        wanted = [
-            ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, ALONE),
-            ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", version, ALONE),
-            ("org.apache.kafka", "kafka-clients", kafka, ALONE),
-            ("org.apache.commons", "commons-pool2", "2.12.0", ALONE),
-        ]
-        _fetch(folder, wanted)
+    wanted = [
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, ALONE),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", version, ALONE),
+        ("org.apache.kafka", "kafka-clients", kafka, ALONE),
+        ("org.apache.commons", "commons-pool2", "2.12.0", ALONE),
+    ]
+    _fetch(folder, f"spark-sql-kafka-0-10_2.13-{version}.jar", wanted)
     return sorted((folder / "libs").glob("*.jar"))
 
 
