@@ -212,6 +212,18 @@ async def test_an_unread_body_ends_the_connection(connect: Connect) -> None:
         assert await client.rest() == b""
 
 
+async def test_head_with_a_body_that_cannot_be_read_gets_no_body(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect()
+    await client.stream.send_all(
+        b"HEAD /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a size\r\n"
+    )
+    head, _, body = (await client.rest()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and body == b""
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 async def test_an_absolute_target(connect: Connect) -> None:
     status, _, body = await (await connect()).get("http://x:9404/hello?a=b")
     assert (status, json.loads(body)["path"]) == (200, "/hello")

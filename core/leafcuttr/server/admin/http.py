@@ -73,17 +73,18 @@ class HttpConnection:
         """Answer one request; whether there may be another."""
         import h11
 
-        http = self._http
+        http, request = self._http, None
         try:
             event = await self._head()
             if not isinstance(event, h11.Request):
                 return False  # the peer has gone, or is too slow for a head
+            request = event
             has_body = not isinstance(http.next_event(), h11.EndOfMessage)
         except h11.RemoteProtocolError as error:
-            await self._refuse(error)
+            await self._refuse(request, error)
             return False
-        response = await self._respond(event, has_body)
-        await self._send(event, response, last=has_body)
+        response = await self._respond(request, has_body)
+        await self._send(request, response, last=has_body)
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
             return False
         http.start_next_cycle()
@@ -130,12 +131,13 @@ class HttpConnection:
             logger.exception("answering %s failed", path)
             return problem(500, "internal_error", "the broker's log says what happened")
 
-    async def _refuse(self, error: Any) -> None:
+    async def _refuse(self, request: "h11.Request | None", error: Any) -> None:
+        """What cannot be read is the head (no request yet) or the body; the answer to HEAD has none either way."""
         import h11
 
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             status = error.error_status_hint or 400
-            await self._send(None, problem(status, "bad_request", str(error)), last=True)
+            await self._send(request, problem(status, "bad_request", str(error)), last=True)
 
     async def _send(self, event: "h11.Request | None", response: Response, *, last: bool) -> None:
         import h11
