@@ -162,7 +162,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[Callable[[],
 
     def noted(self: FileRegion) -> bytes:
         data = read(self)
-        if Path(self.file.path).parent.name == folder:
+        if Path(self._file.path).parent.name == folder:
             found.append(len(data))
         return data
 
@@ -210,7 +210,7 @@ def test_group_coordinator_threads(serve: Any, monkeypatch: pytest.MonkeyPatch) 
     read, go_on, reading = FileRegion.read, threading.Event(), set[str]()
 
     def held(self: FileRegion) -> bytes:
-        folder = Path(self.file.path).parent.name
+        folder = Path(self._file.path).parent.name
         if folder.startswith(OFFSETS):
             reading.add(folder)
             go_on.wait()

@@ -92,8 +92,8 @@ class PlainTransport:
         self._socket = sock
         self.descriptor = sock.fileno()
         # The socket's own methods: they are called for every request, and a method around them would show.
-        self.receive_into: Callable[[memoryview], int] = sock.recv_into
-        self.send: Callable[[Bytes], int] = sock.send
+        self.receive_into = sock.recv_into
+        self.send = sock.send
 
     def send_file(self, region: FileRegion) -> int:
         return region.send_to(self.descriptor)
