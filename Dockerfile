@@ -9,7 +9,7 @@ COPY core ./core
 COPY sdk ./sdk
 COPY plugins ./plugins
 RUN python3 -m venv /opt/leafcuttr \
-    && /opt/leafcuttr/bin/pip install --no-cache-dir --disable-pip-version-check ".[http]" \
+    && /opt/leafcuttr/bin/pip install --no-cache-dir --disable-pip-version-check ".[all]" \
     && /opt/leafcuttr/bin/leafcuttr --version
 
 FROM python:3.13-slim-bookworm

@@ -1,22 +1,27 @@
 """The project's checks. `nox` alone runs the gate; `nox -l` lists everything; `nox -s NAME` runs one.
 
-The gate: lint, types, layers, docs, and `gate`: all unit tests on one interpreter with a short slice of the parity,
-client, fuzz and crash suites. The long suites are sessions of their own. How long it may take:
-docs/contributing.md.
+The gate: `checks`, which is lint, types, layers and docs at the same time, and `gate`: all unit tests on one
+interpreter with a short slice of the parity, client, fuzz and crash suites. The long suites are sessions of their own.
+How long it may take: docs/contributing.md.
 """
 
 import os
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import nox
 
 nox.needs_version = ">=2024.10"
-nox.options.sessions = ["lint", "types", "layers", "docs", "gate"]
+nox.options.sessions = ["checks", "gate"]
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
 
 PYTHONS = ["3.11", "3.12", "3.13"]
+CHECKS = ("types", "docs", "layers", "lint")
+"""What `checks` runs, the longest first."""
 COMMANDS = tuple(
     f"tests/cli/{name}"
     for name in (
@@ -45,10 +50,32 @@ find_pyenv_interpreters()
 
 def install(session: nox.Session, *groups: str) -> None:
     """The project as it stands with its extras, and the named dependency groups of pyproject.toml."""
-    session.install("-e", ".[http]")
+    session.install("-e", ".[all]")
     pyproject = nox.project.load_toml("pyproject.toml")
     for group in groups:
         session.install(*nox.project.dependency_groups(pyproject, group))
+
+
+@nox.session(venv_backend="none")
+def checks(session: nox.Session) -> None:
+    """lint, types, layers and docs at the same time; what each has printed is shown when it has ended."""
+
+    def run(name: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "nox", "--noxfile", __file__, "--session", name]
+        return subprocess.run(
+            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    failed = []
+    with ThreadPoolExecutor(len(CHECKS)) as pool:
+        names = {pool.submit(run, name): name for name in CHECKS}
+        for run_of_one in as_completed(names):
+            ended = run_of_one.result()
+            print(ended.stdout, flush=True)
+            if ended.returncode:
+                failed.append(names[run_of_one])
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session

@@ -8,11 +8,14 @@ import signal
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from support.folder_times import FolderTimes
+from support.folder_times import FolderTimes, ProcessorTimes
 from support.setting_marks import changes_what_it_says  # noqa: F401  (a fixture of every test)
 from support.side_by_side import costliest_first
 
 pytest_plugins = ["support.live_fixtures"]
+
+# What a test may take in a long suite, in seconds: the gate's limit, in pyproject.toml, is for its slices of them.
+LONG_TIMEOUT_S = 3600
 
 # No test depends on the speed of the machine: hypothesis neither times an example nor its making.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -40,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "setting(*names, while_running=False): the test sees these settings act (see support.setting_marks)",
     )
+    config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FolderTimes())
     # A run in the background inherits an ignored SIGINT, and what is started here would inherit it in turn.
@@ -51,6 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         costliest_first(items)
     if config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
         return
     # By marker: the keywords hold the names of the folders above too.
     left_out = [item for item in items if item.get_closest_marker("long")]

@@ -1,7 +1,7 @@
 """LeafCuttr: a Kafka-compatible event broker in one process.
 
 Importing this package does no work. `open_broker` and `run_broker` run a broker inside another program; what they need
-is imported when they are asked for.
+is imported at their first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -53,10 +53,10 @@ POINTS: Final[frozenset[str]] = frozenset(
         "compaction.old-renamed",  # the old files are renamed, the new ones have not got their names
         "compaction.exchanged",  # the log has the new segment, its checkpoint is not written
         "compaction.checkpoint-written",  # the log's first dirty offset is on the disk
-        "group.stored",  # members and assignments of a group are in the log, nobody has been told
-        "group.buried",  # the tombstone of a group is in the log, the answer has not left
+        "group.stored",  # members and assignments of a group are in the log, the answer has not left
+        "group.tombstone-written",  # the tombstone of a group is in the log, the answer has not left
         "group-commit.appended",  # committed offsets are in the log, the answer has not left
-        "group-commit.buried",  # tombstones of committed offsets are in the log, nobody has been told
+        "group-commit.tombstones-written",  # tombstones of committed offsets are in the log, the answer has not left
         "transaction.written",  # a change of a transactional id is in the log, the answer has not left
         "transaction.before-prepare",  # a transaction is about to be decided
         "transaction.prepared",  # it is decided, no partition has its marker
@@ -76,7 +76,7 @@ _left = int(_count) if _count.isdigit() else 1
 
 
 def reach(point: str) -> None:
-    """Kill the process here if the environment asked for it."""
+    """Kill the process here if the environment names this point."""
     global _left
     if not _name:
         return

@@ -64,3 +64,7 @@ class ConfigError(Exception):
 
 class StartError(Exception):
     """The process cannot start: a busy port, a directory in use. The message is the one line the person sees."""
+
+
+class AddressTaken(StartError):
+    """Another program listens there."""

@@ -1,14 +1,11 @@
-"""Records over HTTP: the manual's `POST /topics/{topic}`, and around it the REST proxy API v2.
+"""Records over HTTP: the REST proxy API v2, streams and bulk uploads.
 
 This module is imported at every start, also where the proxy is off: it says what there is and imports nothing heavy.
 
 The way of a request:
-    service, connection     listening, one connection, the stop; the protocols are hypercorn's
-    front                   every request comes through here: limits, CORS, errors, counting
-    pieces                  answers over HTTP/2 that a client has to take in time
-    exchange, bodies        one request and its answer below any framework; reading a body within its limits (`asgi`:
-                            the types of both)
-    lazy_app, app, parts    Quart, for all but producing and streams; what a part of it is made of
+    service                 the service; its server is that of `leafcuttr_sdk.web`
+    front                   which part answers
+    app, parts              Quart, for all but producing and streams; what a part of it is made of
 Producing:
     produce, bulk           a body of records; a record a line
     envelope, records       from JSON text to raw records; from those to bytes
@@ -18,8 +15,10 @@ The other endpoints:
 What all of them use:
     proxy, settings         the broker and the life of the service; what can be set
     errors, negotiation     codes and messages; media types
-    cors                    which pages of other origins may call
-    openapi, documentation  words of OpenAPI for the pages of the parts; the document
+    openapi, documentation  elements of OpenAPI for the pages of the parts; the document
+Authentication:
+    passwords, command      the file of names and hashes; `leafcuttr http passwd`, which writes it
+    password_authenticator  the authenticator that reads it
 """
 
 from collections.abc import Iterable
@@ -29,7 +28,11 @@ from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.services import Service, ServiceSpec
 
 if TYPE_CHECKING:
+    import click
+
+    from leafcuttr_sdk.authentication import Authenticator, AuthenticatorSpec
     from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.settings import Setting
 
 PLUGIN: Final = Plugin(
@@ -48,6 +51,24 @@ def leafcuttr_register_settings() -> "Iterable[Setting]":
     return settings()
 
 
+def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
+    from leafcuttr_sdk.cli import CliCommand
+
+    return [CliCommand("http", "manage the HTTP proxy", _load)]
+
+
+def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[AuthenticatorSpec]":
+    from leafcuttr_sdk.authentication import AuthenticatorSpec
+
+    def make() -> "Authenticator":
+        from leafcuttr_http.password_authenticator import PasswordAuthenticator
+
+        return PasswordAuthenticator(broker)
+
+    summary = "names and passwords in the file of lc.http.proxy.passwords.file"
+    return [AuthenticatorSpec("http-passwords", summary, make, ("basic",))]
+
+
 def leafcuttr_register_services() -> Iterable[ServiceSpec]:
     return [ServiceSpec("http", _make)]
 
@@ -56,3 +77,9 @@ def _make(broker: "Broker") -> Service:
     from leafcuttr_http.service import HttpProxy
 
     return HttpProxy(broker)
+
+
+def _load() -> "click.Command":
+    from leafcuttr_http.command import http
+
+    return http

@@ -12,12 +12,12 @@ import trio
 
 from leafcuttr_http import envelope
 from leafcuttr_http.errors import ApiError
-from leafcuttr_http.exchange import Exchange
 from leafcuttr_http.negotiation import JSON, LINES, choose
 from leafcuttr_http.produce import Result, render, render_error, store
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.records import TEXT_KEYS, convert
 from leafcuttr_sdk.records import Produced, Record
+from leafcuttr_sdk.web.exchange import Exchange
 
 _LINES: Final = 500
 _BYTES: Final = 256 * 1024
@@ -31,11 +31,10 @@ async def produce(proxy: Proxy, exchange: Exchange, topic: str, partition: int |
     if exchange.header(b"idempotency-key") is not None:
         raise ApiError(42208, "A bulk upload cannot have an Idempotency-Key.")
     choose(exchange.header(b"accept"), (LINES, JSON))
-    body = exchange.open_body(0, proxy.limits.request_s)
     answers = _Answers(exchange)
     stored = 0
     try:
-        async for piece in _pieces(body.pieces(), proxy.limits.record_bytes):
+        async for piece in _pieces(exchange.pieces(), proxy.limits.record_bytes):
             if proxy.closing.is_set():
                 raise ApiError(503, "The broker is stopping.")
             if not piece:

@@ -11,20 +11,21 @@ from leafcuttr_http.errors import CODES
 from leafcuttr_http.negotiation import AS_JSON, JSON, LINES, METADATA, V2_BINARY, V2_JSON
 from leafcuttr_http.parts import Part, reply
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_sdk.web.openapi import document, error_schema
 
 
 def attach(app: QuartTrio, proxy: Proxy, parts: Sequence[Part]) -> None:
     made: dict[str, Any] = {}
 
     @app.get("/openapi.json")
-    async def document() -> Response:
+    async def openapi_document() -> Response:
         if not made:
-            made.update(describe(parts, proxy.broker.cluster.version))
+            made.update(describe(parts, proxy.broker.cluster.version, proxy.ways))
         return reply(made, offers=(JSON, "application/vnd.oai.openapi+json"))
 
 
-def describe(parts: Sequence[Part], version: str) -> dict[str, Any]:
-    """The document."""
+def describe(parts: Sequence[Part], version: str, ways: Sequence[str] = ("none",)) -> dict[str, Any]:
+    """The document of a proxy that offers these ways of authentication."""
     paths: dict[str, Any] = {
         "/openapi.json": {
             "get": {
@@ -39,18 +40,16 @@ def describe(parts: Sequence[Part], version: str) -> dict[str, Any]:
             paths.setdefault(path, {}).update(operations)
     for part in parts:
         schemas.update(part.schemas())
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "LeafCuttr HTTP proxy",
-            "version": version,
-            "description": "Records over HTTP: REST proxy API v2, and more. A slash at the end of a path changes "
-            "nothing.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "paths": paths,
-        "components": {"schemas": schemas},
-    }
+    return document(
+        "LeafCuttr HTTP proxy",
+        version,
+        paths,
+        schemas,
+        description="Records over HTTP: REST proxy API v2, and more. A slash at the end of a path changes nothing.",
+        license={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        ways=ways,
+        error_types=METADATA,
+    )
 
 
 def _produce_paths() -> dict[str, Any]:
@@ -96,7 +95,7 @@ def _produce_paths() -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     base64 = {"type": ["string", "null"], "contentEncoding": "base64"}
     return {
-        "Error": openapi.record(error_code={"type": "integer", "enum": sorted(CODES)}, message=openapi.TEXT),
+        "Error": error_schema(CODES),
         "Header": {
             "type": "object",
             "properties": {

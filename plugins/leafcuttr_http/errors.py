@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from leafcuttr_sdk.errors import BrokerError, ErrorCode
+from leafcuttr_sdk.web.errors import ApiError as ApiError
+from leafcuttr_sdk.web.errors import code_of as code_of
+from leafcuttr_sdk.web.errors import describe as describe
+from leafcuttr_sdk.web.errors import of_broker as of_broker
 
 CODES: Final[Mapping[int, str]] = {
     400: "The body is not what its type says: no JSON, no UTF-8, no gzip; or the request line makes no sense.",
-    403: "A page of this origin may not open a WebSocket here (`lc.http.proxy.cors.allowed.origins`).",
+    401: "The request needs credentials, or its credentials are not valid (`lc.http.proxy.auth`).",
+    403: "A page of this origin may not open a WebSocket here (`lc.http.proxy.cors.allowed.origins`), or a "
+    "certificate is needed.",
     404: "There is no such path.",
     405: "The path is there, the method is not; `Allow` names those that are.",
     406: "None of the types in `Accept` can be answered.",
@@ -44,54 +50,6 @@ CODES: Final[Mapping[int, str]] = {
 }
 
 
-class ApiError(Exception):
-    """An answer that is an error. `code` is one of CODES; the status of HTTP is in it."""
-
-    def __init__(self, code: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.headers = headers
-
-    @property
-    def status(self) -> int:
-        return self.code if self.code < 1000 else self.code // 100
-
-    @property
-    def body(self) -> dict[str, object]:
-        return {"error_code": self.code, "message": str(self)}
-
-
-# What may go away by itself: Kafka's clients try these again.
-_RETRIABLE: Final = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-    }
-)
-
-
-def code_of(error: BrokerError) -> int:
-    """50002 or 50003: whether the same may succeed later."""
-    return 50003 if error.code in _RETRIABLE else 50002
-
-
-def describe(error: BrokerError) -> str:
-    """Kafka's name of the error, and the broker's own words where it has some."""
-    return f"{error.code.name}: {error.message}" if error.message else error.code.name
-
-
 def of_topic(error: BrokerError, topic: str) -> ApiError:
     """What is wrong with a topic as such."""
     match error.code:
@@ -100,11 +58,6 @@ def of_topic(error: BrokerError, topic: str) -> ApiError:
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
             return ApiError(422, error.message or f"{topic!r} is no legal name of a topic")
     return of_broker(error)
-
-
-def of_broker(error: BrokerError) -> ApiError:
-    """Any other of the broker's."""
-    return ApiError(code_of(error), describe(error))
 
 
 def no_topic(topic: str) -> ApiError:

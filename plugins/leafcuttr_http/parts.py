@@ -4,16 +4,15 @@ with a `PART`; `app.py` names them all.
 In a handler: raise ApiError (or let a BrokerError through), return `reply(...)`.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from quart import Response, request
+from quart import Response
 from quart_trio import QuartTrio
 
-from leafcuttr_http.errors import ApiError
-from leafcuttr_http.negotiation import JSON, METADATA, choose
+from leafcuttr_http.negotiation import METADATA
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_sdk.web import quart_app
 
 
 class Part(NamedTuple):
@@ -34,15 +33,4 @@ def reply(
     offers: tuple[str, ...] = METADATA,
 ) -> Response:
     """An answer as JSON, in the media type of `offers` that the client wants. Raises ApiError 406."""
-    content_type = choose(request.headers.get("accept"), offers)
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return Response(body, status, headers, content_type=content_type)
-
-
-def reply_error(error: ApiError) -> Response:
-    try:
-        content_type = choose(request.headers.get("accept"), METADATA)
-    except ApiError:
-        content_type = JSON
-    body = json.dumps(error.body, separators=(",", ":"))
-    return Response(body, error.status, dict(error.headers), content_type=content_type)
+    return quart_app.reply(value, status, headers, offers)

@@ -1,44 +1,39 @@
 """What can be set, and the values as the proxy uses them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_sdk.settings import Setting, Type, listener_settings
+from leafcuttr_sdk.settings import Setting, Type
+from leafcuttr_sdk.web.settings import read_limits as read_web_limits
+from leafcuttr_sdk.web.settings import web_settings
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Settings
 
 PREFIX: Final = "lc.http.proxy"
 PORT: Final = 8080
+PASSWORDS_FILE: Final = f"{PREFIX}.passwords.file"
+AUTHENTICATOR: Final = "http-passwords"
+
+_HELP: Final = {
+    "max.connections": "How many connections the proxy keeps at a time. One more is answered with 503 and closed.",
+    "max.request.bytes": "The largest body of a request, also once it is decompressed. A larger one is answered with "
+    "413 before it is read. A bulk upload (application/x-ndjson) may be of any length.",
+    "request.timeout.ms": "How long the body of a request may take to arrive, and then the answer to be made. A bulk "
+    "upload has this time for each piece of it, a client for taking each piece of an answer.",
+    "cors.allowed.origins": "Origins whose pages may call the proxy from a browser, as https://example.com; * for "
+    "every one.",
+}
+"""What is said of the settings of every HTTP service where the proxy has more to say."""
 
 _OWN: Final = (
     Setting(f"{PREFIX}.enable", Type.BOOLEAN, False, "Serve records over HTTP."),
     Setting(
-        f"{PREFIX}.max.connections",
-        Type.INT,
-        1000,
-        "How many connections the proxy keeps at a time. One more is answered with 503 and closed.",
-        minimum=1,
-        maximum=1_000_000,
-    ),
-    Setting(
-        f"{PREFIX}.max.request.bytes",
-        Type.INT,
-        10 * 1024 * 1024,
-        "The largest body of a request, also once it is decompressed. A larger one is answered with 413 before it is "
-        "read. A bulk upload (application/x-ndjson) may be of any length.",
-        unit="bytes",
-        minimum=1024,
-        maximum=1024 * 1024 * 1024,
-    ),
-    Setting(
-        f"{PREFIX}.max.buffered.bytes",
-        Type.LONG,
-        64 * 1024 * 1024,
-        "The memory for the bodies of all requests under way; what comes beyond it is answered with 503.",
-        unit="bytes",
-        minimum=1024,
-        maximum=2**40,
+        PASSWORDS_FILE,
+        Type.STRING,
+        None,
+        "A file of names and hashes of passwords, written by `leafcuttr http passwd`, for the authenticator "
+        f"{AUTHENTICATOR}. It is read again when it changes.",
     ),
     Setting(
         f"{PREFIX}.max.record.bytes",
@@ -49,25 +44,6 @@ _OWN: Final = (
         unit="bytes",
         minimum=1024,
         maximum=128 * 1024 * 1024,
-    ),
-    Setting(
-        f"{PREFIX}.request.timeout.ms",
-        Type.INT,
-        30_000,
-        "How long the body of a request may take to arrive, and then the answer to be made. A bulk upload has this "
-        "time for each piece of it, a client for taking each piece of an answer.",
-        unit="ms",
-        minimum=10,
-        maximum=3_600_000,
-    ),
-    Setting(
-        f"{PREFIX}.idle.timeout.ms",
-        Type.INT,
-        60_000,
-        "How long a connection may wait for the next request, and for its head to be complete.",
-        unit="ms",
-        minimum=10,
-        maximum=86_400_000,
     ),
     Setting(
         f"{PREFIX}.max.streams",
@@ -108,7 +84,7 @@ _OWN: Final = (
         f"{PREFIX}.consumer.idle.timeout.ms",
         Type.INT,
         300_000,
-        "How long a consumer is kept that nobody uses. It also bounds how long a read may wait.",
+        "How long an unused consumer is kept. It also bounds how long a read may wait.",
         unit="ms",
         minimum=100,
         maximum=86_400_000,
@@ -133,31 +109,26 @@ _OWN: Final = (
         minimum=0,
         maximum=1024 * 1024 * 1024,
     ),
-    Setting(
-        f"{PREFIX}.cors.allowed.origins",
-        Type.LIST,
-        (),
-        "Origins whose pages may call the proxy from a browser, as https://example.com; * for every one.",
-    ),
 )
 
 
 def settings() -> Iterator[Setting]:
     """All settings of the plugin."""
     yield from _OWN[:1]
-    yield from listener_settings(PREFIX, PORT)
+    for setting in web_settings(PREFIX, PORT):
+        name = setting.name.removeprefix(f"{PREFIX}.")
+        if name == "authenticators":
+            setting = setting._replace(default=(AUTHENTICATOR,))
+        yield setting._replace(help=_HELP.get(name, setting.help))
     yield from _OWN[1:]
 
 
 class Limits(NamedTuple):
-    """The settings in the units that the code uses: bytes and seconds."""
+    """The settings of the endpoints in the units that the code uses: bytes and seconds. Those of the server are
+    `leafcuttr_sdk.web.settings.WebLimits`."""
 
-    connections: int
-    request_bytes: int
-    buffered_bytes: int
     record_bytes: int
     request_s: float
-    idle_s: float
     streams: int
     stream_buffer: int
     heartbeat_s: float
@@ -169,13 +140,10 @@ class Limits(NamedTuple):
 
 
 def read_limits(values: "Settings") -> Limits:
+    web = read_web_limits(values, PREFIX)
     return Limits(
-        connections=values.int(f"{PREFIX}.max.connections"),
-        request_bytes=values.int(f"{PREFIX}.max.request.bytes"),
-        buffered_bytes=values.int(f"{PREFIX}.max.buffered.bytes"),
         record_bytes=values.int(f"{PREFIX}.max.record.bytes"),
-        request_s=values.int(f"{PREFIX}.request.timeout.ms") / 1000,
-        idle_s=values.int(f"{PREFIX}.idle.timeout.ms") / 1000,
+        request_s=web.request_s,
         streams=values.int(f"{PREFIX}.max.streams"),
         stream_buffer=values.int(f"{PREFIX}.stream.buffer.bytes"),
         heartbeat_s=values.int(f"{PREFIX}.stream.heartbeat.ms") / 1000,
@@ -183,9 +151,5 @@ def read_limits(values: "Settings") -> Limits:
         consumer_idle_s=values.int(f"{PREFIX}.consumer.idle.timeout.ms") / 1000,
         consumer_response_bytes=values.int(f"{PREFIX}.consumer.max.response.bytes"),
         idempotency_bytes=values.int(f"{PREFIX}.idempotency.max.bytes"),
-        origins=_origins(values.list(f"{PREFIX}.cors.allowed.origins")),
+        origins=web.origins,
     )
-
-
-def _origins(values: Iterable[str]) -> frozenset[str]:
-    return frozenset(value.rstrip("/").lower() for value in values if value)

@@ -11,11 +11,30 @@ from leafcuttr_sdk.types import Clock, TopicPartition
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck, Request, Response
+    from leafcuttr_sdk.authentication import (
+        ANONYMOUS,
+        Authenticated,
+        Authentication,
+        AuthenticationExchange,
+        Authenticator,
+        AuthenticatorSpec,
+        BearerToken,
+        Challenge,
+        Credentials,
+        ExchangeAuthenticator,
+        NameAndPassword,
+        PeerCertificate,
+        Principal,
+        Refused,
+        act_for,
+        authentication_settings,
+        current_principal,
+    )
     from leafcuttr_sdk.broker import EARLIEST, LATEST, Broker
     from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.cluster import Cluster, Endpoint
     from leafcuttr_sdk.consumer import Consumer
-    from leafcuttr_sdk.errors import BrokerError, ErrorCode, PluginError
+    from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, PluginError
     from leafcuttr_sdk.filters import (
         DROP,
         DeadLetter,
@@ -30,7 +49,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, MetricReading, Metrics, counter, gauge
-    from leafcuttr_sdk.plugin import API_VERSION, Plugin
+    from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
     from leafcuttr_sdk.records import (
         Appended,
         Fetched,
@@ -41,41 +60,64 @@ if TYPE_CHECKING:
         StoredRecord,
     )
     from leafcuttr_sdk.services import Service, ServiceSpec
-    from leafcuttr_sdk.settings import Setting, Settings, Type, listener_settings, tls_settings
+    from leafcuttr_sdk.serving import ByteStream, Handler, Peer
+    from leafcuttr_sdk.settings import (
+        Setting,
+        Settings,
+        Type,
+        listener_settings,
+        serving_settings,
+        tls_settings,
+    )
     from leafcuttr_sdk.topics import PartitionInfo, TopicInfo, Topics
     from leafcuttr_sdk.trouble import Complaints, exhausted, import_late
 
 _PLACES: Final = {
     "admin": "AdminRoute Finding HealthCheck Request Response",
+    "authentication": "ANONYMOUS Authenticated Authentication AuthenticationExchange Authenticator AuthenticatorSpec "
+    "BearerToken Challenge Credentials ExchangeAuthenticator NameAndPassword PeerCertificate Principal "
+    "Refused act_for authentication_settings current_principal",
     "broker": "EARLIEST LATEST Broker",
     "cli": "CliCommand",
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
-    "errors": "BrokerError ErrorCode PluginError",
+    "errors": "AddressTakenError BrokerError ErrorCode PluginError",
     "filters": "DROP DeadLetter ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec TopicContext "
     "Verdict",
     "formats": "FormatCodec FormatError Place RecordFormat",
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge MetricReading Metrics counter gauge",
-    "plugin": "API_VERSION Plugin",
+    "plugin": "API_MINOR API_VERSION StartFailure Plugin",
     "records": "Appended Fetched NewBatch Produced RawRead Record StoredRecord",
     "services": "Service ServiceSpec",
-    "settings": "Setting Settings Type listener_settings tls_settings",
+    "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
+    "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
     "trouble": "Complaints exhausted import_late",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
+    "ANONYMOUS",
+    "API_MINOR",
     "API_VERSION",
     "DROP",
     "EARLIEST",
     "LATEST",
+    "AddressTakenError",
     "AdminRoute",
     "Appended",
+    "Authenticated",
+    "Authentication",
+    "AuthenticationExchange",
+    "Authenticator",
+    "AuthenticatorSpec",
+    "BearerToken",
     "Broker",
     "BrokerError",
+    "ByteStream",
+    "Challenge",
     "CliCommand",
     "Clock",
     "Cluster",
@@ -83,9 +125,11 @@ __all__ = [
     "Complaints",
     "Consumer",
     "Counter",
+    "Credentials",
     "DeadLetter",
     "Endpoint",
     "ErrorCode",
+    "ExchangeAuthenticator",
     "Fetched",
     "Finding",
     "FormatCodec",
@@ -94,15 +138,20 @@ __all__ = [
     "GroupInfo",
     "GroupMember",
     "Groups",
+    "Handler",
     "HealthCheck",
     "Listening",
     "MetricReading",
     "Metrics",
+    "NameAndPassword",
     "NewBatch",
     "PartitionInfo",
+    "Peer",
+    "PeerCertificate",
     "Place",
     "Plugin",
     "PluginError",
+    "Principal",
     "ProduceValidator",
     "ProduceValidatorSpec",
     "Produced",
@@ -111,12 +160,14 @@ __all__ = [
     "RecordFilter",
     "RecordFilterSpec",
     "RecordFormat",
+    "Refused",
     "Request",
     "Response",
     "Service",
     "ServiceSpec",
     "Setting",
     "Settings",
+    "StartFailure",
     "StoredRecord",
     "TopicContext",
     "TopicInfo",
@@ -124,11 +175,15 @@ __all__ = [
     "Topics",
     "Type",
     "Verdict",
+    "act_for",
+    "authentication_settings",
     "counter",
+    "current_principal",
     "exhausted",
     "gauge",
     "import_late",
     "listener_settings",
+    "serving_settings",
     "tls_settings",
 ]
 

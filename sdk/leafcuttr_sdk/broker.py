@@ -8,18 +8,22 @@ clients get as codes. All of it belongs to the loop's thread: from another one u
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from leafcuttr_sdk.records import Appended, Fetched, NewBatch, Produced, RawRead, Record
 from leafcuttr_sdk.types import Clock, TopicPartition
 
 if TYPE_CHECKING:
+    import trio
+
+    from leafcuttr_sdk.authentication import Authentication
     from leafcuttr_sdk.cluster import Cluster
     from leafcuttr_sdk.consumer import Consumer
     from leafcuttr_sdk.errors import BrokerError
     from leafcuttr_sdk.groups import Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Metrics
+    from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
 
@@ -30,7 +34,8 @@ LATEST = -1
 
 
 class Broker(Protocol):
-    """One plugin's view of the broker that runs it."""
+    """One plugin's view of the broker that runs it: the same object for all hooks and services of the plugin, and
+    another one in every other broker of the process. It may be the key of a `WeakKeyDictionary`."""
 
     @property
     def topics(self) -> "Topics":
@@ -44,7 +49,7 @@ class Broker(Protocol):
 
     @property
     def cluster(self) -> "Cluster":
-        """Who this broker is and where it listens."""
+        """This broker's id, and where it listens."""
         ...
 
     @property
@@ -58,7 +63,9 @@ class Broker(Protocol):
         ...
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> Clock:
+        """The time of day and the monotonic one. Tests move them by hand."""
+        ...
 
     @property
     def logger(self) -> logging.Logger:
@@ -76,8 +83,8 @@ class Broker(Protocol):
         partition: int | None = None,
     ) -> Produced:
         """Append one record, and return once it is where the topic's mode promises: in the log, or in sync mode on the
-        disk. A topic that is not there is created if `auto.create.topics.enable` says so. Without a `partition` the key
-        decides (Java's murmur2), and without a key the one that the topic's records go to at present.
+        disk. A topic that does not exist is created if `auto.create.topics.enable` allows it. Without a `partition` the
+        key decides (Java's murmur2), and without a key the one that the topic's records go to at present.
 
         Raises BrokerError. Cancelled: the record may have been appended, or not.
         """
@@ -90,11 +97,11 @@ class Broker(Protocol):
         one); an answer for each, in their order. `partitions` has one for each record.
 
         A record that can never be stored is refused by itself: larger than the topic allows, a time below 0, a header
-        that has no UTF-8, a partition that is not there. The others of a batch are stored together, or refused
+        that has no UTF-8, a partition that does not exist. The others of a batch are stored together, or refused
         together with one error, but for those that `INVALID_RECORD` names (KIP-467): they carry the reason, the others
         say that they were refused because of them.
 
-        Raises BrokerError only where the topic as such is at fault. Cancelled: any of them may have been appended.
+        Raises BrokerError only for an error of the whole topic. Cancelled: any of them may have been appended.
         """
         ...
 
@@ -112,7 +119,8 @@ class Broker(Protocol):
         self, partition: TopicPartition, offset: int, *, max_bytes: int = 1024 * 1024, committed: bool = False
     ) -> RawRead:
         """Batches from an offset on, as they are stored, at least one if there is one. Does not wait for new ones. With
-        `committed` what open transactions hold back is not there; records of aborted ones are. Raises BrokerError."""
+        `committed` it ends at the last stable offset; records of aborted transactions are included. Raises
+        BrokerError."""
         ...
 
     async def fetch(
@@ -129,8 +137,8 @@ class Broker(Protocol):
         ...
 
     async def wait_for_records(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-        """Return as soon as a fetch from one of the positions would find something or fail (the partition is gone, or
-        the position is none of its offsets): those where it would. It costs nothing while it waits."""
+        """Wait until a fetch from one of the positions would find something or fail (the partition was deleted, or the
+        position is none of its offsets), and return those partitions. It costs nothing while it waits."""
         ...
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -158,8 +166,37 @@ class Broker(Protocol):
         entered; that the broker does not allow such a session, `poll` says."""
         ...
 
+    async def serve(
+        self,
+        prefix: str,
+        handler: "Handler",
+        *,
+        authenticates: bool = False,
+        alpn_protocols: Sequence[str] = (),
+        refusal: bytes = b"",
+        task_status: "trio.TaskStatus[Any]" = ...,
+    ) -> None:
+        """Serve a listener with the settings of `serving_settings(prefix, ...)` until cancelled: accept connections, do
+        their TLS, and call `handler` for each with a `ByteStream`, in a task of its own. What a connection or its
+        handler does wrong ends that connection only. `task_status.started()` is called with the `Listening` once the
+        listener is open; with a port of -1 and no Unix socket there is nothing to open, and it waits.
+
+        At the end it takes no more connections, and lets handlers finish what they have begun: see
+        `leafcuttr_sdk.Handler`. `authenticates` as for `listen`. `alpn_protocols` are what TLS offers clients, the
+        preferred one first. `refusal` is sent before a connection above `<prefix>.max.connections` is closed, unless it
+        is to speak TLS. Raises PluginError as `listen`, and KeyError for a setting that was not declared.
+        """
+        ...
+
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
-        """Bound sockets of a listener with the settings of `listener_settings(prefix, ...)`, closed at the end. A
+        """Bound sockets of a listener with the settings of `listener_settings(prefix, ...)`, closed at the end: for a
+        server that accepts connections itself. `serve` does that, and takes care of what clients do wrong. A
         listener that every host can reach without authentication draws one warning, unless `authenticates`. Raises
-        PluginError with one line: the address is taken, a certificate cannot be read."""
+        AddressTakenError, and PluginError for what else is wrong (a certificate cannot be read), with one line."""
+        ...
+
+    def authentication(self, prefix: str) -> "Authentication":
+        """How clients of a service authenticate, from the settings of `authentication_settings(prefix, ...)`. Call it
+        when the service is made. Raises PluginError with one line: there is no such authenticator, or none for one of
+        the ways."""
         ...

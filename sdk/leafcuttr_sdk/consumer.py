@@ -25,11 +25,11 @@ class Consumer(Protocol):
     ) -> list[StoredRecord]:
         """The next records, or none after `wait_s`: those that are there, at most `max_records`, and at most
         `max_bytes` of keys, values and headers but for a first one that has more. It may return none although there are
-        some, while the group rebalances. Joins the group and takes part in rebalances.
+        some, while the group rebalances. Joins the group, and rejoins it when it rebalances.
 
         Raises BrokerError: FencedInstanceId for good, once another took this `instance_id`; StorageError where all
-        partitions are offline (of some, the others go on). Cancelled: positions are as before, and a round of the group
-        goes on."""
+        partitions are offline (of some, the others go on). Cancelled: positions are as before, and a rebalance of the
+        group goes on."""
         ...
 
     def __aiter__(self) -> AsyncIterator[StoredRecord]:
@@ -39,15 +39,15 @@ class Consumer(Protocol):
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
         """Commit the positions of all assigned partitions, or these. Raises RebalanceInProgress while the group
         rebalances, UnknownMemberId and IllegalGeneration once it has gone on without this member (all three:
-        poll, and go on with what is assigned then), UnknownTopicOrPartition, OffsetMetadataTooLarge. Cancelled: it may
+        poll, and go on with the new assignment), UnknownTopicOrPartition, OffsetMetadataTooLarge. Cancelled: it may
         have been committed."""
         ...
 
     def subscribe(self, topics: Iterable[str] = (), *, pattern: str | None = None) -> None:
         """From the next `poll` on. `pattern` is a regular expression (RE2, without flags and word boundaries) that
         whole topic names are compared with, again whenever topics come and go; internal ones are never meant. A topic
-        that is not there is waited for. Without topics it is `unsubscribe`. Raises ValueError while partitions are
-        assigned by `assign`, for a pattern that is none, and for topics and a pattern together."""
+        that does not exist yet is read once it does. Without topics it is `unsubscribe`. Raises ValueError while
+        partitions are assigned by `assign`, for a pattern that is none, and for topics and a pattern together."""
         ...
 
     def unsubscribe(self) -> None:
@@ -62,11 +62,13 @@ class Consumer(Protocol):
 
     @property
     def subscription(self) -> frozenset[str]:
-        """Topics; with a pattern, those that it came to in the last round."""
+        """Topics; with a pattern, those that matched at the last rebalance."""
         ...
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]: ...
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that it reads: those that the group has assigned to it, or those of `assign`."""
+        ...
 
     def position(self, partition: TopicPartition) -> int | None:
         """The next offset; None where it is not known yet. Raises ValueError for one that is not assigned."""

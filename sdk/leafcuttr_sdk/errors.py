@@ -1,6 +1,6 @@
 """Every Kafka error code, and the broker's family of errors: each class has exactly one code.
 
-Clients get them as codes, plugins as exceptions. What is here is an answer to a request that could be read; within the
+Clients get them as codes, plugins as exceptions. Each is an answer to a request that could be read; within the
 broker exceptions become codes in one place, `leafcuttr.handlers`, and nothing below raises a bare code.
 
 Longer than most modules because it is two plain lists: the codes, and a class for each that is raised.
@@ -154,7 +154,11 @@ class ErrorCode(IntEnum):
 
 
 class PluginError(Exception):
-    """A plugin cannot do what it is there for, and knows why: the message is the one line the person sees."""
+    """A plugin cannot work, and knows why: the message is the one line that the user sees."""
+
+
+class AddressTakenError(PluginError):
+    """A listener cannot be opened because its port, or its Unix socket, is taken: `StartFailure.TAKEN`."""
 
 
 class RecordError(NamedTuple):
@@ -214,7 +218,7 @@ class InvalidRecord(BrokerError):
 
 
 class InvalidRecordSet(InvalidRecord):
-    """A Produce request does not carry exactly one batch of format 2: refused before the partition is looked at."""
+    """A Produce request does not carry exactly one batch of format 2: refused before the partition is read."""
 
 
 class InvalidTimestamp(BrokerError):
@@ -370,4 +374,4 @@ class RebalanceInProgress(BrokerError):
 
 
 class UnknownServerError(BrokerError):
-    """What nobody thought of; the broker's log has the rest."""
+    """An unexpected error; the broker's log has the details."""

@@ -1,17 +1,19 @@
-"""Record filters and produce validators: what looks at every record on its way into a topic.
+"""Record filters and produce validators, which get every record before it is stored in a topic.
 
 They run for every protocol (Kafka's, HTTP, MQTT) before the append, and only for topics that name them:
 `lc.filters` and `lc.validators` of the topic, or `lc.filters.<topic or pattern>` and `lc.validators.<topic or
-pattern>` of the broker. Validators run first: what they refuse, the producer learns; what filters do, it does not.
+pattern>` of the broker. Validators run first: the producer is told what they refuse, and not what filters do.
 
 An instance is made for each topic that names it, and again when a setting of the topic changes. It may be called in
-any thread, but never by two at once. It does not wait: no network, no lock that another holds for long.
+any thread, but never by two at once. It does not wait: no network, no lock that another holds for long. Which client
+has produced the records says `leafcuttr_sdk.current_principal()`, where that client has authenticated.
 """
 
 import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
+from leafcuttr_sdk._described import described
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Settings
 from leafcuttr_sdk.types import Clock
@@ -28,6 +30,7 @@ class Drop:
 DROP: Final = Drop()
 
 
+@described
 class DeadLetter(NamedTuple):
     """The verdict that a record goes to a dead-letter topic instead, with headers that say why and where from."""
 
@@ -42,6 +45,7 @@ Verdict: TypeAlias = Record | Drop | DeadLetter
 out."""
 
 
+@described
 class TopicContext(NamedTuple):
     """What an instance knows of the topic it works for."""
 
@@ -58,9 +62,9 @@ class RecordFilter(Protocol):
     """A filter that has been made. `leafcuttr_sdk.testing.check_record_filter` tests one against this contract."""
 
     def filter(self, record: Record) -> Verdict:
-        """What is to become of the record. Its `timestamp` is never None, and -1 where the producer gave none; one that
-        takes its place without a timestamp keeps that of the first. An exception, and what is no verdict, refuse the
-        whole batch with UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
+        """Return the verdict on the record. Its `timestamp` is never None, and -1 where the producer gave none; a
+        record that replaces it without a timestamp keeps this one. An exception, or a value that is no verdict, refuses
+        the whole batch with UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
         ...
 
 
@@ -68,11 +72,12 @@ class ProduceValidator(Protocol):
     """A validator that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
 
     def validate(self, record: Record) -> str | None:
-        """Why the record is refused, in one line that reaches the producer with INVALID_RECORD and the record's index;
-        None if it is not."""
+        """Return why the record is refused, in one line that is sent to the producer with INVALID_RECORD and the
+        record's index; None accepts it."""
         ...
 
 
+@described
 class RecordFilterSpec(NamedTuple):
     """A filter by its name: what `leafcuttr_register_record_filters` returns. `make` imports what is heavy; it may be
     called in any thread, and raise PluginError: the topic then takes no records, with that line."""
@@ -82,6 +87,7 @@ class RecordFilterSpec(NamedTuple):
     make: Callable[[TopicContext], RecordFilter]
 
 
+@described
 class ProduceValidatorSpec(NamedTuple):
     """A validator by its name: what `leafcuttr_register_produce_validators` returns. `make` as for filters."""
 

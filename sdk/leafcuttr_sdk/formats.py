@@ -12,6 +12,8 @@ then `consume --json` puts them into its objects as they are, and `produce --jso
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
+from leafcuttr_sdk._described import described
+
 
 class FormatError(ValueError):
     """Text or bytes that are not of the format, or an option that it cannot use.
@@ -21,6 +23,7 @@ class FormatError(ValueError):
     """
 
 
+@described
 class Place(NamedTuple):
     """What is converted: the key or the value of a record of this topic."""
 
@@ -45,7 +48,7 @@ class FormatCodec(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what `open` took. Called once, also after an error."""
+        """Release what `open` has acquired. Called once, also after an error."""
         ...
 
 

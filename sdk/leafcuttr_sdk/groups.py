@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from leafcuttr_sdk._described import described
 from leafcuttr_sdk.types import TopicPartition
 
 
+@described
 class CommittedOffset(NamedTuple):
     """How far a group has read a partition."""
 
@@ -14,6 +16,7 @@ class CommittedOffset(NamedTuple):
     metadata: str = ""
 
 
+@described
 class GroupMember(NamedTuple):
     """A member of a group, and what it is assigned; nothing while the group rebalances."""
 
@@ -26,6 +29,7 @@ class GroupMember(NamedTuple):
     """That of a static member (KIP-345)."""
 
 
+@described
 class GroupInfo(NamedTuple):
     """A consumer group as it is now."""
 
@@ -39,14 +43,20 @@ class GroupInfo(NamedTuple):
 class Groups(Protocol):
     """All consumer groups of this broker, those of clients and of plugins."""
 
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """All of them, sorted; also those without members."""
+        ...
 
-    def get(self, group: str) -> GroupInfo | None: ...
+    def get(self, group: str) -> GroupInfo | None:
+        """None for a group that does not exist. Raises CoordinatorLoadInProgress, CoordinatorNotAvailable."""
+        ...
 
-    def committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]: ...
+    def committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """The committed offsets of a group; none for one that does not exist. Raises as `get`."""
+        ...
 
     def lag(self, group: str) -> Mapping[TopicPartition, int]:
-        """Records between each committed offset and the high watermark."""
+        """Records between each committed offset and the high watermark. Raises as `get`."""
         ...
 
     async def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:

@@ -1,9 +1,9 @@
 """The hooks: functions that a plugin's module may define, under exactly these names and with any of these arguments.
 
-Each is called once, at the start, on one thread, and returns objects that the broker then uses directly. None has to be
-there. A function whose name begins with `leafcuttr_` and is none of these stops the plugin with a line that names the
-nearest. Hooks that get the broker are called when the plugin is on and the broker's data is open, before its listeners
-are.
+Each is called once, at the start, and returns objects that the broker then uses directly. It is called on a thread that
+is not the event loop's, and may take ten seconds (`Plugin.hook_limit_s`). None has to be there. A function whose name
+begins with `leafcuttr_` and is none of these stops the plugin with a line that names the nearest. Hooks that get the
+broker are called when the plugin is on and the broker's data is open, before its listeners are.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+    from leafcuttr_sdk.authentication import AuthenticatorSpec
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
@@ -73,4 +74,10 @@ def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
 def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
     """Paths that the admin port answers, below `/plugins/<name>/`. Called at the start where the plugin is on, before
     services are made."""
+    return ()
+
+
+def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[AuthenticatorSpec]":
+    """Authenticators that services can name in `<prefix>.authenticators`. Called at the start where the plugin is on,
+    before services are made; instances are made for each service that names one."""
     return ()

@@ -1,10 +1,12 @@
-"""What a metric is: its name, kind, labels and help; how a plugin counts, and how it shows what it can look up."""
+"""Metrics: name, kind, labels and help; counters and gauges of plugins, and readings at each scrape."""
 
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
+
+from leafcuttr_sdk._described import described
 
 OTHER: Final = "(other)"
 """The label under which is summed what has no series of its own."""
@@ -53,10 +55,12 @@ class Metric:
 
 
 def gauge(name: str, help: str, *labels: str) -> Metric:
+    """A metric that goes up and down, for a `MetricReading`. `help` is a sentence, `labels` are names of labels."""
     return Metric(name, Kind.GAUGE, help, labels)
 
 
 def counter(name: str, help: str, *labels: str) -> Metric:
+    """A metric that only grows, for a `MetricReading`. Its name ends with `_total`."""
     return Metric(name, Kind.COUNTER, help, labels)
 
 
@@ -72,6 +76,7 @@ Sample = tuple[tuple[str, ...], float]
 """The values of a metric's labels, in their order, and its value."""
 
 
+@described
 class MetricReading(NamedTuple):
     """A metric whose samples are found when metrics are read: what `leafcuttr_register_metrics` returns. Each
     step of the iterator is short; it runs on the loop's thread. A scrape shows the first MOST_SAMPLES, and none with a
@@ -83,7 +88,7 @@ class MetricReading(NamedTuple):
 
 class Counter(Protocol):
     """One that only grows. It has at most MOST_SERIES series, and labels of at most LONGEST_LABEL characters: what
-    comes beyond is counted under OTHER, so that labels which somebody else chooses cost no memory without end."""
+    comes beyond is counted under OTHER, so that labels which clients choose cannot use memory without bound."""
 
     def add(self, count: float = 1, *labels: str) -> None:
         """`labels` are the values, in the order of the metric's."""
@@ -94,13 +99,19 @@ class Gauge(Protocol):
     """One that goes up and down. It has the bounds of a Counter; a value beyond them is not kept, because the last one
     of many says nothing."""
 
-    def set(self, value: float, *labels: str) -> None: ...
+    def set(self, value: float, *labels: str) -> None:
+        """`labels` are the values, in the order of the metric's."""
+        ...
 
 
 class Metrics(Protocol):
-    """Makes what counts as things happen. To make the same twice gives the same: a restarted service goes on where
+    """Makes counters and gauges. The same name gives the same object again: a restarted service goes on where
     it was. A name begins with that of the plugin, `leafcuttr_<plugin>_`: ValueError if not."""
 
-    def counter(self, name: str, help: str, *labels: str) -> Counter: ...
+    def counter(self, name: str, help: str, *labels: str) -> Counter:
+        """`help` is a sentence, `labels` are names of labels. The name ends with `_total`."""
+        ...
 
-    def gauge(self, name: str, help: str, *labels: str) -> Gauge: ...
+    def gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        """`help` is a sentence, `labels` are names of labels."""
+        ...

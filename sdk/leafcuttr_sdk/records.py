@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from leafcuttr_sdk._described import described
 from leafcuttr_sdk.types import TopicPartition
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
+@described
 class Record(NamedTuple):
     """What a producer writes."""
 
@@ -19,6 +21,7 @@ class Record(NamedTuple):
     """Milliseconds since the Unix epoch; None is now."""
 
 
+@described
 class StoredRecord(NamedTuple):
     """A record that is in a partition."""
 
@@ -31,6 +34,7 @@ class StoredRecord(NamedTuple):
     headers: Headers = ()
 
 
+@described
 class Produced(NamedTuple):
     """Where a record went. `timestamp` is what is stored with it: the broker's own in a topic with LogAppendTime."""
 
@@ -40,6 +44,7 @@ class Produced(NamedTuple):
     timestamp: int
 
 
+@described
 class NewBatch(NamedTuple):
     """A prebuilt record batch (magic 2, Kafka's format, base offset 0) for one partition. Its bytes may be changed
     while it is appended."""
@@ -48,6 +53,7 @@ class NewBatch(NamedTuple):
     batch: bytes | bytearray | memoryview
 
 
+@described
 class Appended(NamedTuple):
     """The offsets that a batch got; those of its first copy if an idempotent producer repeats it (`duplicate`)."""
 
@@ -57,6 +63,7 @@ class Appended(NamedTuple):
     duplicate: bool = False
 
 
+@described
 class RawRead(NamedTuple):
     """Whole record batches as they are stored, one behind the other; the first may begin before the offset that was
     requested. `next_offset` is where to go on."""
@@ -67,6 +74,7 @@ class RawRead(NamedTuple):
     log_start_offset: int
 
 
+@described
 class Fetched(NamedTuple):
     """What a fetch found: records in order of offset in each partition, and where to go on in each that was requested
     for."""

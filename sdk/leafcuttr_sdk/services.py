@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from leafcuttr_sdk._described import described
+
 if TYPE_CHECKING:
     import trio
 
@@ -14,15 +16,17 @@ class Service(Protocol):
 
     async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
         """Run until cancelled. Call `task_status.started()` once it serves, within half a minute: the broker is not
-        ready before.
+        ready before. A service that has to catch up for longer calls it at once, and its plugin brings a `HealthCheck`
+        with `required=True` that is not fine until then.
 
         To return or to raise is a failure: one line is logged, health says so, and a new one is made and run after a
-        pause that grows. PluginError at the first start ends the start of the broker with its line. Cancellation is
-        the stop: end within five seconds, and leave nothing open.
+        pause that grows. PluginError at the first start ends the start of the broker with its line, unless
+        `Plugin.stops_start` says otherwise. Cancellation is the stop: end within five seconds, and leave nothing open.
         """
         ...
 
 
+@described
 class ServiceSpec(NamedTuple):
     """A service to be: what `leafcuttr_register_services` returns."""
 

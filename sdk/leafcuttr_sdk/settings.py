@@ -1,10 +1,12 @@
-"""Settings of plugins: what they are declared with, and how their values are read. Where values come from is the
-broker's business: the file, `KAFKA_*` variables, `-o`, and for dynamic ones the admin API."""
+"""Settings of plugins: what they are declared with, and how their values are read. The broker collects the values:
+from the file, `KAFKA_*` variables, `-o`, and for dynamic ones the admin API."""
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
+
+from leafcuttr_sdk._described import described
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -28,6 +30,7 @@ class Type(Enum):
     """str, without a default, that is never logged nor returned by any API"""
 
 
+@described
 class Setting(NamedTuple):
     """One setting, of the broker or of a topic.
 
@@ -50,29 +53,46 @@ class Setting(NamedTuple):
     """Why a value of the right type is not allowed, in one clause; None if it is."""
     dynamic: bool = False
     """Whether it can be changed while the broker runs. Topic settings always can."""
+    check_member: Callable[[str, Value], str | None] | None = None
+    """Of a family: as `check`, with what stands in the brackets' place before the value."""
 
 
 class Settings(Protocol):
     """The values of one plugin's settings, or of one topic's. A name that was not declared is a KeyError, an accessor
     of another type than the setting's a TypeError."""
 
-    def bool(self, name: str) -> bool: ...
-    def int(self, name: str) -> int: ...
-    def float(self, name: str) -> float: ...
-    def text(self, name: str) -> str:
-        """Raises ValueError where it is not set and has no default."""
+    def bool(self, name: str) -> bool:
+        """Of type BOOLEAN."""
         ...
 
-    def optional_text(self, name: str) -> str | None: ...
-    def list(self, name: str) -> tuple[str, ...]: ...
+    def int(self, name: str) -> int:
+        """Of type INT or LONG, in the unit of the setting."""
+        ...
+
+    def float(self, name: str) -> float:
+        """Of type DOUBLE."""
+        ...
+
+    def text(self, name: str) -> str:
+        """Of type STRING or PASSWORD. Raises ValueError where it is not set and has no default."""
+        ...
+
+    def optional_text(self, name: str) -> str | None:
+        """Of type STRING or PASSWORD; None where it is not set and has no default."""
+        ...
+
+    def list(self, name: str) -> tuple[str, ...]:
+        """Of type LIST."""
+        ...
 
     def family(self, name: str) -> Mapping[str, Value]:
         """The values of a family such as `mqtt.topic.mapping.<filter>`, by what stands in the brackets' place."""
         ...
 
     def on_change(self, call: Callable[[frozenset[str]], None]) -> Callable[[], None]:
-        """Have it called, on the loop's thread, with the names of those whose value has changed; returns what ends
-        that, for a service to call when it ends. Those of a topic never change: what works for a topic is made again.
+        """Register a function that is called on the loop's thread with the names of changed settings. Returns a
+        function that ends this, for a service to call when it ends; what a filter or validator has registered ends with
+        its instance. Settings of a topic never change: filters and validators are made again instead.
         """
         ...
 
@@ -124,23 +144,92 @@ class Values:
         return value
 
 
-def listener_settings(prefix: str, port: int) -> Iterable[Setting]:
-    """The settings of a listener, which `Broker.listen` reads: `<prefix>.host`, `<prefix>.port` and TLS."""
+def listener_settings(prefix: str, port: int, host: str | None = None) -> Iterable[Setting]:
+    """The settings of a listener, which `Broker.listen` reads: `<prefix>.host`, `<prefix>.port` and TLS.
+
+    `port` and `host` are the defaults. A port of -1 is not opened: a listener that few need has it as its default. A
+    host of None is that of the broker's first client listener.
+    """
+    where = "without one that of the first client listener, " if host is None else ""
     yield Setting(
         f"{prefix}.host",
         Type.STRING,
-        None,
-        "The address to listen on; without one that of the first client listener, empty for every address.",
+        host,
+        f"The address to listen on; {where}empty for every address.",
     )
     yield Setting(
         f"{prefix}.port",
         Type.INT,
         port,
-        "The port to listen on; 0 takes any free one.",
-        minimum=0,
+        "The port to listen on; 0 takes any free one, -1 opens none.",
+        minimum=-1,
         maximum=65_535,
     )
     yield from tls_settings(prefix)
+
+
+def serving_settings(
+    prefix: str, port: int, host: str | None = None, *, idle_timeout_ms: int = 600_000
+) -> Iterable[Setting]:
+    """The settings of a listener that `Broker.serve` serves: those of `listener_settings`, a Unix socket, and the
+    limits of connections. An `idle_timeout_ms` of 0 is for a protocol that has its own."""
+    yield from listener_settings(prefix, port, host)
+    yield Setting(
+        f"{prefix}.unix.path",
+        Type.STRING,
+        None,
+        "The path of a Unix socket to listen on too; with a port of -1 it is the only one. TLS does not apply to it.",
+    )
+    yield Setting(
+        f"{prefix}.unix.mode",
+        Type.STRING,
+        "0660",
+        "The permissions of the Unix socket's file, in octal: which users may connect.",
+        check=_why_no_mode,
+    )
+    yield Setting(
+        f"{prefix}.max.connections",
+        Type.INT,
+        -1,
+        "How many connections may be open; one more is closed at once. -1: a share of the limit of open files. No "
+        "value takes the descriptors that the broker keeps for its files, its clients and its admin port.",
+        minimum=-1,
+        maximum=1_000_000,
+    )
+    yield Setting(
+        f"{prefix}.handshake.timeout.ms",
+        Type.INT,
+        10_000,
+        "How long the handshake of TLS or of a WebSocket may take.",
+        unit="ms",
+        minimum=10,
+        maximum=3_600_000,
+    )
+    yield Setting(
+        f"{prefix}.idle.timeout.ms",
+        Type.INT,
+        idle_timeout_ms,
+        "How long a connection may be open without a byte in either direction; 0: without limit.",
+        unit="ms",
+        minimum=0,
+        maximum=604_800_000,
+    )
+    yield Setting(
+        f"{prefix}.send.timeout.ms",
+        Type.INT,
+        30_000,
+        "How long a client may take nothing of what is sent to it; then its connection is closed.",
+        unit="ms",
+        minimum=10,
+        maximum=3_600_000,
+    )
+
+
+def _why_no_mode(value: Value) -> str | None:
+    text = str(value)
+    if 3 <= len(text) <= 4 and all(digit in "01234567" for digit in text) and int(text, 8) <= 0o777:
+        return None
+    return "allowed are permissions in octal, as 0660"
 
 
 def tls_settings(prefix: str) -> Iterable[Setting]:

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from leafcuttr_sdk._described import described
 
+
+@described
 class PartitionInfo(NamedTuple):
     """A partition as it is now."""
 
@@ -14,6 +17,7 @@ class PartitionInfo(NamedTuple):
     """Why it cannot be read or written, if so."""
 
 
+@described
 class TopicInfo(NamedTuple):
     """A topic as it is now."""
 
@@ -32,10 +36,12 @@ class Topics(Protocol):
         """Sorted; with the broker's internal ones only if requested."""
         ...
 
-    def get(self, name: str) -> TopicInfo | None: ...
+    def get(self, name: str) -> TopicInfo | None:
+        """None for a topic that does not exist."""
+        ...
 
     def partition_count(self, name: str) -> int:
-        """0 for a topic that is not there. Cheap."""
+        """0 for a topic that does not exist. Cheap."""
         ...
 
     async def create(
@@ -53,7 +59,7 @@ class Topics(Protocol):
         ...
 
     async def ensure(self, name: str) -> TopicInfo:
-        """The topic, created as for a producer if `auto.create.topics.enable` says so, else raises
+        """The topic, created as for a producer if `auto.create.topics.enable` allows it, else raises
         UnknownTopicOrPartition. InvalidTopic for a name that no topic can have."""
         ...
 
@@ -82,6 +88,6 @@ class Topics(Protocol):
         ...
 
     def on_change(self, call: Callable[[str], None]) -> Callable[[], None]:
-        """Have it called with the name of each topic that is created, altered, grown or deleted; returns what ends
-        that."""
+        """Register a function that is called with the name of each topic that is created, altered, enlarged or deleted.
+        Returns a function that ends this."""
         ...

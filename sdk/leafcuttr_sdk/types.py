@@ -2,7 +2,10 @@
 
 from typing import NamedTuple, Protocol
 
+from leafcuttr_sdk._described import described
 
+
+@described
 class TopicPartition(NamedTuple):
     """A partition's name: topic and number. Prints as Kafka names its folder, `topic-0`."""
 

@@ -23,13 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import topic_config
-from leafcuttr.log.append.chain import Chain, Step, Tally
+from leafcuttr.log.append.chain.chain import Chain, Step, Tally
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
 from leafcuttr.log.log import Log
 from leafcuttr.log.resources import LogResources
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.plugin_parts import Failures, Part
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
@@ -70,12 +71,12 @@ FILTERS: dict[str, Callable[[], list[Callable[[Record], Any]]]] = {
 
 
 def chain_of(calls: list[Callable[[Record], Any]]) -> Chain | None:
-    steps = [Step(f"f{number}", call, Tally()) for number, call in enumerate(calls)]
-    return (
-        Chain("t", filters=steps, post=lambda _: None, complain=Complaints(logging.getLogger("bench")))
-        if steps
-        else None
-    )
+    part = Part("bench", "filter")
+    steps = [Step(f"f{number}", call, Tally(), part) for number, call in enumerate(calls)]
+    if not steps:
+        return None
+    complain = Complaints(logging.getLogger("bench"))
+    return Chain("t", filters=steps, post=lambda _: None, complain=complain, failures=Failures())
 
 
 def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: Codec) -> float:
@@ -88,11 +89,11 @@ def once(folder: Path, calls: list[Callable[[Record], Any]], count: int, codec: 
     log.use_chain(chain_of(calls))
     batch = encode_batch([Stored(n, now, b"key-%d" % n, VALUE) for n in range(count)], codec=codec)
     views = [memoryview(bytearray(batch)) for _ in range(BATCHES)]
-    began = time.perf_counter()
+    began = time.thread_time()
     for view in views:
         stage_here(log, view, now)
         write_now(log)
-    seconds = time.perf_counter() - began
+    seconds = time.thread_time() - began
     log.close()
     return seconds / (BATCHES * count) * 1e6
 
@@ -102,7 +103,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
+    measure(parser.parse_args().rounds)
+
+
+def measure(rounds: int) -> None:
+    """Print the table."""
     shapes = ((100, Codec.NONE), (100, Codec.ZSTD), (1, Codec.NONE))
     best: dict[tuple[str, int, Codec], float] = {}
     with tempfile.TemporaryDirectory() as root:

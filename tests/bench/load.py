@@ -16,6 +16,7 @@ from rawclient import RawClient, seconds_to_first_ack
 
 Figures = dict[str, float]
 BUILD = HERE / "results" / "kperf"
+LONGEST_S = 1800  # for a program that will not end; each takes a minute or two
 ONE_A_BATCH = ("batch.num.messages=1", "linger.ms=0", "enable.idempotence=false")
 
 
@@ -34,7 +35,9 @@ def kperf(*words: str) -> dict[str, float]:
     if not BUILD.exists() or BUILD.stat().st_mtime < (HERE / "kperf.c").stat().st_mtime:
         BUILD.parent.mkdir(exist_ok=True)
         subprocess.run(["sh", str(HERE / "build_kperf.sh"), str(BUILD), sys.executable], check=True)
-    done = subprocess.run([str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [str(BUILD), *words], stdout=subprocess.PIPE, text=True, check=False, timeout=LONGEST_S
+    )
     if done.returncode:
         raise RuntimeError(f"kperf {' '.join(words)}: {done.stdout}")
     found: dict[str, float] = json.loads(done.stdout)
@@ -47,7 +50,7 @@ def _program(name: str, *words: str) -> Figures:
 
 
 def _figures(words: list[str]) -> Figures:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LONGEST_S)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     found: Figures = json.loads(done.stdout)
@@ -88,15 +91,36 @@ def produce_cpu(peer: Peer, run: int, *, count: int, size: str) -> Figures:
 
 def delete_topic(peer: Peer, topic: str) -> None:
     """Delete it, and wait until its files are gone."""
+    _delete(peer, [topic])
+
+
+def delete_topics(peer: Peer) -> None:
+    """Delete what clients have made, and wait until the files are gone: the next run writes into the same memory."""
     from confluent_kafka.admin import AdminClient
 
-    client = AdminClient({"bootstrap.servers": peer.address})
-    client.delete_topics([topic])[topic].result(30)
+    found = AdminClient({"bootstrap.servers": peer.address}).list_topics(timeout=30).topics
+    _delete(peer, [topic for topic in found if not topic.startswith("__")])
+
+
+def _delete(peer: Peer, topics: list[str]) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    if topics:
+        admin = AdminClient({"bootstrap.servers": peer.address})  # its requests end with it
+        for done in admin.delete_topics(topics).values():
+            done.result(30)
     deadline = time.monotonic() + 60
-    while any(peer.directory.rglob(f"{topic}-0*")):
+    while left := [topic for topic in topics if _has_files(peer, topic)]:
         if time.monotonic() > deadline:
-            raise SystemExit(f"the files of {topic} stay")
+            raise TimeoutError(f"files stay: {', '.join(left)}")
         time.sleep(0.05)
+
+
+def _has_files(peer: Peer, topic: str) -> bool:
+    try:
+        return any(peer.directory.rglob(f"{topic}-0*"))
+    except FileNotFoundError:  # gone while it was looked into
+        return True
 
 
 def consume_1000(peer: Peer, run: int) -> Figures:
@@ -124,7 +148,7 @@ def java_produce(peer: Peer, run: int, *, size: int, count: int) -> Figures:
         *("--num-records", str(count), "--record-size", str(size), "--warmup-records", str(count // 6)),
     )
     before = peer.cpu_s()
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LONGEST_S)
     cpu = peer.cpu_s() - before
     found = _PERF_LINE.search(done.stdout.strip().rpartition("\n")[2])
     if done.returncode or found is None:

@@ -63,9 +63,12 @@ class Peer(abc.ABC):
         began = time.monotonic()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, how)
-        while Path(f"/proc/{self.pid}").exists() and time.monotonic() - began < 60:
+        while Path(f"/proc/{self.pid}").exists() and time.monotonic() - began < 70:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, os.WNOHANG)
+            if time.monotonic() - began > 60:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
             time.sleep(0.005)
         self.pid = 0
         return time.monotonic() - began

@@ -20,7 +20,7 @@ SERVING = tuple(
 APPENDING = (
     *(
         f"{LOG}/append/{name}.py"
-        for name in ("background_write", "chain", "commit", "pending_write", "roll", "rules", "stage")
+        for name in ("background_write", "chain/chain", "commit", "pending_write", "roll", "rules", "stage")
     ),
     f"{LOG}/log.py",
     f"{LOG}/state.py",

@@ -5,19 +5,22 @@
   run.py --list                        the rows, and what the last measurement of each took
   run.py --stale                       the rows whose sources have changed since they were measured
   run.py --page --write                only write the page anew from the data file
-  run.py --against TREE [--row ...]    this tree beside another one, in pairs; nothing is written
+  run.py --against TREE [--row ...]    this tree beside another one, in pairs; with --into DIR also to DIR/against.txt
 
 The sides of a row take turns, on directories of their own, with the same client; medians are compared. Needs a C
 compiler with librdkafka's header (Debian: librdkafka-dev) and, for Kafka, Java and Maven. `--write` keeps each row as
-soon as it is measured, so a run that breaks off is gone on with by `--row`.
+soon as it is measured, so a run that breaks off is gone on with by `--row`. NAME may be a pattern: `synced-*`.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 import against
@@ -60,8 +63,15 @@ class Sides:
 
 
 def measure(row: Row, sides: Sides, runs: int) -> data.Entry:
-    """All runs of a row. Every other run goes through the sides backwards, so that none is always the first."""
+    """All runs of a row."""
     began = time.monotonic()
+    samples = sample(row, sides, runs)
+    return data.entry(samples, pairs=row.pairs, seconds=time.monotonic() - began)
+
+
+def sample(row: Row, sides: Sides, runs: int, *, delete: bool = False) -> dict[str, list[Figures]]:
+    """The figures of each run by side. Every other run goes through the sides backwards, so that none is always the
+    first. `delete`: what a run has written is deleted after it."""
     peers = sides.of(row)
     samples: dict[str, list[Figures]] = {peer.name: [] for peer in peers}
     for run in range(runs):
@@ -71,11 +81,13 @@ def measure(row: Row, sides: Sides, runs: int) -> data.Entry:
             at = time.monotonic()
             figures = row.measure(peer, run)
             samples[peer.name].append(figures)
+            if delete and not row.fresh:
+                load.delete_topics(peer)
             shown = {name: round(value, 4) for name, value in figures.items() if not isinstance(value, str)}
             print(f"{row.name} {peer.name} #{run + 1} ({time.monotonic() - at:.0f} s): {shown}", flush=True)
     if row.alone or row.fresh:
         sides.end(peers)  # a start leaves a broker that is not warm
-    return data.entry(samples, pairs=row.pairs, seconds=time.monotonic() - began)
+    return samples
 
 
 def ready(peer: Peer) -> None:
@@ -113,7 +125,7 @@ def options() -> argparse.Namespace:
         type=Path,
         metavar="TREE",
         help="a checkout with the project in its .venv: measure both, in five pairs (or --runs), and end with 1 "
-        f"if a figure of this tree is below {against.LEAST} of the other's",
+        f"if a figure of this tree is below {against.LEAST} of the other's, or a row could not be measured",
     )
     parser.add_argument(
         "--into", type=Path, metavar="DIR", help="read and write both there, to try something"
@@ -129,10 +141,17 @@ def options() -> argparse.Namespace:
         parser.error("--against is between two trees: its figures are none for the page")
     if found.against and not against.interpreter_of(found.against).exists():
         parser.error(f"there is no {against.interpreter_of(found.against)}")
-    unknown = set(found.row or ()) - {row.name for row in ROWS}
+    unknown = [name for name in found.row or () if not fnmatch.filter([row.name for row in ROWS], name)]
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))}; --list shows them")
+    if found.against and not list(against.rows(chosen(found.row), found.against)):
+        parser.error("none of these rows has a side of ours with its defaults")
     return found
+
+
+def chosen(names: list[str] | None) -> list[Row]:
+    """The rows of these names or patterns, in their own order; all if there are no names."""
+    return [row for row in ROWS if not names or any(fnmatch.fnmatchcase(row.name, name) for name in names)]
 
 
 def main() -> int:
@@ -153,9 +172,10 @@ def main() -> int:
     load.Scale.by = given.scale
     if given.warm_gb:
         load.warm_memory(given.warm_gb * 1024)
-    rows = [row for row in ROWS if not given.row or row.name in given.row]
+    rows = chosen(given.row)
     if given.against:
-        return compare(rows, given.against, given.runs or against.PAIRS)
+        told = folder / "against.txt" if folder else None
+        return compare(list(against.rows(rows, given.against)), given.runs or against.PAIRS, told)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as scratch:
         sides = Sides(Path(scratch))
@@ -173,21 +193,38 @@ def main() -> int:
     return 0
 
 
-def compare(rows: list[Row], tree: Path, pairs: int) -> int:
-    """Rows of this tree beside those of another, as they are measured; then all of them, and whether any is less."""
-    found: list[against.Line] = []
+def compare(rows: list[Row], pairs: int, told: Path | None) -> int:
+    """Rows of this tree beside those of another, each told of when it has been measured; then all of them. A row that
+    fails ends none of the others. The status to end with."""
+    found: list[against.Line | against.Failure] = []
+    if told:
+        told.write_text(f"{against.HEAD}\n", encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="leafcuttr-bench-") as scratch:
         sides = Sides(Path(scratch))
         try:
-            for row in against.rows(rows, tree):
-                entries = [measure(one, sides, runs) for one, runs in against.turns(row, pairs)]
-                lines = against.lines(row, entries)
-                print("\n".join(map(str, lines)), flush=True)
-                found += lines
+            for row in rows:
+                new = compared(row, sides, pairs)
+                print("\n".join(map(str, new)), flush=True)
+                if told:
+                    with told.open("a", encoding="utf-8") as file:
+                        file.writelines(f"{line}\n" for line in new)
+                found += new
         finally:
             sides.end()
-    print("\n" + "\n".join(map(str, found)))
-    return 1 if any(line.less for line in found) else 0
+            print("\n".join(["", against.HEAD, *map(str, found)]), flush=True)
+    return 1 if any(isinstance(each, against.Failure) or each.less for each in found) else 0
+
+
+def compared(row: Row, sides: Sides, pairs: int) -> Sequence[against.Line | against.Failure]:
+    try:
+        samples = against.joined(
+            [sample(one, sides, runs, delete=True) for one, runs in against.turns(row, pairs)]
+        )
+        return [*against.lines(row, samples), *against.failures(row, samples)]
+    except Exception as error:
+        traceback.print_exc()
+        sides.end()  # the next row finds brokers that nothing has happened to
+        return [against.Failure(row.name, repr(error)[:200])]
 
 
 def write(entries: dict[str, data.Entry], file: Path, written: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr_sdk import TopicPartition
 from support import librdkafka
 from support.live_broker import LiveBroker, live_broker
@@ -113,4 +113,4 @@ def test_many_transactions_in_segments_of_the_usual_size(tmp_path: Path) -> None
         found = [live.call(live.broker.transactions.find, f"id-{number}") for number in range(10)]
         now = [each.now for each in found if each is not None]
         assert [each.epoch for each in now] == epochs
-        assert {each.state for each in now} == {State.COMPLETE_COMMIT}
+        assert {each.state for each in now} == {TransactionState.COMPLETE_COMMIT}

@@ -24,7 +24,7 @@ from leafcuttr.cli.root import cli
 from support import jars
 from support.broker_process import clean_environ, running_broker
 from support.commands import Ran
-from support.data_directories import KAFKA_FILES, close, open_at
+from support.data_directories import KAFKA_FILES, broker_on
 from support.real_kafka import real_kafka
 from support.waiting import until
 
@@ -129,7 +129,8 @@ def kafka(tmp_path: Path) -> Path:
 def own(tmp_path: Path) -> Path:
     """An empty data directory of our own, closed in good order."""
     directory = tmp_path / "own"
-    close(open_at(directory))
+    with broker_on(directory):
+        pass
     return directory
 
 

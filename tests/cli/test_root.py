@@ -75,7 +75,7 @@ def test_a_closed_standard_stream_is_as_dev_null(run_process: Run, own_address: 
     assert _shell("leafcuttr produce closed <&-", own_address) == (0, "", "0 records acknowledged\n")
 
 
-def test_ctrl_c_while_nobody_answers_is_status_130() -> None:
+def test_ctrl_c_while_no_broker_answers_is_status_130() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         port = silent.getsockname()[1]

@@ -76,7 +76,7 @@ def java(bootstrap: str, topic: str) -> Iterator[Next]:
     reason = jars.missing()
     if reason:
         pytest.skip(reason)
-    words = ("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", "--timeout-ms", "60000")
+    words = ("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", "--timeout-ms", "240000")
     command = jars.java(NEW, "org.apache.kafka.tools.consumer.ConsoleConsumer", *words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
         assert reader.stdout is not None

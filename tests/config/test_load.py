@@ -223,7 +223,7 @@ def test_names_that_are_known_elsewhere() -> None:
         "lc.topic.forward.config=/etc/mm2.properties",
     ],
 )
-def test_plugins_that_are_not_here(override: str) -> None:
+def test_plugins_that_are_not_installed(override: str) -> None:
     (warning,) = warnings_of(override)
     assert warning.endswith("needs a plugin that this version does not have")
 

@@ -1,5 +1,6 @@
 """Settings that plugins declare: what may be declared, how it joins the catalogue, and what is said of the others."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def named(name: str) -> Setting:
         (COLOUR._replace(default="green"), "its default is not allowed: String must be one of: red, blue"),
         (SECRET._replace(default="x"), "a password has no default: it would be known to everybody"),
         (ROUTES._replace(default="x"), "a family has no default"),
+        (COLOUR._replace(check_member=lambda *_: None), "check_member is for a family"),
     ],
 )
 def test_what_cannot_be_declared(setting: Setting, why: str) -> None:
@@ -82,14 +84,22 @@ def test_what_cannot_be_declared(setting: Setting, why: str) -> None:
     assert line.startswith(f"its setting {setting.name}: ")
 
 
-def test_an_enabling_setting_is_a_boolean_of_its_own() -> None:
+def test_an_enabling_setting_is_a_boolean_or_a_text_of_its_own() -> None:
     line = refusal(WEIGHT, plugin=ACME._replace(enabled_by=WEIGHT.name))
-    assert line == "enabled_by is lc.plugin.acme.weight, which is no boolean setting of its own"
+    assert (
+        line
+        == "enabled_by is lc.plugin.acme.weight, which is neither a boolean nor a text setting of its own"
+    )
+    text = COLOUR._replace(default=None, choices=())
+    assert section(ACME._replace(enabled_by=text.name), (text,), (), bundled=False).enabled_by == text.name
+    assert refusal(COLOUR, plugin=ACME._replace(enabled_by=COLOUR.name)) == (
+        "enabled_by is lc.plugin.acme.colour, which has a default: it would always be on"
+    )
     number = SWITCH._replace(name=f"{SWITCH.name}.now", dynamic=True)
     assert refusal(number, plugin=ACME._replace(enabled_by=number.name)) == (
         "enabled_by is lc.plugin.acme.enable.now, which acts at the start only: it cannot be dynamic"
     )
-    assert "no boolean setting" in refusal(plugin=ACME._replace(enabled_by="auto.create.topics.enable"))
+    assert "neither a boolean" in refusal(plugin=ACME._replace(enabled_by="auto.create.topics.enable"))
 
 
 def test_a_name_belongs_to_one() -> None:
@@ -164,7 +174,7 @@ def test_bundled_listeners_are_found_in_the_environment() -> None:
 
 
 @pytest.mark.setting("lc.plugins.disabled", "lc.plugins.path", "lc.plugins.strict")
-def test_who_finds_plugins_is_told_the_settings_about_them_first() -> None:
+def test_settings_about_plugins_are_read_before_plugins_are_found() -> None:
     seen: list[Settings] = []
 
     def find(settings: Settings) -> Catalog:
@@ -234,7 +244,7 @@ def test_a_check_that_breaks_refuses_and_a_secret_stays_one() -> None:
         raise SystemExit("two\nlines")
 
     for check, kind, said in (
-        (leaves, Type.STRING, "its check failed with SystemExit: two lines"),
+        (leaves, Type.STRING, "its check failed with SystemExit: two"),
         (breaks, Type.STRING, "its check failed with KeyError: 'open sesame'"),
         (breaks, Type.PASSWORD, "it is not allowed"),
         (tells, Type.PASSWORD, "it is not allowed"),
@@ -244,6 +254,41 @@ def test_a_check_that_breaks_refuses_and_a_secret_stays_one() -> None:
             Settings({"lc.plugin.acme.word": "open sesame"}, rows)
         assert str(caught.value).endswith(said)
         assert kind is Type.STRING or "sesame" not in str(caught.value)
+
+
+def test_a_check_that_breaks_is_a_line_of_the_log_and_its_repeats_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def breaks(*values: Value) -> str:
+        raise KeyError(values[-1])
+
+    weight = WEIGHT._replace(check=breaks, default=None, type=Type.STRING, minimum=None)
+    secret = SECRET._replace(check=breaks)
+    routes = ROUTES._replace(check_member=breaks)
+    found = catalog(weight, secret, routes)
+    for name, value in ((weight.name, "12"), (secret.name, "sesame"), ("lc.plugin.acme.route.york", "a1")):
+        for _ in range(3):
+            with pytest.raises(ConfigError):
+                load_settings(None, {}, [f"{name}={value}"], lambda _: found)
+    lines = [line.partition(" (")[0] for line in caplog.messages]
+    assert lines == [
+        "plugin acme: check of lc.plugin.acme.weight failed: KeyError: '12'",
+        "plugin acme: check of lc.plugin.acme.secret failed: KeyError",
+        "plugin acme: check of lc.plugin.acme.route.<town> failed: KeyError: 'a1'",
+    ]
+
+
+def test_a_command_without_a_log_says_nothing_more(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(value: Value) -> str:
+        raise KeyError(value)
+
+    monkeypatch.setattr(logging.getLogger("leafcuttr.plugins"), "hasHandlers", lambda: False)
+    found = catalog(SECRET._replace(check=breaks))
+    with pytest.raises(ConfigError):
+        load_settings(None, {}, [f"{SECRET.name}=sesame"], lambda _: found)
+    assert not caplog.messages
 
 
 # Families

@@ -91,7 +91,7 @@ def test_rolling_and_flushing() -> None:
     assert settings.topic_default("flush.messages") == 2**63 - 1
 
 
-def test_whoever_asked_is_told_what_changed() -> None:
+def test_callbacks_are_told_what_changed() -> None:
     settings = Settings()
     told: list[frozenset[str]] = []
     settings.on_change(told.append)

@@ -1,7 +1,7 @@
 """The Dockerfile and the compose file, as far as they can be tested without a Docker engine: no image is built here.
 
-The environment of a compose file starts a real broker, the health check asks it, and under --long the commands of the
-build run in a fresh folder.
+The environment of a compose file starts a real broker, the health check queries it, and under --long the commands of
+the build run in a fresh folder.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def instructions() -> Iterator[tuple[str, str]]:
             yield name, rest
 
 
-def test_what_the_image_is_made_of_is_here() -> None:
+def test_what_the_image_is_made_of_exists() -> None:
     """Every COPY is of something that the context holds, the user is not root, the parts have their order."""
     found = list(instructions())
     allowed = re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(), re.M)

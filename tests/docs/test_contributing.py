@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from support.broker_process import clean_environ, running_broker
+from support.broker_process import running_broker
+from support.tree_copy import ROOT, copy_tree, environ_of, run_tests
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "contributing.md"
 METRIC = "leafcuttr_empty_partitions"
 PAGE_TEST = "tests/docs/test_reference.py::test_metrics"
 TESTS = (
     "tests/docs/test_reference.py",
-    "tests/server/admin/test_metrics.py::test_every_declared_metric_and_no_other",
+    "tests/server/admin/test_readings.py::test_every_declared_metric_and_no_other",
+    "tests/server/admin/test_readings.py::test_empty_partitions",
 )
 
 
@@ -41,30 +42,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of what git has, as it stands in the working tree."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, check=True,
-    )  # fmt: skip
-    for name in listed.stdout.decode().split("\0"):
-        if name and (ROOT / name).is_file() and not name.startswith("tests/log/fixtures/"):
-            target = tmp_path / "tree" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes((ROOT / name).read_bytes())
-    return tmp_path / "tree"
-
-
-def environ_of(tree: Path) -> dict[str, str]:
-    """With this tree's packages before those that are installed."""
-    packages = os.pathsep.join(str(tree / part) for part in ("core", "sdk", "plugins", "tests"))
-    return {**clean_environ(), "PYTHONPATH": packages}
-
-
-def run_tests(tree: Path, *tests: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    return subprocess.run(
-        command, cwd=tree, env=environ_of(tree), capture_output=True, text=True, timeout=250
-    )
+    return copy_tree(tmp_path / "tree")
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")

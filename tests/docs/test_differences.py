@@ -60,7 +60,7 @@ def test_what_it_says_has_no_effect_has_none() -> None:
         assert BROKER[name].effect is not Effect.HONOURED
 
 
-def test_what_is_not_here_yet_is_not_answered() -> None:
+def test_what_is_not_supported_yet_is_not_answered() -> None:
     """When one of these comes, the page has to change."""
     later = WORDS[WORDS.index("## Not yet") :]
     absent = {"TLS and SASL": 17, "ACLs": 29, "quotas": 48, "KIP-848": 68, "share groups": 76}

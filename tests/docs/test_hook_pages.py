@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hmac
 import inspect
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from leafcuttr.plugins import registration
 from leafcuttr_sdk import hooks
+from leafcuttr_sdk.testing import ContractError, check_authenticator, fixed_settings
 from support import librdkafka
 from support.broker_process import BrokerProcess, clean_environ, running_broker
 from support.commands import Ran
@@ -206,3 +212,68 @@ def test_admin_routes(broker: BrokerProcess) -> None:
     librdkafka.create(broker.address, "shown")
     assert json.loads(ask(broker, "/plugins/directory/topics?start=sh")) == ["shown"]
     assert "/plugins/directory/topics" in ask(broker, "/")
+
+
+def test_authenticators(tmp_path: Path) -> None:
+    page = PAGES / "authenticators.md"
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "one_token.py").write_text(example(page), encoding="utf-8")
+    settings = {
+        "lc.plugins.path": str(tmp_path / "plugins"),
+        "lc.plugins.strict": "true",
+        "lc.plugin.one-token.token": "sesame",
+        "lc.http.proxy.enable": "true",
+        "lc.http.proxy.port": "0",
+        "lc.http.proxy.auth": "bearer",
+        "lc.http.proxy.authenticators": "one-token",
+    }
+    with running_broker(tmp_path / "broker", settings) as broker:
+        listeners = json.loads((broker.folder / "ready.json").read_text())["plugin_listeners"]
+        url = f"http://{listeners['lc.http.proxy']}/topics"
+        request = urllib.request.Request(url, headers={"authorization": "Bearer sesame"})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert json.loads(response.read()) == []
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url, timeout=60)
+        assert refused.value.code == 401
+        assert refused.value.headers["www-authenticate"] == 'Bearer realm="leafcuttr"'
+
+
+def test_an_exchange_of_steps(tmp_path: Path) -> None:
+    """The second plugin of the page: its line protocol over a socket, and its authenticator by the testing kit."""
+    text = (PAGES / "authenticators.md").read_text(encoding="utf-8").partition("## An exchange of steps")[2]
+    (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "porter.py").write_text(source, encoding="utf-8")
+
+    def say(address: str, name: str, secret: bytes) -> str:
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as sock, sock.makefile("rw") as file:
+            proof = hmac.digest(secret, file.readline().strip().encode(), "sha256").hex()
+            file.write(f"{name} {proof}\n")
+            file.flush()
+            return file.readline()
+
+    prefix = "lc.plugin.porter"
+    settings = {
+        "lc.plugins.path": str(tmp_path),
+        "lc.plugins.strict": "true",
+        f"{prefix}.auth": "sasl",
+        f"{prefix}.secret.alice": "sesame",
+    }
+    with running_broker(tmp_path / "broker", settings) as broker:
+        address = json.loads((broker.folder / "ready.json").read_text())["plugin_listeners"][prefix]
+        assert say(address, "alice", b"sesame") == "you are User:alice\n"
+        for name, secret in (("alice", b"wrong"), ("bob", b"sesame"), ("bob", b""), ("", b"")):
+            assert say(address, name, secret) == ""
+
+    found: dict[str, Any] = {}
+    exec(compile(source, "porter.py", "exec"), found)
+    given = fixed_settings(found["leafcuttr_register_settings"](), {f"{prefix}.secret.alice": "sesame"})
+    (spec,) = found["leafcuttr_register_authenticators"](SimpleNamespace(settings=given))
+
+    def client(challenge: bytes | None) -> bytes:
+        return (challenge and b"alice " + hmac.digest(b"sesame", challenge, "sha256").hex().encode()) or b""
+
+    check_authenticator(spec, clients={"CRAM-SHA256": lambda: client})
+    with pytest.raises(ContractError, match="accepts: it answers Refused"):
+        check_authenticator(spec, clients={"CRAM-SHA256": lambda: lambda challenge: b"alice 0"})

@@ -17,7 +17,7 @@ PAGE = "how-to/plugin-settings.md"
 def test_the_commands_do_what_the_page_shows(tmp_path: Path) -> None:
     text = (DOCS / PAGE).read_text(encoding="utf-8")
     for language, file in (("python", "plugins/owners.py"), ("properties", "server.properties")):
-        (source,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        source, *_ = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(source, encoding="utf-8")
     assert run_page(PAGE, tmp_path) >= 8

@@ -1,8 +1,11 @@
-"""Plain words on the pages: those that readers stumbled over do not come back."""
+"""Plain words on the pages and in the code: those that readers stumbled over do not come back."""
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,8 @@ INSTEAD = {
     r"rooms?": "space, or part",
     r"seats?": "chain",
     r"looked at|looks at": "checked, read or seen",
+    r"doors?|houses?": "listener, data directory, or whatever it is",
+    r"bury|buried|burial": "write a tombstone, delete",
     r"not known here|nothing here|not here yet": "unknown, nothing, not supported yet",
     r"(?:some|any)body asks|is asked for|asks of": "a request, or what it needs",
 }
@@ -38,3 +43,35 @@ def test_a_page_has_plain_words(page: Path) -> None:
         for word in re.findall(rf"\b(?:{words})\b", prose, re.IGNORECASE)
     }
     assert found == set()
+
+
+PACKAGES = [
+    *(
+        path
+        for path in sorted((ROOT / "core" / "leafcuttr").iterdir())
+        if path.name not in ("__pycache__", "py.typed")
+    ),
+    ROOT / "sdk" / "leafcuttr_sdk",
+    *sorted((ROOT / "plugins").iterdir()),
+]
+
+
+def prose_of(module: Path) -> Iterator[tuple[int, str]]:
+    """Comments and texts, docstrings among them, each with its line."""
+    with io.StringIO(module.read_text(encoding="utf-8")) as source:
+        for token in tokenize.generate_tokens(source.readline):
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+                yield token.start[0], CODE.sub("", token.string)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
+def test_code_has_plain_words(package: Path) -> None:
+    modules = [package] if package.is_file() else sorted(package.rglob("*.py"))
+    found = [
+        f"{module.relative_to(ROOT)}:{line}: {word}"
+        for module in modules
+        for line, prose in prose_of(module)
+        for words in INSTEAD
+        for word in re.findall(rf"\b(?:{words})\b", prose, re.IGNORECASE)
+    ]
+    assert found == []

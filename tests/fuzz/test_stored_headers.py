@@ -25,7 +25,7 @@ from hypothesis.strategies import sampled_from
 from leafcuttr.cli.root import cli
 from leafcuttr.embedded import EmbeddedBroker
 from leafcuttr.errors import BrokerError
-from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr.wire.api import ApiKey
 from leafcuttr.wire.batch import BatchHeader, sealed, unpack
 from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
@@ -259,7 +259,7 @@ GROUP = (
 )
 
 
-def transaction(state: State, epoch: int) -> tuple[bytes, bytes]:
+def transaction(state: TransactionState, epoch: int) -> tuple[bytes, bytes]:
     value = TransactionLogValue(
         transaction_status=state,
         producer_epoch=epoch,
@@ -270,10 +270,10 @@ def transaction(state: State, epoch: int) -> tuple[bytes, bytes]:
 
 @SMALL
 @given(stored=internal_records())
-@example(stored=([OFFSET, GROUP], [transaction(State.DEAD, 0)]))
-@example(stored=([OFFSET, GROUP], [transaction(State.PREPARE_EPOCH_FENCE, 0)]))
-@example(stored=([OFFSET, GROUP], [transaction(State.ONGOING, 2**15 - 1)]))
-@example(stored=([OFFSET, GROUP], [transaction(State.PREPARE_COMMIT, 2**15 - 1)]))
+@example(stored=([OFFSET, GROUP], [transaction(TransactionState.DEAD, 0)]))
+@example(stored=([OFFSET, GROUP], [transaction(TransactionState.PREPARE_EPOCH_FENCE, 0)]))
+@example(stored=([OFFSET, GROUP], [transaction(TransactionState.ONGOING, 2**15 - 1)]))
+@example(stored=([OFFSET, GROUP], [transaction(TransactionState.PREPARE_COMMIT, 2**15 - 1)]))
 def test_records_of_coordinators(origin: Path, tmp_path: Path, stored: InternalRecords) -> None:
     internal_is_harmless(origin, tmp_path, stored)
 

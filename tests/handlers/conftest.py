@@ -1,6 +1,6 @@
-"""A real broker on a temporary directory, without sockets, and a way to ask it as a connection would.
+"""A real broker on a temporary directory, without sockets, and a way to send it requests as a connection would.
 
-    answer = await ask(MetadataRequest(topics=None), 12)
+    answer = await send(MetadataRequest(topics=None), 12)
 
 The request goes through the codec in that version and so does the answer: a handler sees the defaults of what
 the version lacks, and a test sees what a client of that version would.
@@ -9,11 +9,11 @@ the version lacks, and a test sees what a client of that version would.
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import trio
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.handlers.context import context_of
@@ -41,7 +41,7 @@ class HandClock:
         self._ms += ms
 
 
-class Ask(Protocol):
+class Send(Protocol):
     async def __call__(
         self, request: Any, version: int, *, listener: Listener = ..., client_id: str = ...
     ) -> Any: ...
@@ -76,29 +76,38 @@ def broker(open_test_broker: Callable[..., Broker]) -> Broker:
 
 
 @pytest.fixture
-def ask(broker: Broker) -> Ask:
-    """Ask `broker`."""
-    return asker(broker)
+async def coordinators(broker: Broker, nursery: trio.Nursery) -> None:
+    """Those of `broker` run, as they have to for a transaction to end."""
+    await nursery.start(broker.groups.run)
+    await nursery.start(broker.transactions.run)
+    while broker.groups.loading or broker.transactions.loading:
+        await trio.lowlevel.checkpoint()
 
 
 @pytest.fixture
-def ask_of() -> Callable[[Broker], Ask]:
-    """Ask another broker than `broker`."""
-    return asker
+def send(broker: Broker) -> Send:
+    """Send to `broker`."""
+    return sender(broker)
 
 
-def asker(broker: Broker) -> Ask:
-    async def ask(
+@pytest.fixture
+def sender_of() -> Callable[[Broker], Send]:
+    """Send to another broker than `broker`."""
+    return sender
+
+
+def sender(broker: Broker) -> Send:
+    async def send(
         request: Any, version: int, *, listener: Listener = LISTENER, client_id: str = "test"
     ) -> Any:
         module = type(request).__module__.rpartition(".")[2]
         context = context_of(listener, "127.0.0.1", 50_000, 1)
         context.api_version = version
-        context.client = replace(context.client, client_id=client_id)
+        context.client = context.client._replace(client_id=client_id)
         handle = importlib.import_module(f"leafcuttr.handlers.{module}").handle
         answer = handle(broker, context, decode(type(request), version, encode(request, version)))
         if inspect.isawaitable(answer):
             answer = await answer
         return None if answer is None else decode(type(answer), version, encode(answer, version))
 
-    return ask
+    return send

@@ -20,13 +20,13 @@ def resource(kind: int, name: str, *configs: tuple[str, str | None]) -> AlterCon
 
 
 @pytest.fixture
-async def alter(broker: Broker, ask: Any) -> Any:
+async def alter(broker: Broker, send: Any) -> Any:
     await broker.topics.create("t", 1, {"retention.ms": "5"})
 
     async def alter(
         *resources: AlterConfigsResource, validate_only: bool = False, version: int = 2
     ) -> list[tuple[int, str | None]]:
-        answer = await ask(AlterConfigsRequest(resources=resources, validate_only=validate_only), version)
+        answer = await send(AlterConfigsRequest(resources=resources, validate_only=validate_only), version)
         return [(r.error_code, r.error_message) for r in answer.responses]
 
     return alter
@@ -76,7 +76,7 @@ async def test_validating_changes_nothing(broker: Broker, alter: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("requested", "code", "message"),
     [
         (resource(2, "t", ("segment.ms", None)), 42, "Null value not supported for : segment.ms"),
         (resource(2, "t", ("nope", "1")), 40, "Unknown topic config name: nope"),
@@ -101,14 +101,14 @@ async def test_validating_changes_nothing(broker: Broker, alter: Any) -> None:
     ],
 )
 async def test_refused(
-    broker: Broker, alter: Any, asked: AlterConfigsResource, code: int, message: str
+    broker: Broker, alter: Any, requested: AlterConfigsResource, code: int, message: str
 ) -> None:
-    assert await alter(asked) == [(code, message)]
+    assert await alter(requested) == [(code, message)]
     assert overrides(broker) == {"retention.ms": "5"}
 
 
 async def test_a_resource_may_come_once(broker: Broker, alter: Any) -> None:
     twice = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    asked = resource(2, "t", ("segment.ms", "1"))
-    assert await alter(asked, asked) == [twice, twice]
+    requested = resource(2, "t", ("segment.ms", "1"))
+    assert await alter(requested, requested) == [twice, twice]
     assert overrides(broker) == {"retention.ms": "5"}

@@ -25,9 +25,9 @@ def request(*topics: CreatePartitionsTopic, timeout_ms: int = 1000, **known: boo
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_every_version_grows_a_topic(broker: Broker, ask: Any, version: int) -> None:
+async def test_every_version_grows_a_topic(broker: Broker, send: Any, version: int) -> None:
     orders = await broker.topics.create("orders", 1, {})
-    answer = await ask(request(topic("orders", 3), topic("missing", 2)), version)
+    answer = await send(request(topic("orders", 3), topic("missing", 2)), version)
     assert [(r.name, r.error_code, r.error_message) for r in answer.results] == [
         ("orders", ErrorCode.NONE, None),
         ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
@@ -35,15 +35,15 @@ async def test_every_version_grows_a_topic(broker: Broker, ask: Any, version: in
     assert len(orders.partitions) == 3
 
 
-async def test_validation_changes_nothing(broker: Broker, ask: Any) -> None:
+async def test_validation_changes_nothing(broker: Broker, send: Any) -> None:
     orders = await broker.topics.create("orders", 1, {})
-    answer = await ask(request(topic("orders", 3, [1], [1]), validate_only=True), 3)
+    answer = await send(request(topic("orders", 3, [1], [1]), validate_only=True), 3)
     assert [(r.error_code, r.error_message) for r in answer.results] == [(ErrorCode.NONE, None)]
     assert len(orders.partitions) == 1
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("requested", "code", "message"),
     [
         (topic("orders", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
         (
@@ -74,25 +74,25 @@ async def test_validation_changes_nothing(broker: Broker, ask: Any) -> None:
     ],
 )
 async def test_refusals(
-    broker: Broker, ask: Any, asked: CreatePartitionsTopic, code: ErrorCode, message: str
+    broker: Broker, send: Any, requested: CreatePartitionsTopic, code: ErrorCode, message: str
 ) -> None:
     orders = await broker.topics.create("orders", 2, {})
-    answer = await ask(request(asked), 3)
+    answer = await send(request(requested), 3)
     assert [(r.name, r.error_code, r.error_message) for r in answer.results] == [("orders", code, message)]
     assert len(orders.partitions) == 2
 
 
-async def test_a_name_twice_fails(broker: Broker, ask: Any) -> None:
+async def test_a_name_twice_fails(broker: Broker, send: Any) -> None:
     orders = await broker.topics.create("orders", 1, {})
-    answer = await ask(request(topic("orders", 2), topic("orders", 3)), 2)
+    answer = await send(request(topic("orders", 2), topic("orders", 3)), 2)
     assert [(r.name, r.error_code, r.error_message) for r in answer.results] == [
         ("orders", ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     ]
     assert len(orders.partitions) == 1
 
 
-async def test_no_time_no_partitions(broker: Broker, ask: Any) -> None:
+async def test_no_time_no_partitions(broker: Broker, send: Any) -> None:
     orders = await broker.topics.create("orders", 1, {})
-    answer = await ask(request(topic("orders", 2), topic("orders", 2), timeout_ms=0), 2)
+    answer = await send(request(topic("orders", 2), topic("orders", 2), timeout_ms=0), 2)
     assert [r.error_code for r in answer.results] == [ErrorCode.REQUEST_TIMED_OUT] * 2
     assert len(orders.partitions) == 1

@@ -39,8 +39,8 @@ def results(answer: CreateTopicsResponse) -> dict[str, tuple[int, str | None]]:
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-async def test_every_version_creates(broker: Broker, ask: Any, version: int) -> None:
-    answer = await ask(CreateTopicsRequest(topics=[topic("orders", 3), topic("own", -1, -1)]), version)
+async def test_every_version_creates(broker: Broker, send: Any, version: int) -> None:
+    answer = await send(CreateTopicsRequest(topics=[topic("orders", 3), topic("own", -1, -1)]), version)
 
     assert results(answer) == {"orders": NONE, "own": NONE}
     orders = broker.topics.by_name["orders"]
@@ -51,9 +51,9 @@ async def test_every_version_creates(broker: Broker, ask: Any, version: int) -> 
     assert result.topic_id == (orders.id if version >= 7 else bytes(16))
 
 
-async def test_the_answer_has_the_settings_in_order_with_their_source(broker: Broker, ask: Any) -> None:
+async def test_the_answer_has_the_settings_in_order_with_their_source(broker: Broker, send: Any) -> None:
     broker.settings.replace_dynamic({"log.retention.bytes": "777"}, cluster=True)
-    answer = await ask(CreateTopicsRequest(topics=[configured("orders", segment_ms="12345")]), 7)
+    answer = await send(CreateTopicsRequest(topics=[configured("orders", segment_ms="12345")]), 7)
     configs = answer.topics[0].configs
     assert [config.name for config in configs] == sorted(config.name for config in configs)
     found = {config.name: (config.value, config.config_source, config.is_sensitive) for config in configs}
@@ -63,8 +63,8 @@ async def test_the_answer_has_the_settings_in_order_with_their_source(broker: Br
     assert broker.topics.by_name["orders"].config.segment_ms == 12345
 
 
-async def test_validation_creates_nothing(broker: Broker, ask: Any) -> None:
-    answer = await ask(
+async def test_validation_creates_nothing(broker: Broker, send: Any) -> None:
+    answer = await send(
         CreateTopicsRequest(topics=[topic("orders", 3), topic("bad name")], validate_only=True), 7
     )
     assert results(answer)["orders"] == NONE
@@ -78,7 +78,7 @@ NO_REPLICAS = "Replication factor must be larger than 0, or -1 to use the defaul
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("requested", "code", "message"),
     [
         (topic("t", 0), ErrorCode.INVALID_PARTITIONS, NO_PARTITIONS),
         (topic("t", -2), ErrorCode.INVALID_PARTITIONS, NO_PARTITIONS),
@@ -158,48 +158,48 @@ NO_REPLICAS = "Replication factor must be larger than 0, or -1 to use the defaul
     ],
 )
 async def test_refusals(
-    broker: Broker, ask: Any, asked: CreatableTopic, code: ErrorCode, message: str
+    broker: Broker, send: Any, requested: CreatableTopic, code: ErrorCode, message: str
 ) -> None:
     await broker.topics.create("is.there", 1, {})
-    answer = await ask(CreateTopicsRequest(topics=[asked, topic("good")]), 7)
-    assert results(answer) == {asked.name: (code, message), "good": NONE}
+    answer = await send(CreateTopicsRequest(topics=[requested, topic("good")]), 7)
+    assert results(answer) == {requested.name: (code, message), "good": NONE}
     refused = answer.topics[0]
     assert (refused.num_partitions, refused.replication_factor, list(refused.configs)) == (-1, -1, [])
     assert sorted(broker.topics.by_name) == ["good", "is.there"]
 
 
-async def test_an_assignment_to_this_broker(broker: Broker, ask: Any) -> None:
-    answer = await ask(CreateTopicsRequest(topics=[assigned("orders", (1, [1]), (0, [1]))]), 4)
+async def test_an_assignment_to_this_broker(broker: Broker, send: Any) -> None:
+    answer = await send(CreateTopicsRequest(topics=[assigned("orders", (1, [1]), (0, [1]))]), 4)
     assert results(answer) == {"orders": NONE}
     assert len(broker.topics.by_name["orders"].partitions) == 2
 
 
-async def test_a_name_twice_fails_for_all(broker: Broker, ask: Any) -> None:
-    answer = await ask(CreateTopicsRequest(topics=[topic("a"), topic("a", 2), topic("b")]), 4)
+async def test_a_name_twice_fails_for_all(broker: Broker, send: Any) -> None:
+    answer = await send(CreateTopicsRequest(topics=[topic("a"), topic("a", 2), topic("b")]), 4)
     assert results(answer) == {"a": (ErrorCode.INVALID_REQUEST, "Duplicate topic name."), "b": NONE}
     assert list(broker.topics.by_name) == ["b"]
 
 
-async def test_too_many_partitions_in_a_request(broker: Broker, ask: Any) -> None:
-    asked = [topic("a", 10_000), topic("b", 1)]
-    answer = await ask(CreateTopicsRequest(topics=asked, validate_only=True), 4)
+async def test_too_many_partitions_in_a_request(broker: Broker, send: Any) -> None:
+    requested = [topic("a", 10_000), topic("b", 1)]
+    answer = await send(CreateTopicsRequest(topics=requested, validate_only=True), 4)
     refusal = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     assert results(answer) == {"a": refusal, "b": refusal}
-    answer = await ask(CreateTopicsRequest(topics=asked[:1], validate_only=True), 4)
+    answer = await send(CreateTopicsRequest(topics=requested[:1], validate_only=True), 4)
     assert results(answer) == {"a": NONE}
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-async def test_no_time_no_topics(broker: Broker, ask: Any, timeout: int) -> None:
-    asked = [topic("a"), topic("b"), topic("b")]
-    answer = await ask(CreateTopicsRequest(topics=asked, timeout_ms=timeout), 4)
+async def test_no_time_no_topics(broker: Broker, send: Any, timeout: int) -> None:
+    requested = [topic("a"), topic("b"), topic("b")]
+    answer = await send(CreateTopicsRequest(topics=requested, timeout_ms=timeout), 4)
     assert [(result.name, result.error_code) for result in answer.topics] == [
         (name, ErrorCode.REQUEST_TIMED_OUT) for name in ("a", "b", "b")
     ]
     assert broker.topics.by_name == {}
 
 
-async def test_internal_topics_can_be_created(broker: Broker, ask: Any) -> None:
-    answer = await ask(CreateTopicsRequest(topics=[topic("__consumer_offsets", 5)]), 7)
+async def test_internal_topics_can_be_created(broker: Broker, send: Any) -> None:
+    answer = await send(CreateTopicsRequest(topics=[topic("__consumer_offsets", 5)]), 7)
     assert results(answer) == {"__consumer_offsets": NONE}
     assert broker.topics.by_name["__consumer_offsets"].internal

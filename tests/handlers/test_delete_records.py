@@ -30,27 +30,27 @@ def fill(broker: Broker, name: str, records: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_every_version_moves_the_start(broker: Broker, ask: Any, version: int) -> None:
+async def test_every_version_moves_the_start(broker: Broker, send: Any, version: int) -> None:
     topic = await broker.topics.create("orders", 1, {})
     fill(broker, "orders", 5)
-    answer = await ask(request("orders", (0, 3)), version)
+    answer = await send(request("orders", (0, 3)), version)
     (result,) = answer.topics[0].partitions
     assert (result.partition_index, result.low_watermark, result.error_code) == (0, 3, ErrorCode.NONE)
     assert topic.partitions[0].log.log_start_offset == 3
 
 
-async def test_minus_one_is_all_of_it(broker: Broker, ask: Any) -> None:
+async def test_minus_one_is_all_of_it(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 1, {})
     fill(broker, "orders", 5)
-    answer = await ask(request("orders", (0, -1), timeout_ms=0), 2)
+    answer = await send(request("orders", (0, -1), timeout_ms=0), 2)
     assert [part.low_watermark for part in answer.topics[0].partitions] == [5]
 
 
-async def test_the_start_does_not_go_back(broker: Broker, ask: Any) -> None:
+async def test_the_start_does_not_go_back(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 1, {})
     fill(broker, "orders", 5)
-    await ask(request("orders", (0, 4)), 2)
-    answer = await ask(request("orders", (0, 2)), 2)
+    await send(request("orders", (0, 4)), 2)
+    answer = await send(request("orders", (0, 2)), 2)
     assert [(part.low_watermark, part.error_code) for part in answer.topics[0].partitions] == [
         (4, ErrorCode.NONE)
     ]
@@ -70,20 +70,20 @@ async def test_the_start_does_not_go_back(broker: Broker, ask: Any) -> None:
     ],
 )
 async def test_refusals(
-    broker: Broker, ask: Any, name: str, index: int, offset: int, code: ErrorCode
+    broker: Broker, send: Any, name: str, index: int, offset: int, code: ErrorCode
 ) -> None:
     await broker.topics.create("orders", 1, {})
     await broker.topics.create("__consumer_offsets", 1, {})
     await broker.topics.create("compacted", 1, {"cleanup.policy": "compact"})
     (await broker.topics.create("offline", 1, {})).partitions[0].log.offline = "damaged"
     fill(broker, "orders", 5)
-    answer = await ask(request(name, (index, offset)), 2)
+    answer = await send(request(name, (index, offset)), 2)
     assert [
         (part.partition_index, part.low_watermark, part.error_code) for part in answer.topics[0].partitions
     ] == [(index, -1, code)]
 
 
-async def test_a_topic_named_twice_is_answered_once(broker: Broker, ask: Any) -> None:
+async def test_a_topic_named_twice_is_answered_once(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 2, {})
     twice = [
         DeleteRecordsTopic(
@@ -91,5 +91,5 @@ async def test_a_topic_named_twice_is_answered_once(broker: Broker, ask: Any) ->
         )
         for index in (0, 1)
     ]
-    answer = await ask(DeleteRecordsRequest(topics=twice, timeout_ms=1000), 2)
+    answer = await send(DeleteRecordsRequest(topics=twice, timeout_ms=1000), 2)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("orders", 2)]

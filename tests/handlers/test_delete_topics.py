@@ -21,9 +21,9 @@ def request(version: int, *names: str, timeout_ms: int = 1000) -> DeleteTopicsRe
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-async def test_every_version_deletes_by_name(broker: Broker, ask: Any, version: int) -> None:
+async def test_every_version_deletes_by_name(broker: Broker, send: Any, version: int) -> None:
     topic = await broker.topics.create("orders", 2, {})
-    answer = await ask(request(version, "orders", "missing", "bad name"), version)
+    answer = await send(request(version, "orders", "missing", "bad name"), version)
     message = UNKNOWN_NAME if version >= 5 else None
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in answer.responses] == [
         ("orders", topic.id if version >= 6 else ZERO, ErrorCode.NONE, None),
@@ -33,10 +33,10 @@ async def test_every_version_deletes_by_name(broker: Broker, ask: Any, version: 
     assert broker.topics.by_name == {}
 
 
-async def test_deleting_by_id(broker: Broker, ask: Any) -> None:
+async def test_deleting_by_id(broker: Broker, send: Any) -> None:
     topic = await broker.topics.create("orders", 1, {})
-    asked = [DeleteTopicState(topic_id=topic.id), DeleteTopicState(topic_id=b"?" * 16)]
-    answer = await ask(DeleteTopicsRequest(topics=asked, timeout_ms=1000), 6)
+    requested = [DeleteTopicState(topic_id=topic.id), DeleteTopicState(topic_id=b"?" * 16)]
+    answer = await send(DeleteTopicsRequest(topics=requested, timeout_ms=1000), 6)
     assert [(r.name, r.topic_id, r.error_code, r.error_message) for r in answer.responses] == [
         ("orders", topic.id, ErrorCode.NONE, None),
         (None, b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_ID),
@@ -44,11 +44,11 @@ async def test_deleting_by_id(broker: Broker, ask: Any) -> None:
     assert broker.topics.by_name == {}
 
 
-async def test_what_cannot_be_meant(broker: Broker, ask: Any) -> None:
+async def test_what_cannot_be_meant(broker: Broker, send: Any) -> None:
     kept = {
         name: (await broker.topics.create(name, 1, {})).id for name in ("both", "twice", "by.id", "mixed")
     }
-    asked = [
+    requested = [
         DeleteTopicState(name="both", topic_id=kept["both"]),
         DeleteTopicState(),
         DeleteTopicState(name="twice"),
@@ -58,7 +58,7 @@ async def test_what_cannot_be_meant(broker: Broker, ask: Any) -> None:
         DeleteTopicState(name="mixed"),
         DeleteTopicState(topic_id=kept["mixed"]),
     ]
-    answer = await ask(DeleteTopicsRequest(topics=asked, timeout_ms=1000), 6)
+    answer = await send(DeleteTopicsRequest(topics=requested, timeout_ms=1000), 6)
     assert {(r.name, r.topic_id, r.error_message) for r in answer.responses} == {
         ("both", kept["both"], "You may not specify both topic name and topic id."),
         (None, ZERO, "Neither topic name nor id were specified."),
@@ -72,19 +72,19 @@ async def test_what_cannot_be_meant(broker: Broker, ask: Any) -> None:
 
 @pytest.mark.parametrize("version", range(1, 7))
 async def test_deletion_can_be_switched_off(
-    open_test_broker: Callable[..., Broker], ask_of: Callable[[Broker], Any], version: int
+    open_test_broker: Callable[..., Broker], sender_of: Callable[[Broker], Any], version: int
 ) -> None:
     broker = open_test_broker({"delete.topic.enable": "false"})
     await broker.topics.create("orders", 1, {})
-    answer = await ask_of(broker)(request(version, "orders", "missing"), version)
+    answer = await sender_of(broker)(request(version, "orders", "missing"), version)
     code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
     assert [(r.name, r.error_code) for r in answer.responses] == [("orders", code), ("missing", code)]
     assert list(broker.topics.by_name) == ["orders"]
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-async def test_no_time_nothing_deleted(broker: Broker, ask: Any, timeout: int) -> None:
+async def test_no_time_nothing_deleted(broker: Broker, send: Any, timeout: int) -> None:
     await broker.topics.create("orders", 1, {})
-    answer = await ask(request(4, "orders", timeout_ms=timeout), 4)
+    answer = await send(request(4, "orders", timeout_ms=timeout), 4)
     assert [(r.name, r.error_code) for r in answer.responses] == [("orders", ErrorCode.REQUEST_TIMED_OUT)]
     assert list(broker.topics.by_name) == ["orders"]

@@ -44,9 +44,9 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-async def test_every_version_describes_a_topic(broker: Broker, ask: Any, version: int) -> None:
+async def test_every_version_describes_a_topic(broker: Broker, send: Any, version: int) -> None:
     await broker.topics.create("t", 1, {"retention.ms": " 1000 "})
-    (result,) = (await ask(request((2, "t", None), documentation=version > 2), version)).results
+    (result,) = (await send(request((2, "t", None), documentation=version > 2), version)).results
     assert (result.error_code, result.error_message, result.resource_type, result.resource_name) == (
         0,
         "",
@@ -65,24 +65,24 @@ async def test_every_version_describes_a_topic(broker: Broker, ask: Any, version
         assert retention.documentation == TOPIC["retention.ms"].help
 
 
-async def test_no_documentation_and_no_synonyms_unless_asked(broker: Broker, ask: Any) -> None:
+async def test_no_documentation_and_no_synonyms_unless_requested(broker: Broker, send: Any) -> None:
     await broker.topics.create("t", 1, {})
-    asked = DescribeConfigsRequest(
+    requested = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=["segment.bytes"])
         ]
     )
-    (result,) = (await ask(asked, 4)).results
+    (result,) = (await send(requested, 4)).results
     (config,) = result.configs
     assert config.documentation is None
     assert synonyms(config) == []
 
 
 async def test_the_broker_with_types_and_sources(
-    open_test_broker: Callable[..., Broker], ask_of: Any
+    open_test_broker: Callable[..., Broker], sender_of: Any
 ) -> None:
     broker = open_test_broker({"log.retention.hours": "5", "ssl.key.password": "hunter2"})
-    (result,) = (await ask_of(broker)(request((4, "1", None)), 4)).results
+    (result,) = (await sender_of(broker)(request((4, "1", None)), 4)).results
     configs = by_name(result)
     assert set(configs) == set(BROKER)
     hours = configs["log.retention.hours"]
@@ -95,12 +95,12 @@ async def test_the_broker_with_types_and_sources(
     assert synonyms(password) == [("ssl.key.password", None, 4)]
 
 
-async def test_changes_show_with_their_scope(broker: Broker, ask: Any) -> None:
+async def test_changes_show_with_their_scope(broker: Broker, send: Any) -> None:
     await broker.topics.create("t", 1, {"retention.ms": "12"})
     await broker.dynamic_settings.edit("", lambda before: {**before, "log.retention.ms": "2000000"})
     await broker.dynamic_settings.edit("1", lambda _: {"log.retention.ms": "1000000"})
     of_broker, of_all, of_topic = (
-        await ask(
+        await send(
             request(
                 (4, "1", ["log.retention.ms"]), (4, "", ["log.retention.ms"]), (2, "t", ["retention.ms"])
             ),
@@ -122,14 +122,14 @@ async def test_changes_show_with_their_scope(broker: Broker, ask: Any) -> None:
 @pytest.mark.parametrize("version", range(1, 5))
 @pytest.mark.parametrize("static", [None, "2"])
 async def test_min_insync_replicas_is_a_dynamic_default_from_the_first_start_on(
-    open_test_broker: Callable[..., Broker], ask_of: Any, static: str | None, version: int
+    open_test_broker: Callable[..., Broker], sender_of: Any, static: str | None, version: int
 ) -> None:
     """Read off a freshly formatted Kafka 4.3.1, without and with the setting in its file."""
     name = "min.insync.replicas"
     broker = open_test_broker({} if static is None else {name: static})
     await broker.topics.create("t", 1, {})
-    asked = request((4, "", None), (4, "1", [name]), (2, "t", [name]))
-    results = (await ask_of(broker)(asked, version)).results
+    requested = request((4, "", None), (4, "1", [name]), (2, "t", [name]))
+    results = (await sender_of(broker)(requested, version)).results
     of_all, of_this, of_topic = (result.configs[0] for result in results)
     value = static or "1"
     dynamic = [(name, value, 3)]
@@ -140,9 +140,9 @@ async def test_min_insync_replicas_is_a_dynamic_default_from_the_first_start_on(
         assert synonyms(config) == places
 
 
-async def test_the_filter_of_names(broker: Broker, ask: Any) -> None:
+async def test_the_filter_of_names(broker: Broker, send: Any) -> None:
     results = (
-        await ask(
+        await send(
             request(
                 (4, "1", ["node.id", "nonsense"]), (4, "01", ["node.id"]), (4, "1", []), (8, "1", ["nope"])
             ),
@@ -180,20 +180,20 @@ async def test_the_filter_of_names(broker: Broker, ask: Any) -> None:
         (77, "x", ErrorCode.INVALID_REQUEST, MALFORMED),
     ],
 )
-async def test_refused(ask: Any, kind: int, name: str, code: ErrorCode, message: str) -> None:
-    (result,) = (await ask(request((kind, name, None)), 4)).results
+async def test_refused(send: Any, kind: int, name: str, code: ErrorCode, message: str) -> None:
+    (result,) = (await send(request((kind, name, None)), 4)).results
     assert (result.error_code, result.error_message, list(result.configs)) == (code, message, [])
     assert (result.resource_type, result.resource_name) == (kind, name)
 
 
-async def test_an_unknown_kind_fails_the_request(ask: Any) -> None:
-    results = (await ask(request((4, "1", None), (77, "q", None)), 4)).results
+async def test_an_unknown_kind_fails_the_request(send: Any) -> None:
+    results = (await send(request((4, "1", None), (77, "q", None)), 4)).results
     assert [result.error_message for result in results] == [MALFORMED, MALFORMED]
 
 
-async def test_groups_and_client_metrics_show_defaults(ask: Any) -> None:
-    asked = request((32, "g", None), (16, "m", None), documentation=True)
-    group, metrics = (await ask(asked, 4)).results
+async def test_groups_and_client_metrics_show_defaults(send: Any) -> None:
+    requested = request((32, "g", None), (16, "m", None), documentation=True)
+    group, metrics = (await send(requested, 4)).results
     configs = by_name(group)
     assert len(configs) == 17
     session = configs["consumer.session.timeout.ms"]
@@ -207,9 +207,9 @@ async def test_groups_and_client_metrics_show_defaults(ask: Any) -> None:
     assert all(config.documentation for config in [*group.configs, *metrics.configs])
 
 
-async def test_loggers(ask: Any) -> None:
+async def test_loggers(send: Any) -> None:
     logging.getLogger("leafcuttr.test.describe").setLevel(logging.ERROR)
-    (result,) = (await ask(request((8, "1", None)), 4)).results
+    (result,) = (await send(request((8, "1", None)), 4)).results
     configs = by_name(result)
     assert "root" in configs
     logger = configs["leafcuttr.test.describe"]

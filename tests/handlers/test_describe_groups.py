@@ -16,10 +16,10 @@ def broker(open_test_broker: Callable[..., Broker]) -> Broker:
     return open_test_broker({"offsets.topic.num.partitions": "3"})
 
 
-async def test_a_stable_group_with_everything(ask) -> None:
-    joined = await stable(ask, "g", "t")
+async def test_a_stable_group_with_everything(send) -> None:
+    joined = await stable(send, "g", "t")
     request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
-    (group,) = (await ask(request, 6)).groups
+    (group,) = (await send(request, 6)).groups
     assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
     assert group.authorized_operations == 3400
     (member,) = group.members
@@ -31,17 +31,17 @@ async def test_a_stable_group_with_everything(ask) -> None:
     assert (member.member_metadata, member.member_assignment) == (subscription("t"), b"mine")
 
 
-async def test_metadata_is_not_shown_before_the_group_is_stable(ask) -> None:
-    await join_alone(ask, "g", "t")
-    (group,) = (await ask(DescribeGroupsRequest(groups=["g"]), 5)).groups
+async def test_metadata_is_not_shown_before_the_group_is_stable(send) -> None:
+    await join_alone(send, "g", "t")
+    (group,) = (await send(DescribeGroupsRequest(groups=["g"]), 5)).groups
     assert (group.group_state, group.protocol_data) == ("CompletingRebalance", "")
     assert group.members[0].member_metadata == b""
 
 
-async def test_missing_groups_are_dead_or_an_error(ask) -> None:
-    before = await ask(DescribeGroupsRequest(groups=["g"]), 5)
+async def test_missing_groups_are_dead_or_an_error(send) -> None:
+    before = await send(DescribeGroupsRequest(groups=["g"]), 5)
     assert before.groups[0] == DescribedGroup(group_id="g", group_state="Dead")
-    now = await ask(DescribeGroupsRequest(groups=["g"]), 6)
+    now = await send(DescribeGroupsRequest(groups=["g"]), 6)
     assert now.groups[0] == DescribedGroup(
         group_id="g",
         group_state="Dead",
@@ -50,8 +50,8 @@ async def test_missing_groups_are_dead_or_an_error(ask) -> None:
     )
 
 
-async def test_simple_group(ask, broker: Broker) -> None:
+async def test_simple_group(send, broker: Broker) -> None:
     await broker.topics.create("t", 1, {})
-    await ask(commit_request("", {0: 3}), 8)
-    (group,) = (await ask(DescribeGroupsRequest(groups=[""]), 6)).groups
+    await send(commit_request("", {0: 3}), 8)
+    (group,) = (await send(DescribeGroupsRequest(groups=[""]), 6)).groups
     assert (group.error_code, group.group_state, group.protocol_type) == (0, "Empty", "")

@@ -44,8 +44,8 @@ def following(answer: DescribeTopicPartitionsResponse) -> tuple[str, int] | None
     return (cursor.topic_name, cursor.partition_index) if cursor else None
 
 
-async def test_a_topic(broker: Broker, topics: None, ask: Any) -> None:
-    (topic,) = (await ask(request("b"), 0)).topics
+async def test_a_topic(broker: Broker, topics: None, send: Any) -> None:
+    (topic,) = (await send(request("b"), 0)).topics
     assert (topic.error_code, topic.topic_id) == (ErrorCode.NONE, broker.topics.by_name["b"].id)
     assert (topic.is_internal, topic.topic_authorized_operations) == (False, 3576)
     (part,) = topic.partitions
@@ -58,8 +58,8 @@ async def test_a_topic(broker: Broker, topics: None, ask: Any) -> None:
     assert [list(nodes) for nodes in (part.eligible_leader_replicas, part.last_known_elr)] == [[], []]
 
 
-async def test_unknown_topics_have_their_place_in_the_order(topics: None, ask: Any) -> None:
-    answer = await ask(request("c", "missing", "bad name", "b", "c"), 0)
+async def test_unknown_topics_have_their_place_in_the_order(topics: None, send: Any) -> None:
+    answer = await send(request("c", "missing", "bad name", "b", "c"), 0)
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [
         ("b", ErrorCode.NONE),
         ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -90,21 +90,21 @@ async def test_unknown_topics_have_their_place_in_the_order(topics: None, ask: A
 )
 async def test_pages(
     topics: None,
-    ask: Any,
+    send: Any,
     names: list[str],
     limit: int,
     cursor: tuple[str, int] | None,
     expected: list[tuple[str, list[int]]],
     next_cursor: tuple[str, int] | None,
 ) -> None:
-    answer = await ask(request(*names, limit=limit, cursor=cursor), 0)
+    answer = await send(request(*names, limit=limit, cursor=cursor), 0)
     assert page(answer) == expected
     assert following(answer) == next_cursor
 
 
 @pytest.mark.parametrize("cursor", [("a", -1), ("other", 0), ("zz", 0)])
-async def test_a_cursor_that_cannot_be_meant(topics: None, ask: Any, cursor: tuple[str, int]) -> None:
-    answer = await ask(request("a", "b", cursor=cursor), 0)
+async def test_a_cursor_that_cannot_be_meant(topics: None, send: Any, cursor: tuple[str, int]) -> None:
+    answer = await send(request("a", "b", cursor=cursor), 0)
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [
         ("a", ErrorCode.INVALID_REQUEST),
         ("b", ErrorCode.INVALID_REQUEST),
@@ -114,18 +114,18 @@ async def test_a_cursor_that_cannot_be_meant(topics: None, ask: Any, cursor: tup
 
 @pytest.mark.setting("max.request.partition.size.limit")
 async def test_the_brokers_own_limit(
-    open_test_broker: Callable[..., Broker], ask_of: Callable[[Broker], Any]
+    open_test_broker: Callable[..., Broker], sender_of: Callable[[Broker], Any]
 ) -> None:
     broker = open_test_broker({"max.request.partition.size.limit": "2"})
     await broker.topics.create("a", 3, {})
-    answer = await ask_of(broker)(request(), 0)
+    answer = await sender_of(broker)(request(), 0)
     assert (page(answer), following(answer)) == ([("a", [0, 1])], ("a", 2))
 
 
 @given(limit=st.integers(-1, 12), names=st.sets(st.sampled_from(["a", "aa", "b", "c", "x"])))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_the_pages_together_are_everything_once(
-    broker: Broker, ask: Any, limit: int, names: set[str]
+    broker: Broker, send: Any, limit: int, names: set[str]
 ) -> None:
     for name, partitions in TOPICS.items():
         if broker.topics.find(name) is None:
@@ -133,7 +133,7 @@ async def test_the_pages_together_are_everything_once(
     seen: list[tuple[str | None, int]] = []
     cursor: tuple[str, int] | None = None
     for _ in range(100):
-        answer = await ask(request(*names, limit=limit, cursor=cursor), 0)
+        answer = await send(request(*names, limit=limit, cursor=cursor), 0)
         seen += [(name, index) for name, indexes in page(answer) for index in indexes]
         cursor = following(answer)
         if cursor is None:

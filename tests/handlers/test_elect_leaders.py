@@ -22,13 +22,13 @@ def results(answer: ElectLeadersResponse) -> list[tuple[str, int, int, str | Non
 
 
 @pytest.mark.parametrize(("version", "election"), [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)])
-async def test_no_election_is_needed(broker: Broker, ask: Any, version: int, election: int) -> None:
+async def test_no_election_is_needed(broker: Broker, send: Any, version: int, election: int) -> None:
     await broker.topics.create("orders", 1, {})
-    asked = [
+    requested = [
         TopicPartitions(topic="orders", partitions=[0, 9]),
         TopicPartitions(topic="missing", partitions=[0]),
     ]
-    answer = await ask(ElectLeadersRequest(election_type=election, topic_partitions=asked), version)
+    answer = await send(ElectLeadersRequest(election_type=election, topic_partitions=requested), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert results(answer) == [
         ("orders", 0, ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."),
@@ -38,9 +38,9 @@ async def test_no_election_is_needed(broker: Broker, ask: Any, version: int, ele
     assert answer.error_code == ErrorCode.NONE
 
 
-async def test_all_partitions(broker: Broker, ask: Any) -> None:
+async def test_all_partitions(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 1, {})
-    answer = await ask(ElectLeadersRequest(topic_partitions=None), 2)
+    answer = await send(ElectLeadersRequest(topic_partitions=None), 2)
     assert [(topic.topic, list(topic.partition_result)) for topic in answer.replica_election_results] == [
         ("orders", [])
     ]
@@ -55,12 +55,12 @@ async def test_all_partitions(broker: Broker, ask: Any) -> None:
     ],
 )
 async def test_refusals(
-    broker: Broker, ask: Any, election: int, timeout: int, code: ErrorCode, message: str | None
+    broker: Broker, send: Any, election: int, timeout: int, code: ErrorCode, message: str | None
 ) -> None:
     await broker.topics.create("orders", 1, {})
-    asked = [TopicPartitions(topic="orders", partitions=[0])]
-    request = ElectLeadersRequest(election_type=election, topic_partitions=asked, timeout_ms=timeout)
-    answer = await ask(request, 2)
+    requested = [TopicPartitions(topic="orders", partitions=[0])]
+    request = ElectLeadersRequest(election_type=election, topic_partitions=requested, timeout_ms=timeout)
+    answer = await send(request, 2)
     assert answer.error_code == code
     assert results(answer) == [("orders", 0, code, message)]
 
@@ -69,9 +69,11 @@ async def test_refusals(
     ("election", "code"),
     [(0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (1, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)],
 )
-async def test_an_offline_log_has_no_leader(broker: Broker, ask: Any, election: int, code: ErrorCode) -> None:
+async def test_an_offline_log_has_no_leader(
+    broker: Broker, send: Any, election: int, code: ErrorCode
+) -> None:
     topic = await broker.topics.create("orders", 1, {})
     topic.partitions[0].log.offline = "damaged"
-    asked = [TopicPartitions(topic="orders", partitions=[0])]
-    answer = await ask(ElectLeadersRequest(election_type=election, topic_partitions=asked), 2)
+    requested = [TopicPartitions(topic="orders", partitions=[0])]
+    answer = await send(ElectLeadersRequest(election_type=election, topic_partitions=requested), 2)
     assert [code_ for _, _, code_, _ in results(answer)] == [code]

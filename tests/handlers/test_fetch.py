@@ -164,7 +164,7 @@ def long(*offsets: int, **fields: Any) -> FetchRequest:
     return asking(*offsets, **{"max_wait_ms": 10_000, **fields})
 
 
-async def test_as_much_as_was_asked_for_is_enough(broker: Broker) -> None:
+async def test_min_bytes_are_enough(broker: Broker) -> None:
     await filled(broker, 2)
     assert got(broker, long(4, 3, min_bytes=3 * SIZE)) == [1, 2]
     waiting = fetch.handle(broker, context(12), long(4, 3, min_bytes=3 * SIZE + 1))
@@ -174,7 +174,7 @@ async def test_as_much_as_was_asked_for_is_enough(broker: Broker) -> None:
         await waiting
 
 
-async def test_an_error_of_one_partition_is_told_at_once(broker: Broker) -> None:
+async def test_an_error_of_one_partition_ends_the_wait(broker: Broker) -> None:
     await filled(broker, 2)
     answer = fetched(broker, long(BATCHES, BATCHES, BATCHES))
     assert [part.error_code for part in answer.responses[0].partitions] == [
@@ -185,7 +185,7 @@ async def test_an_error_of_one_partition_is_told_at_once(broker: Broker) -> None
     assert (unknown.high_watermark, unknown.aborted_transactions, unknown.records) == (-1, (), b"")
 
 
-async def test_who_asks_for_no_partition_does_not_wait(broker: Broker) -> None:
+async def test_a_fetch_of_no_partition_does_not_wait(broker: Broker) -> None:
     await filled(broker)
     assert fetched(broker, long()).responses == []
 
@@ -193,14 +193,14 @@ async def test_who_asks_for_no_partition_does_not_wait(broker: Broker) -> None:
 @pytest.mark.parametrize(
     ("version", "follower"), [(12, {"replica_id": 0}), (15, {"replica_state": ReplicaState(replica_id=0)})]
 )
-async def test_who_says_that_it_is_a_follower_is_refused(
+async def test_a_fetch_of_a_follower_is_refused(
     broker: Broker, version: int, follower: dict[str, Any]
 ) -> None:
     await filled(broker, 1)
     topic = broker.topics.by_name["t"]
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=MANY)
-    asked = [FetchTopic(topic="t", topic_id=topic.id, partitions=[part])]
-    request = FetchRequest(topics=asked, max_bytes=MANY, max_wait_ms=0, session_epoch=-1, **follower)
+    requested = [FetchTopic(topic="t", topic_id=topic.id, partitions=[part])]
+    request = FetchRequest(topics=requested, max_bytes=MANY, max_wait_ms=0, session_epoch=-1, **follower)
     (answer,) = fetched(broker, request, version).responses[0].partitions
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not answer.records
@@ -225,7 +225,7 @@ async def test_what_is_read_is_counted(broker: Broker) -> None:
 
 
 async def in_session(broker: Broker) -> Callable[..., list[Any]]:
-    """A session of two partitions whose client has all there is; how to ask for news."""
+    """A session of two partitions whose client has all there is; how to send for news."""
     await filled(broker, 2)
     begun = fetched(broker, asking(BATCHES, BATCHES, session_epoch=0))
     epoch = 0
@@ -282,7 +282,7 @@ async def test_a_session_tells_of_a_high_watermark_that_its_client_does_not_read
     ],
 )
 @pytest.mark.parametrize("by_session", [False, True])
-async def test_a_log_that_parts_from_that_of_the_client_is_told_at_once(
+async def test_a_diverging_epoch_ends_the_wait(
     broker: Broker, last: int, offset: int, diverging: tuple[int, int] | None, by_session: bool
 ) -> None:
     """KIP-595; the log is as Kafka leaves it after an election: epoch 2 up to offset 3, then epoch 5."""
@@ -311,3 +311,22 @@ async def test_a_log_that_parts_from_that_of_the_client_is_told_at_once(
     else:
         assert all(part.diverging_epoch.epoch == -1 for part in answers)
         assert sum(size(part.records) for part in answers) == (BATCHES - offset) * SIZE
+
+
+async def test_answers_hold_a_bounded_number_of_files(broker: Broker) -> None:
+    """However many partitions are asked for, and however many answers wait for their peers. Each answer has records of
+    one partition at least, so every reader gets on."""
+    await filled(broker, 6)
+    broker.logs._pool.limit = 2
+    for _ in range(2):
+        while broker.logs._pool.release_one():
+            pass
+        held = [fetched(broker, asking(*[0] * 6)) for _ in range(3)]
+        records = [[bool(size(part.records)) for part in one.responses[0].partitions] for one in held]
+        # Two files are kept open, and two others may be.
+        assert records == [[True] * 4 + [False] * 2, [True] + [False] * 5, [True] + [False] * 5]
+        assert broker.logs.holds_many_files
+        assert {part.error_code for one in held for part in one.responses[0].partitions} == {0}
+        assert got(broker, asking(MANY, 0)) == [0, BATCHES], "the first that has any"
+        held.clear()
+        assert not broker.logs.holds_many_files

@@ -25,13 +25,13 @@ async def waiting(broker: Broker) -> tuple[Log, Awaitable[FetchResponse]]:
     """An empty partition and a Fetch that has looked at it and has not begun to wait."""
     topic = await broker.topics.create("orders", 1, {})
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    asked = FetchRequest(
+    requested = FetchRequest(
         max_wait_ms=MAX_WAIT_S * 1000,
         min_bytes=1,
         session_epoch=-1,
         topics=[FetchTopic(topic="orders", partitions=[part])],
     )
-    answer = fetch.handle(broker, CONTEXT, asked)
+    answer = fetch.handle(broker, CONTEXT, requested)
     assert not isinstance(answer, FetchResponse)
     return topic.partitions[0].log, answer
 
@@ -62,7 +62,9 @@ async def test_woken(broker: Broker, autojump_clock: trio.testing.MockClock, bef
     assert not broker.delayed_requests
 
 
-async def test_waits_in_vain(broker: Broker, autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_wait_ends_after_max_wait_ms(
+    broker: Broker, autojump_clock: trio.testing.MockClock
+) -> None:
     log, answer = await waiting(broker)
     began = trio.current_time()
     response = await answer
@@ -91,13 +93,13 @@ async def test_a_log_start_that_moves_before_the_wait_begins_is_noticed(
     log = topic.partitions[0].log
     append(log)
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    asked = FetchRequest(
+    requested = FetchRequest(
         max_wait_ms=MAX_WAIT_S * 1000,
         min_bytes=1000,
         session_epoch=-1,
         topics=[FetchTopic(topic="orders", partitions=[part])],
     )
-    answer = fetch.handle(broker, CONTEXT, asked)
+    answer = fetch.handle(broker, CONTEXT, requested)
     assert not isinstance(answer, FetchResponse)
     log.delete_records_before(1)
     began = trio.current_time()

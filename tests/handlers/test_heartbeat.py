@@ -17,16 +17,16 @@ def broker(open_test_broker: Callable[..., Broker]) -> Broker:
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_member_of_a_stable_group(ask, version: int) -> None:
-    joined = await stable(ask, "g")
+async def test_member_of_a_stable_group(send, version: int) -> None:
+    joined = await stable(send, "g")
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
-    assert (await ask(request, version)).error_code == 0
+    assert (await send(request, version)).error_code == 0
 
 
-async def test_fine_while_the_assignment_is_awaited(ask) -> None:
-    joined = await join_alone(ask, "g")
+async def test_fine_while_the_assignment_is_awaited(send) -> None:
+    joined = await join_alone(send, "g")
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
-    assert (await ask(request, 4)).error_code == 0
+    assert (await send(request, 4)).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ async def test_fine_while_the_assignment_is_awaited(ask) -> None:
         ({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-async def test_refusals(ask, changes: dict[str, object], error: ErrorCode) -> None:
-    joined = await stable(ask, "g")
+async def test_refusals(send, changes: dict[str, object], error: ErrorCode) -> None:
+    joined = await stable(send, "g")
     fields: dict[str, object] = {"group_id": "g", "generation_id": 1, "member_id": joined.member_id}
-    assert (await ask(HeartbeatRequest(**{**fields, **changes}), 4)).error_code == error
+    assert (await send(HeartbeatRequest(**{**fields, **changes}), 4)).error_code == error

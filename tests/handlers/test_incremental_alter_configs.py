@@ -31,14 +31,14 @@ def topic(*changes: Change) -> AlterConfigsResource:
 
 
 @pytest.fixture
-async def alter(broker: Broker, ask: Any) -> Any:
+async def alter(broker: Broker, send: Any) -> Any:
     await broker.topics.create("t", 1, {})
 
     async def alter(
         *resources: AlterConfigsResource, validate_only: bool = False, version: int = 1
     ) -> list[tuple[int, str | None]]:
-        asked = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
-        answer = await ask(asked, version)
+        requested = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+        answer = await send(requested, version)
         assert [(r.resource_type, r.resource_name) for r in answer.responses] == [
             (r.resource_type, r.resource_name) for r in resources
         ]
@@ -258,8 +258,8 @@ async def test_lists_of_the_broker(broker: Broker, alter: Any) -> None:
 async def test_changes_of_brokers_that_are_refused(
     broker: Broker, alter: Any, name: str, changes: list[tuple[str, str]], message: str
 ) -> None:
-    asked = resource(4, name, *((key, SET, value) for key, value in changes))
-    assert await alter(asked) == [(ErrorCode.INVALID_REQUEST, message)]
+    requested = resource(4, name, *((key, SET, value) for key, value in changes))
+    assert await alter(requested) == [(ErrorCode.INVALID_REQUEST, message)]
     assert broker.settings.dynamic() == {}
 
 
@@ -330,11 +330,11 @@ async def test_min_insync_replicas_is_changed_for_all_brokers_and_for_topics(
 
 
 async def test_an_unknown_operation_on_a_broker(alter: Any) -> None:
-    asked = resource(4, "1", ("log.retention.ms", 5, "1"))
-    assert await alter(asked) == [(ErrorCode.INVALID_REQUEST, "Unknown operations type 5")]
+    requested = resource(4, "1", ("log.retention.ms", 5, "1"))
+    assert await alter(requested) == [(ErrorCode.INVALID_REQUEST, "Unknown operations type 5")]
 
 
-async def test_names_that_nobody_knows_are_kept(broker: Broker, alter: Any) -> None:
+async def test_unknown_names_are_kept(broker: Broker, alter: Any) -> None:
     assert await alter(resource(4, "1", ("foo.bar", SET, "5"))) == [OK]
     assert dict(broker.dynamic_settings.texts("1")) == {"foo.bar": "5"}
 

@@ -17,10 +17,10 @@ def broker(open_test_broker: Callable[..., Broker]) -> Broker:
 
 
 @pytest.fixture
-async def groups(ask, broker: Broker) -> None:
+async def groups(send, broker: Broker) -> None:
     await broker.topics.create("t", 1, {})
-    await stable(ask, "members")
-    await ask(commit_request("simple", {0: 3}), 8)
+    await stable(send, "members")
+    await send(commit_request("simple", {0: 3}), 8)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,21 @@ async def groups(ask, broker: Broker) -> None:
         ({"types_filter": ["consumer"]}, []),
     ],
 )
-async def test_filters(ask, groups: None, filters: dict[str, list[str]], found: list[str]) -> None:
-    answer = await ask(ListGroupsRequest(**filters), 5)
+async def test_filters(send, groups: None, filters: dict[str, list[str]], found: list[str]) -> None:
+    answer = await send(ListGroupsRequest(**filters), 5)
     assert [group.group_id for group in answer.groups] == found
 
 
-async def test_what_is_said_of_each(ask, groups: None) -> None:
-    assert (await ask(ListGroupsRequest(), 5)).groups == (
+async def test_what_is_said_of_each(send, groups: None) -> None:
+    assert (await send(ListGroupsRequest(), 5)).groups == (
         ListedGroup(group_id="members", protocol_type="consumer", group_state="Stable", group_type="classic"),
         ListedGroup(group_id="simple", protocol_type="", group_state="Empty", group_type="classic"),
     )
-    assert (await ask(ListGroupsRequest(), 0)).groups[0] == ListedGroup(
+    assert (await send(ListGroupsRequest(), 0)).groups[0] == ListedGroup(
         group_id="members", protocol_type="consumer"
     )
 
 
-async def test_not_while_groups_are_loaded(ask, groups: None, open_test_broker, ask_of) -> None:
-    ask = ask_of(open_test_broker())
-    assert (await ask(ListGroupsRequest(), 5)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+async def test_not_while_groups_are_loaded(send, groups: None, open_test_broker, sender_of) -> None:
+    send = sender_of(open_test_broker())
+    assert (await send(ListGroupsRequest(), 5)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -16,14 +16,14 @@ def names(answer: MetadataResponse) -> list[tuple[str | None, int]]:
     return [(topic.name, topic.error_code) for topic in answer.topics]
 
 
-def by_name(*asked: str, **known: Any) -> MetadataRequest:
-    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in asked], **known)
+def by_name(*requested: str, **known: Any) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in requested], **known)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_every_version_names_the_broker_and_the_topics(broker: Broker, ask: Any, version: int) -> None:
+async def test_every_version_names_the_broker_and_the_topics(broker: Broker, send: Any, version: int) -> None:
     topic = await broker.topics.create("orders", 2, {})
-    answer = await ask(MetadataRequest(topics=None if version else ()), version)
+    answer = await send(MetadataRequest(topics=None if version else ()), version)
 
     (node,) = answer.brokers
     assert (node.node_id, node.host, node.port, node.rack) == (1, "broker.test", 19092, None)
@@ -44,22 +44,24 @@ async def test_every_version_names_the_broker_and_the_topics(broker: Broker, ask
 
 
 @pytest.mark.parametrize("version", range(1, 14))
-async def test_an_empty_list_asks_for_no_topics(broker: Broker, ask: Any, version: int) -> None:
+async def test_an_empty_list_names_no_topics(broker: Broker, send: Any, version: int) -> None:
     await broker.topics.create("orders", 1, {})
-    assert names(await ask(MetadataRequest(topics=()), version)) == []
+    assert names(await send(MetadataRequest(topics=()), version)) == []
 
 
-async def test_each_listener_tells_its_own_address(ask: Any) -> None:
+async def test_each_listener_tells_its_own_address(send: Any) -> None:
     from leafcuttr.config.listeners import Listener
 
     outside = Listener("EXTERNAL", "127.0.0.1", 9093, "public.test", 29092)
-    answer = await ask(MetadataRequest(topics=()), 12, listener=outside)
+    answer = await send(MetadataRequest(topics=()), 12, listener=outside)
     assert [(node.host, node.port) for node in answer.brokers] == [("public.test", 29092)]
 
 
-async def test_what_is_there_comes_first_and_once(broker: Broker, ask: Any) -> None:
+async def test_existing_topics_come_first_and_once(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 1, {})
-    answer = await ask(by_name("bad name", "missing", "orders", "orders", allow_auto_topic_creation=False), 9)
+    answer = await send(
+        by_name("bad name", "missing", "orders", "orders", allow_auto_topic_creation=False), 9
+    )
     assert names(answer) == [
         ("orders", ErrorCode.NONE),
         ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -67,19 +69,21 @@ async def test_what_is_there_comes_first_and_once(broker: Broker, ask: Any) -> N
     ]
 
 
-@pytest.mark.parametrize(("version", "asks_for_it"), [(3, False), (4, True), (13, True)])
-async def test_asking_creates(broker: Broker, ask: Any, version: int, asks_for_it: bool) -> None:
+@pytest.mark.parametrize(("version", "creates"), [(3, False), (4, True), (13, True)])
+async def test_topics_are_created_by_requesting_their_metadata(
+    broker: Broker, send: Any, version: int, creates: bool
+) -> None:
     """Before version 4 there is no choice."""
-    answer = await ask(by_name("new", "__consumer_offsets", allow_auto_topic_creation=asks_for_it), version)
+    answer = await send(by_name("new", "__consumer_offsets", allow_auto_topic_creation=creates), version)
     assert names(answer) == [("new", ErrorCode.NONE), ("__consumer_offsets", ErrorCode.NONE)]
     assert [topic.is_internal for topic in answer.topics] == [False, True]
     assert len(answer.topics[0].partitions) == broker.settings.int("num.partitions")
     assert len(answer.topics[1].partitions) == broker.settings.int("offsets.topic.num.partitions")
 
 
-async def test_what_cannot_be_created_by_asking(broker: Broker, ask: Any) -> None:
+async def test_topics_that_cannot_be_created_automatically(broker: Broker, send: Any) -> None:
     await broker.topics.create("a.b", 1, {})
-    answer = await ask(by_name("a_b", "bad name", ""), 12)
+    answer = await send(by_name("a_b", "bad name", ""), 12)
     assert names(answer) == [
         ("a_b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("bad name", ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -87,26 +91,26 @@ async def test_what_cannot_be_created_by_asking(broker: Broker, ask: Any) -> Non
     ]
 
 
-async def test_creation_by_asking_can_be_switched_off(
-    open_test_broker: Callable[..., Broker], ask_of: Callable[[Broker], Any]
+async def test_automatic_creation_can_be_switched_off(
+    open_test_broker: Callable[..., Broker], sender_of: Callable[[Broker], Any]
 ) -> None:
     broker = open_test_broker({"auto.create.topics.enable": "false", "broker.rack": "r1"})
-    answer = await ask_of(broker)(by_name("new"), 9)
+    answer = await sender_of(broker)(by_name("new"), 9)
     assert names(answer) == [("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert answer.brokers[0].rack == "r1"
     assert broker.topics.by_name == {}
 
 
-async def test_topics_by_id(broker: Broker, ask: Any) -> None:
+async def test_topics_by_id(broker: Broker, send: Any) -> None:
     orders = await broker.topics.create("orders", 1, {})
     await broker.topics.create("events", 1, {})
-    asked = [
+    requested = [
         MetadataRequestTopic(name=None, topic_id=orders.id),
         MetadataRequestTopic(name=None, topic_id=b"?" * 16),
         MetadataRequestTopic(name="events"),
     ]
     for version in (12, 13):
-        answer = await ask(MetadataRequest(topics=asked), version)
+        answer = await send(MetadataRequest(topics=requested), version)
         assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [
             (None, b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
             ("orders", orders.id, ErrorCode.NONE),
@@ -122,27 +126,27 @@ async def test_topics_by_id(broker: Broker, ask: Any) -> None:
     ],
 )
 async def test_requests_that_cannot_be_meant(
-    ask: Any, version: int, topic: MetadataRequestTopic, code: ErrorCode
+    send: Any, version: int, topic: MetadataRequestTopic, code: ErrorCode
 ) -> None:
-    answer = await ask(MetadataRequest(topics=[topic]), version)
+    answer = await send(MetadataRequest(topics=[topic]), version)
     assert names(answer) == [(topic.name or "", code)]
     assert (len(answer.brokers), answer.cluster_id, answer.controller_id) == (0, None, -1)
 
 
-async def test_authorized_operations_when_asked_for(broker: Broker, ask: Any) -> None:
+async def test_authorized_operations_on_request(broker: Broker, send: Any) -> None:
     await broker.topics.create("orders", 1, {})
     request = MetadataRequest(
         topics=None, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
     )
-    answer = await ask(request, 9)
+    answer = await send(request, 9)
     assert answer.topics[0].topic_authorized_operations == 3576
     assert answer.cluster_authorized_operations == 8096
 
 
-async def test_a_partition_whose_log_is_offline_has_no_leader(broker: Broker, ask: Any) -> None:
+async def test_a_partition_whose_log_is_offline_has_no_leader(broker: Broker, send: Any) -> None:
     topic = await broker.topics.create("orders", 2, {})
     topic.partitions[1].log.offline = "damaged"
-    (found,) = (await ask(by_name("orders"), 9)).topics
+    (found,) = (await send(by_name("orders"), 9)).topics
     assert [(part.error_code, part.leader_id) for part in found.partitions] == [
         (ErrorCode.NONE, 1),
         (ErrorCode.LEADER_NOT_AVAILABLE, -1),

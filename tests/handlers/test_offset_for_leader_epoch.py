@@ -28,10 +28,10 @@ async def log(broker: Broker) -> Any:
     return log
 
 
-async def answered(ask: Any, epoch: int, current: int = -1, version: int = 4, partition: int = 0) -> Any:
+async def answered(send: Any, epoch: int, current: int = -1, version: int = 4, partition: int = 0) -> Any:
     part = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[part])])
-    (topic,) = (await ask(request, version)).topics
+    (topic,) = (await send(request, version)).topics
     (answer,) = topic.partitions
     assert (topic.topic, answer.partition) == ("t", partition)
     return answer
@@ -51,9 +51,9 @@ async def answered(ask: Any, epoch: int, current: int = -1, version: int = 4, pa
     ],
 )
 async def test_where_an_epoch_ends(
-    ask: Any, log: Any, epoch: int, found: tuple[int, int], version: int
+    send: Any, log: Any, epoch: int, found: tuple[int, int], version: int
 ) -> None:
-    answer = await answered(ask, epoch, version=version)
+    answer = await answered(send, epoch, version=version)
     assert (answer.error_code, (answer.leader_epoch, answer.end_offset)) == (0, found)
 
 
@@ -68,13 +68,13 @@ async def test_where_an_epoch_ends(
     ],
 )
 async def test_the_leader_epoch_that_a_client_knows(
-    ask: Any, log: Any, current: int, error: ErrorCode
+    send: Any, log: Any, current: int, error: ErrorCode
 ) -> None:
-    answer = await answered(ask, 4, current)
+    answer = await answered(send, 4, current)
     assert answer.error_code == error
     assert (answer.leader_epoch, answer.end_offset) == ((-1, -1) if error else (4, 6))
 
 
-async def test_a_partition_that_is_not_there(ask: Any, log: Any) -> None:
-    answer = await answered(ask, 4, partition=1)
+async def test_a_partition_that_is_not_there(send: Any, log: Any) -> None:
+    answer = await answered(send, 4, partition=1)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -92,7 +92,7 @@ async def test_an_empty_upload(proxy: Running) -> None:
     assert (answer.status_code, answer.text) == (200, "")
 
 
-async def test_a_line_that_is_too_long_costs_nobody_else_anything(tmp_path: Path) -> None:
+async def test_a_line_that_is_too_long_costs_no_other_client_anything(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"max.record.bytes": 2000}) as proxy:
         answer = await post(proxy, b'{"value":1}\n{"value":"' + b"x" * 300_000 + b'"}\n{"value":2}\n')
         first, long, last = lines_of(answer.text)
@@ -100,7 +100,7 @@ async def test_a_line_that_is_too_long_costs_nobody_else_anything(tmp_path: Path
         assert long["error"].startswith("Line 2 has more than 2000 bytes")
 
 
-async def test_who_falls_silent_is_told_and_cut(tmp_path: Path) -> None:
+async def test_a_client_that_falls_silent_is_told_and_disconnected(tmp_path: Path) -> None:
     async def lines() -> AsyncIterator[bytes]:
         yield b'{"value":1}\n{"value":2}'
         await trio.sleep_forever()

@@ -90,7 +90,7 @@ def test_the_manuals_lines(broker: BrokerProcess, url: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_curl_uploads_lines_and_waits_to_be_asked_on(url: str, tmp_path: Path) -> None:
+def test_curl_uploads_lines_after_100_continue(url: str, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("".join(f'{{"key":"{number}","value":"{"x" * 50}"}}\n' for number in range(20_000)))
     answer = run(

@@ -20,6 +20,7 @@ from leafcuttr_sdk import Record
 from support import jars
 from support.http_proxy import Running, running
 from support.pages import DOCS
+from support.waiting import eventually
 
 JSON = {"content-type": "application/vnd.kafka.v2+json"}
 BROKER = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
@@ -306,5 +307,4 @@ async def test_session_and_poll_interval(proxy: Running, client: httpx.AsyncClie
     brief = await subscribed(client, group="i", max_poll_interval_ms=50, consumer_request_timeout_ms=20_000)
     with trio.fail_after(60):
         assert await read(client, brief) == [1]
-        while not proxy.core.groups.find("i").is_empty:
-            await trio.sleep(0.01)
+    await eventually(lambda: proxy.core.groups.find("i").is_empty, "the end of the member")

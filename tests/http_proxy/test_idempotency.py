@@ -117,7 +117,7 @@ async def test_the_next_takes_over_from_one_that_failed(nursery: trio.Nursery) -
     assert sorted(results, key=str) == [(Answer(200, b"yes"), False), 50003]
 
 
-async def test_who_gives_up_does_not_undo_it(nursery: trio.Nursery) -> None:
+async def test_a_client_that_gives_up_does_not_undo_it(nursery: trio.Nursery) -> None:
     answers = Answers(HandClock(), 1 << 20)
     go = trio.Event()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -73,7 +72,7 @@ async def test_too_much_in_chunks_is_not_read_to_its_end(tmp_path: Path) -> None
         assert not proxy.broker.topics.names()
 
 
-async def test_the_connection_goes_on_after_a_small_body_that_nobody_read(proxy: Running) -> None:
+async def test_the_connection_goes_on_after_a_small_body_that_was_not_read(proxy: Running) -> None:
     async with proxy.client() as client:
         for _ in range(3):
             answer = await client.post(
@@ -233,14 +232,17 @@ async def test_the_stop_answers_what_is_in_flight_and_closes_the_rest(tmp_path: 
             assert (await receive_all(half)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_the_stop_does_not_wait_for_who_is_silent(tmp_path: Path) -> None:
-    began = time.monotonic()
-    async with running(tmp_path / "data") as proxy:
+async def test_the_stop_does_not_wait_for_silent_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It ends before the broker gives it up, for which a busy machine has time enough."""
+    monkeypatch.setattr("leafcuttr.plugins.services.service.STOP_S", 30.0)
+    async with running(tmp_path / "data", {"request.timeout.ms": 200_000}) as proxy:
         half = await trio.open_tcp_stream("127.0.0.1", proxy.port)
         await half.send_all(HEAD + b"Content-Length: 16\r\n\r\n{")
         async with proxy.client() as client:
             await client.get("/topics")
-    assert time.monotonic() - began < 20
+    assert "left behind" not in caplog.text
 
 
 @pytest.fixture
@@ -283,7 +285,11 @@ async def test_http_2_without_tls(proxy: Running) -> None:
     assert len(await proxy.records("t")) == 10
 
 
-async def test_over_the_limit_with_http_2(tmp_path: Path) -> None:
+async def test_over_the_limit_with_http_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This client does not read before it has sent its body, so all of it has to be taken, as long as it may need for
+    that. What becomes of one that is cut before its end: tests/sdk/web/test_http2.py."""
+    monkeypatch.setattr("leafcuttr_sdk.web.bodies._DISCARD_S", 60.0)
+
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(1000):
             yield b"x" * 10_000
@@ -319,20 +325,3 @@ async def test_the_ends_of_every_setting_of_type_long(tmp_path: Path, name: str,
             answer = await client.post("/topics/t", json={"records": [{"value": "v"}]})
             assert answer.status_code == 200, answer.text
         assert await proxy.records("t") == [(None, b'"v"')]
-
-
-def test_long_headers_are_read_but_not_remembered() -> None:
-    from leafcuttr_http import negotiation
-
-    long = "application/json; " + "a=b;" * 10_000
-    for number in range(300):
-        assert negotiation.media_type(f"{long}{number}").name == "application/json"
-        assert negotiation.choose(f"{long}{number}", ("text/plain", "application/json")) == "application/json"
-        assert negotiation.media_type(f"application/x-{number}").name == f"application/x-{number}"
-    for remembered in (negotiation._media_type, negotiation._choose):
-        assert remembered.cache_info().currsize <= 256
-    assert negotiation._media_type.cache_info().currsize > 0
-    before = negotiation._media_type.cache_info().misses, negotiation._choose.cache_info().misses
-    negotiation.media_type(long)
-    negotiation.choose(long, ("application/json",))
-    assert before == (negotiation._media_type.cache_info().misses, negotiation._choose.cache_info().misses)

@@ -64,7 +64,7 @@ async def test_the_example_of_the_manual(proxy: Running) -> None:
         (V2_BINARY, "*/*;q=0.1", V2),
     ],
 )
-async def test_the_answer_comes_as_it_was_asked_for(
+async def test_the_answer_has_the_accepted_type(
     proxy: Running, sent: str, accept: str | None, answered: str
 ) -> None:
     headers = {} if accept is None else {"accept": accept}

@@ -17,6 +17,7 @@ import trio
 import trustme
 
 from support.http_proxy import Running, running
+from support.waiting import eventually
 
 RECORDS = 20_000
 TIMEOUT_MS = 3000
@@ -58,7 +59,7 @@ async def take(size: int, some: Callable[[], Awaitable[int]]) -> None:
                 count = await some()
                 assert count, f"cut after {got} of {size} bytes"
                 got += count
-            await trio.sleep(0.02)
+            await trio.sleep(0.02)  # a reader who takes time is what is tested
     assert trio.current_time() - began > 2 * TIMEOUT_MS / 1000
 
 
@@ -95,9 +96,10 @@ async def test_an_answer_over_http_1_1(tmp_path: Path, authority: trustme.CA, tl
 
 
 async def until_no_connection(proxy: Running) -> None:
-    with trio.fail_after(60):
-        while await proxy.counted("leafcuttr_http_connections"):
-            await trio.sleep(0.05)
+    async def none() -> bool:
+        return not await proxy.counted("leafcuttr_http_connections")
+
+    await eventually(none, "the end of the connection")
 
 
 async def all_of(stream: Stream) -> int:
@@ -132,12 +134,12 @@ class Http2:
         fields = [(":method", "POST"), (":path", "/topics/t"), (":authority", "x"), (":scheme", "http")]
         http.send_headers(1, [*fields, ("content-type", "application/json")])
         while body:
-            room = min(http.local_flow_control_window(1), http.max_outbound_frame_size, len(body))
-            if room:
-                http.send_data(1, body[:room], end_stream=room == len(body))
-                body = body[room:]
+            window = min(http.local_flow_control_window(1), http.max_outbound_frame_size, len(body))
+            if window:
+                http.send_data(1, body[:window], end_stream=window == len(body))
+                body = body[window:]
             await self._stream.send_all(http.data_to_send())
-            if not room:
+            if not window:
                 await self.events()
 
     async def events(self) -> list[h2.events.Event]:

@@ -13,6 +13,7 @@ import trio.testing
 
 from leafcuttr_sdk import Record
 from support.http_proxy import Running
+from support.waiting import eventually
 
 PATIENCE_S = 60
 SWITCHES = ["--no-warnings", "--experimental-eventsource", "--experimental-websocket"]
@@ -78,9 +79,11 @@ async def fill(proxy: Running, count: int, start: int = 0) -> None:
 
 async def until_read(proxy: Running) -> None:
     """Wait until a stream is at the end of the topic."""
-    with trio.fail_after(PATIENCE_S):
-        while not any(each.log.waiters for each in proxy.core.topics.by_name["t"].partitions):
-            await trio.sleep(0.01)
+
+    def waits() -> bool:
+        return any(each.log.waiters for each in proxy.core.topics.by_name["t"].partitions)
+
+    await eventually(waits, "a stream that waits", seconds=PATIENCE_S)
 
 
 async def test_curl(proxy: Running) -> None:

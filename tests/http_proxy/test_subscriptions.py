@@ -1,4 +1,4 @@
-"""Streams without connections, at random: whoever reads, however fast, gets every record once and in order."""
+"""Streams without connections, at random: every reader, however fast, gets every record once and in order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import pytest
 import trio
 
 import leafcuttr_http
-from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
-from leafcuttr.state.broker import open_broker
 from leafcuttr_http.streams import subscription as rooms
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Event
@@ -23,6 +21,8 @@ from leafcuttr_http.streams.positions import parse
 from leafcuttr_http.streams.query import Query
 from leafcuttr_http.streams.streams import Streams
 from leafcuttr_sdk import EARLIEST, Broker, Record
+from support.live_broker import opening
+from support.waiting import eventually
 
 PATIENCE_S = 60
 
@@ -54,16 +54,12 @@ class Proxy:
 
 @asynccontextmanager
 async def streaming(directory: Path) -> AsyncIterator[Streams]:
-    core = open_broker(Settings({"log.dirs": str(directory), "node.id": "1"}), SystemClock())
-    view = make_broker_view(core, leafcuttr_http.PLUGIN, metrics=Metrics())
-    try:
+    with opening(directory, SystemClock()) as start:
+        view = make_broker_view(start(), leafcuttr_http.PLUGIN, metrics=Metrics())
         async with trio.open_nursery() as nursery:
             proxy: Any = Proxy(view, nursery)
             yield Streams(proxy)
             nursery.cancel_scope.cancel()
-    finally:
-        core.logs.close()
-        core.metadata.close()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -122,5 +118,4 @@ async def test_every_record_once_and_in_order(
                 for pauses in ([0.0], [0.0], [0.0, 0.005], [0.0, 0.02], [0.005, 0.01]):
                     for breaks in (False, True):
                         nursery.start_soon(read, streams, pauses, breaks)
-            while streams._hubs:  # nobody is there any more
-                await trio.sleep(0.01)
+            await eventually(lambda: not streams._hubs, "the end of the hubs, which nobody reads any more")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, open_websocket_url
 
 from leafcuttr_sdk import Record
@@ -102,13 +103,13 @@ async def test_a_client_says_how_much_it_can_take(proxy: Running) -> None:
         assert [each["value"] for each in await listener.records(10)] == list(range(3, 13))
 
 
-async def test_who_takes_nothing_loses_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_takes_nothing_loses_nothing(tmp_path: Path) -> None:
     async with running(tmp_path / "data", {"stream.buffer.bytes": 1024, "stream.heartbeat.ms": 100}) as proxy:
         await proxy.broker.topics.create("t")
         async with listening(proxy, "?credits=1") as listener:
             for start in range(0, 2000, 100):
                 await fill(proxy, 100, start)
-                await trio.sleep(0.002)
+                await trio.testing.wait_all_tasks_blocked()  # what the listener may have, it has been sent
             assert [each["value"] for each in await listener.records(1)] == [0]
             assert (await listener.message())["type"] == "heartbeat"
             await listener.socket.send_message('{"credits": 1999}')

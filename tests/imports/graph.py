@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
+PLUGINS: Final = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py"))
 PACKAGES: Final = {
     "leafcuttr": ROOT / "core",
     "leafcuttr_sdk": ROOT / "sdk",
-    "leafcuttr_http": ROOT / "plugins",
+    **dict.fromkeys(PLUGINS, ROOT / "plugins"),
 }
 
 Graph = dict[str, set[str]]

@@ -12,8 +12,14 @@ import pytest
 
 from imports.graph import modules
 
-INSIDE: Final = ("leafcuttr.log", "leafcuttr.offline", "leafcuttr.cli")
-"""The log, and the commands that work on the files of a broker that is stopped."""
+INSIDE: Final = {
+    "leafcuttr.log": "the log",
+    "leafcuttr.offline": "works on the files of a broker that is stopped",
+    "leafcuttr.cli.dump": "is given paths of segments and indexes, and finds the segment beside an index",
+    "leafcuttr.cli.repair": "of a stopped broker; sees from the segments in it whether a folder is a partition's",
+    "leafcuttr.cli.verify": "of a stopped broker; says how many segments it has read",
+}
+SUFFIXES: Final = frozenset({".log", ".index", ".timeindex", ".txnindex"})
 HIDDEN: Final = frozenset({"_file", "directory_name", "fd", "open_file", "open_for_writing", "segments"})
 
 
@@ -22,6 +28,13 @@ def hidden_in(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in HIDDEN:
             yield node.lineno, node.attr
+
+
+def suffixes_in(source: str) -> set[str]:
+    """The suffixes of a segment's files that a module names, alone or at the end of a pattern."""
+    constants = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    texts = {each.removeprefix("*") for each in constants if isinstance(each, str)}
+    return texts & SUFFIXES
 
 
 def outside() -> dict[str, Path]:
@@ -35,6 +48,18 @@ def outside() -> dict[str, Path]:
 def test_no_module_outside_asks_for_the_files_of_a_log() -> None:
     found = {name: [*hidden_in(path.read_text())] for name, path in outside().items()}
     assert {name: uses for name, uses in found.items() if uses} == {}
+
+
+def test_no_module_outside_makes_paths_of_segments() -> None:
+    found = {name: suffixes_in(path.read_text()) for name, path in outside().items()}
+    assert {name: suffixes for name, suffixes in found.items() if suffixes} == {}
+    assert suffixes_in("log = file.with_suffix('.log'); folder.glob('*.index')") == {".log", ".index"}
+
+
+@pytest.mark.parametrize("package", sorted(INSIDE))
+def test_each_exception_is_needed(package: str) -> None:
+    texts = [path.read_text() for name, path in modules().items() if f"{name}.".startswith(f"{package}.")]
+    assert any([*hidden_in(text)] or suffixes_in(text) for text in texts)
 
 
 @pytest.mark.parametrize("attribute", sorted(HIDDEN))

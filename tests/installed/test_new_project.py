@@ -12,26 +12,26 @@ from support.installed import Environment, build_wheel
 
 
 @pytest.fixture(scope="module")
-def project(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(own: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Written by the installed command, built and installed beside it."""
     folder = tmp_path_factory.mktemp("new")
-    said = installed.run("leafcuttr", "plugins", "new", "parcel-watch", cwd=folder)
+    said = own.run("leafcuttr", "plugins", "new", "parcel-watch", cwd=folder)
     assert said.splitlines()[0] == "wrote the plugin parcel-watch: 9 files in parcel-watch"
     wheel = build_wheel(folder / "parcel-watch", folder)
     with zipfile.ZipFile(wheel) as files:
         assert "leafcuttr_parcel_watch/py.typed" in files.namelist()
-    installed.pip_install("--no-deps", str(wheel))
+    own.pip_install("--no-deps", str(wheel))
     return folder / "parcel-watch"
 
 
-def test_its_tests_pass(installed: Environment, project: Path) -> None:
+def test_its_tests_pass(own: Environment, project: Path) -> None:
     """With nothing but what is installed: pytest finds the fixture by its entry point, the broker the plugin by its."""
-    said = installed.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
+    said = own.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
     assert "5 passed" in said
 
 
-def test_it_is_enabled(installed: Environment, project: Path) -> None:
-    listed = json.loads(installed.run("leafcuttr", "plugins", "list", "--json", cwd=project))
+def test_it_is_enabled(own: Environment, project: Path) -> None:
+    listed = json.loads(own.run("leafcuttr", "plugins", "list", "--json", cwd=project))
     (found,) = (one for one in listed if one["name"] == "parcel-watch")
     assert (found["state"], found["distribution"], found["version"]) == (
         "enabled",
@@ -42,8 +42,8 @@ def test_it_is_enabled(installed: Environment, project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["parcel-watch", "greenhouse"])
 def test_what_is_installed_keeps_its_contracts(
-    name: str, installed: Environment, project: Path, tmp_path: Path
+    name: str, own: Environment, project: Path, tmp_path: Path
 ) -> None:
-    said = installed.run("leafcuttr", "plugins", "check", name, cwd=tmp_path)
+    said = own.run("leafcuttr", "plugins", "check", name, cwd=tmp_path)
     assert f"service {name}: ok" in said
     assert said.endswith(" checks, 0 problems\n")

@@ -4,6 +4,7 @@ can do, as clients see it. It imports `leafcuttr_sdk` and nothing else of ours."
 from __future__ import annotations
 
 import ast
+import hmac
 import json
 import re
 import socket
@@ -54,8 +55,10 @@ class Running:
             socket.create_connection(("127.0.0.1", self.port), timeout=60) as sock,
             sock.makefile("rw") as file,
         ):
-            file.write("sesame\n" + "".join(f"{line}\n" for line in lines))
+            proof = hmac.digest(b"sesame", file.readline().strip().encode(), "sha256").hex()
+            file.write(f"bed 7 {proof}\n" + "".join(f"{line}\n" for line in lines))
             file.flush()
+            assert file.readline() == "welcome\n"
             return [file.readline().rstrip("\n") for _ in lines]
 
 
@@ -67,6 +70,7 @@ def running(installed: Environment, tmp_path_factory: pytest.TempPathFactory) ->
         "lc.plugins.strict": "true",
         "lc.plugin.greenhouse.host": "127.0.0.1",
         "lc.plugin.greenhouse.port": str(port),
+        "lc.plugin.greenhouse.auth": "sasl",
         "lc.plugin.greenhouse.token": "sesame",
         "lc.plugin.greenhouse.zone.7": "east",
     }
@@ -100,7 +104,7 @@ def test_it_is_listed_and_described(installed: Environment, tmp_path: Path) -> N
     described = json.loads(
         installed.run("leafcuttr", "plugins", "describe", "greenhouse", "--json", cwd=tmp_path)
     )
-    assert [one["name"] for one in described["services"]] == ["greenhouse"]
+    assert [one["name"] for one in described["services"]] == ["greenhouse", "greenhouse-page"]
     assert [one["name"] for one in described["record_filters"]] == ["plausible"]
     assert [one["name"] for one in described["produce_validators"]] == ["readings"]
     assert [one["name"] for one in described["record_formats"]] == ["reading"]

@@ -5,30 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.config.settings import Settings
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.layout.directory import FORMAT_VERSION
 from leafcuttr.log.log import Log
 from leafcuttr.offline.verify import verify_directory
-from leafcuttr.state.broker import open_broker
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, decode_records, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.logs import append
+from support.live_broker import opening
+from support.logs import HandClock, append
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NOW = 1_800_000_000_000
-
-
-class Clock:
-    """Stands still."""
-
-    def now_ms(self) -> int:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 1.0
 
 
 def read_all(log: Log) -> list[tuple[int, Record]]:
@@ -50,8 +39,8 @@ def read_all(log: Log) -> list[tuple[int, Record]]:
 def test_every_format_is_opened_and_read(tmp_path: Path, version: int) -> None:
     data = Path(shutil.copytree(FIXTURES / f"leafcuttr-format-{version}", tmp_path / "data"))
     assert verify_directory(data, deep=True).problems == []
-    broker = open_broker(Settings({"log.dirs": str(data), "node.id": "1"}), Clock())
-    try:
+    with opening(data, HandClock(NOW)) as start:
+        broker = start()
         assert sorted(broker.topics.by_name) == ["empty", "orders", "settings"]
         assert [len(broker.topics.by_name[name].partitions) for name in ("empty", "orders", "settings")] == [
             3,
@@ -82,7 +71,4 @@ def test_every_format_is_opened_and_read(tmp_path: Path, version: int) -> None:
             [Record(0, NOW, b"key", b"more")], producer_id=7, producer_epoch=0, base_sequence=30
         )
         assert append(orders, following, NOW) == 30
-    finally:
-        broker.logs.close()
-        broker.metadata.close()
     assert verify_directory(data, deep=True).problems == []

@@ -1,6 +1,7 @@
 """The logs of a directory: start, checkpoints, creation, deletion, clean stop, and what a crash between leaves."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,14 +11,15 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
-from leafcuttr.log.directory import CLEAN_SHUTDOWN
 from leafcuttr.log.layout import checkpoints
+from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.log.layout.folders import partition_of, renamed
 from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
-from leafcuttr.log.manager import LogManager
+from leafcuttr.log.layout.suffixes import CLEAN_SHUTDOWN
+from leafcuttr.log.manager import LogManager, LogSpec
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
-from support.logs import NOW, HandClock, append, batch, config, read_all
+from support.logs import NOW, CalmDisk, HandClock, append, batch, config, read_all
 from support.managers import TOPIC_ID, abandon, opened, spec
 
 TP = TopicPartition("t", 0)
@@ -559,4 +561,84 @@ def test_nothing_acknowledged_is_lost_at_any_crash_point(tmp_path: Path, point: 
     trio.run(manager.inspect)
     assert log.offline is None
     assert append(log, batch(1), NOW) == log.log_end_offset - 1
+    manager.close()
+
+
+# Several directories
+
+
+def both(tmp_path: Path, *specs: LogSpec) -> LogManager:
+    """A manager of two directories, `a` and `b`, with these logs loaded."""
+    found = [DataDirectory.open(tmp_path / name, node_id=1) for name in ("a", "b")]
+    manager = LogManager(found, Runtime.new(HandClock()), Settings(), CalmDisk())
+    manager.load(specs)
+    return manager
+
+
+def spread(tmp_path: Path, *, killed: bool = False) -> tuple[list[LogSpec], dict[TopicPartition, str]]:
+    """Four partitions, two in each directory, with as many records as their number and one; where each is."""
+    specs = [spec(number) for number in range(4)]
+    manager = both(tmp_path)
+    for each in specs:
+        log = manager.create(each)
+        append(log, batch(each.partition + 1), NOW)
+    where = {name: log.directory.parent.name for name, log in manager.logs.items()}
+    assert sorted(where.values()) == ["a", "a", "b", "b"]
+    if killed:
+        abandon(manager)
+    else:
+        assert manager.close()
+    return specs, where
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_each_directory_loads_the_partitions_that_it_holds(tmp_path: Path, killed: bool) -> None:
+    specs, where = spread(tmp_path, killed=killed)
+    manager = both(tmp_path, *specs)
+    assert manager.stopped_cleanly is not killed
+    assert {name: log.directory.parent.name for name, log in manager.logs.items()} == where
+    assert [manager.logs[each.topic_partition].log_end_offset for each in specs] == [1, 2, 3, 4]
+    for directory in manager.directories:
+        held = {str(name) for name in directory.logs}
+        assert (
+            held
+            == names(directory.path)
+            == {str(name) for name in where if where[name] == directory.path.name}
+        )
+    manager.close()
+
+
+@pytest.mark.parametrize("also_lost", [STATE_FILE, checkpoints.RECOVERY_POINTS])
+def test_a_partition_whose_folder_is_lost_is_made_anew_in_no_other_directory(
+    tmp_path: Path, also_lost: str
+) -> None:
+    specs, where = spread(tmp_path)
+    lost = next(name for name in where if where[name] == "b")
+    shutil.rmtree(tmp_path / "b" / str(lost))
+    (tmp_path / "b" / also_lost).unlink()
+    manager = both(tmp_path, *specs)
+    assert manager.logs[lost].offline == f"its folder {tmp_path / 'b' / str(lost)} is missing"
+    assert not (tmp_path / "a" / str(lost)).exists()
+    manager.close()
+
+
+def test_of_two_folders_of_one_partition_the_second_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    specs, where = spread(tmp_path)
+    twice = next(name for name in where if where[name] == "a")
+    copy = Path(shutil.copytree(tmp_path / "a" / str(twice), tmp_path / "b" / str(twice)))
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    manager = both(tmp_path, *specs)
+    assert manager.logs[twice].directory == tmp_path / "a" / str(twice)
+    assert f"{tmp_path / 'b'} holds folders of partitions that no topic has" in caplog.text
+    manager.close()
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_an_empty_partition_without_a_folder_is_made_again(tmp_path: Path) -> None:
+    specs, _ = spread(tmp_path)
+    manager = both(tmp_path, *specs, spec(4))
+    log = manager.logs[TopicPartition("t", 4)]
+    assert (log.offline, log.directory.parent.name) == (None, "a")
     manager.close()

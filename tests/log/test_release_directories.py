@@ -6,6 +6,8 @@ What is in them: `fixtures/make_release.py`.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from leafcuttr.config.settings import Settings
+from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr.offline.verify import verify_directory
+from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.state.broker import open_broker
+from leafcuttr_sdk import TopicPartition as Partition
 from support.broker_process import BrokerProcess, running_broker
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -64,6 +71,85 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
 
 def test_a_release_is_there_closed_and_killed() -> None:
     assert RELEASES[:2] == ["leafcuttr-0.6.0", "leafcuttr-0.6.0-killed"]
+
+
+READS_ALL = """
+import os, sys, trio
+from leafcuttr.config.settings import Settings
+from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.state.broker import open_broker
+
+data, used = os.path.realpath(sys.argv[1]), set()
+
+def watch(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)):
+        if arguments[2] & os.O_ACCMODE != os.O_WRONLY:
+            used.add(os.fspath(arguments[0]))
+    elif event == "sqlite3.connect":
+        used.add(os.fspath(arguments[0]))
+    elif event == "os.remove" and str(arguments[0]).endswith((".deleted", ".kafka_cleanshutdown")):
+        used.add(os.fspath(arguments[0]))
+
+async def read_all():
+    broker = open_broker(Settings({"log.dirs": data, "node.id": "1"}), SystemClock())
+    await broker.logs.inspect()
+    await broker.logs.remove_deleted()
+    for log in broker.logs.logs.values():
+        assert log.offline is None, log.offline
+        await log.offset_for_timestamp(1)
+        for segment in log.segments:
+            middle = (segment.base_offset + log.log_end_offset) // 2
+            if middle < log.log_end_offset:
+                log.read(max(middle, log.log_start_offset), 1, at_least_one=True)
+        log.aborted_transactions(log.log_start_offset, log.last_stable_offset)
+
+sys.addaudithook(watch)
+trio.run(read_all)
+print(*sorted(used), sep="\\n")
+sys.stdout.flush()
+os._exit(0)  # not a clean stop, which would write files
+"""
+"""Opens a data directory and reads in it what a broker reads; prints the files that it used by their names."""
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_file_that_a_release_has_written_is_read_by_its_name(release: str, tmp_path: Path) -> None:
+    """Also those whose content is in another file too: the second start has no state file to go by."""
+    used: set[Path] = set()
+    for without in ((), ("leafcuttr.partitions", ".kafka_cleanshutdown")):
+        data = tmp_path / f"without {len(without)}"
+        shutil.copytree(FIXTURES / release, data)
+        for name in without:
+            (data / name).unlink(missing_ok=True)
+        ended = subprocess.run(
+            [sys.executable, "-c", READS_ALL, str(data)], check=True, capture_output=True, text=True
+        )
+        used |= {Path(line).relative_to(data) for line in ended.stdout.splitlines() if str(data) in line}
+    written = {
+        path.relative_to(FIXTURES / release)
+        for path in (FIXTURES / release).rglob("*")
+        if path.is_file() and path.stat().st_size and not path.name.startswith("metadata.sqlite-")  # SQLite's
+    }
+    assert written - used == set()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_offsets_are_found_in_the_checkpoints_where_the_state_file_is_lost(
+    release: str, tmp_path: Path
+) -> None:
+    data = Path(shutil.copytree(FIXTURES / release, tmp_path / "data"))
+    for name in ("leafcuttr.partitions", ".kafka_cleanshutdown"):
+        (data / name).unlink(missing_ok=True)
+    broker = open_broker(Settings({"log.dirs": str(data), "node.id": "1"}), SystemClock())
+    try:
+        log = broker.logs.logs[Partition("segments", 0)]
+        assert (log.offline, log.log_start_offset, log.log_end_offset) == (None, 13, 40)
+        assert log.recovery_point == read_offsets(data / "recovery-point-offset-checkpoint").get(
+            Partition("segments", 0), 0
+        )
+    finally:
+        broker.logs.close()
+        broker.metadata.close()
 
 
 def test_clients_find_everything_that_a_release_has_written(opened: BrokerProcess) -> None:

@@ -204,7 +204,7 @@ def test_an_offline_log_keeps_what_it_has(tmp_path: Path) -> None:
 def test_on_a_full_disk_all_goes_but_what_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """There is no room for the segment that would take its place; what frees some goes all the same."""
+    """There is no space for the segment that would take its place; what frees some goes all the same."""
     log = log_of_segments(tmp_path, count)
     change(log, retention_ms=DAY)
     ear = Ear(log)
@@ -241,7 +241,7 @@ def test_why_a_segment_went_is_in_the_log(
     if not settings:
         log.log_start_offset = 2
     log.apply_retention(NOW + 2 * DAY - 1)
-    assert [record.getMessage() for record in caplog.records] == [f"t-0: segment 0 goes: {reason}"]
+    assert [record.getMessage() for record in caplog.records] == [f"t-0: segment 0 is deleted: {reason}"]
 
 
 @pytest.mark.parametrize(("at_most", "gone"), [(0, 0), (1, 3), (3, 3), (4, 7), (7, 7), (8, 11)])

@@ -215,7 +215,7 @@ def test_indexes_are_per_segment_and_follow_it(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.deleted"))
 
 
-async def test_many_segments_are_looked_at_off_the_loop(tmp_path: Path) -> None:
+async def test_many_segments_are_searched_off_the_loop(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     for number in range(25):
         send(log, number)

@@ -217,7 +217,7 @@ def test_the_series_are_there(prometheus: Prometheus) -> None:
         'kafka_consumergroup_lag{consumergroup="billing", topic="orders", partition="0"}': 151,
         'leafcuttr_transactions_ended_total{outcome="commit"}': 1,
         'kafka_network_requestmetrics_errors_total{request="CreateTopics", error="TOPIC_ALREADY_EXISTS"}': 1,
-        "count(leafcuttr_health_check == 1)": 10,
+        "count(leafcuttr_health_check == 1)": 11,
     }
     for expression, number in expected.items():
         until(lambda e=expression, n=number: value(e) == n, f"{expression} == {number}")  # type: ignore[misc]
@@ -233,9 +233,14 @@ def test_every_declared_metric_is_scraped(prometheus: Prometheus) -> None:
             if (f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else metric.name) not in names
         ]
 
-    # Series of their own only have what is offline, and filters and validators that a topic names.
+    # Series of their own only have what is offline, listeners of plugins, and filters and validators of a topic.
     absent = {
         "leafcuttr_partition_offline",
+        "leafcuttr_plugin_connections",
+        "leafcuttr_plugin_connections_accepted_total",
+        "leafcuttr_plugin_connections_refused_total",
+        "leafcuttr_plugin_connections_ended_total",
+        "leafcuttr_plugin_accept_pauses_total",
         "leafcuttr_filter_records_total",
         "leafcuttr_filter_failures_total",
         "leafcuttr_validator_records_total",
@@ -256,7 +261,7 @@ def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> Non
     until(evaluated, "the rules")
     alerts = prometheus.ask("alerts")["alerts"]
     firing = [alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"]
-    # What depends on the disk of this machine is not asked about.
+    # What depends on the disk of this machine is not queried.
     assert [name for name in firing if "Disk" not in name and "Writes" not in name] == []
 
 

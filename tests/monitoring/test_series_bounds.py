@@ -15,14 +15,15 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.log.append.chain import Tally
+from leafcuttr.log.append.chain.chain import Tally
 from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.metrics.catalog import METRICS
 from leafcuttr.metrics.reference import LABELS
+from leafcuttr.plugins.serving.ends import ConnectionEnd
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.chains import FILTERS, VALIDATORS
-from leafcuttr.state.groups.states import State as GroupState
-from leafcuttr.state.transactions.machine import State as TransactionState
+from leafcuttr.state.groups.states import GroupState
+from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr.wire.api import APIS
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -49,7 +50,8 @@ NUMBER = frozenset(map(str, range(MOST)))
 CLOSED: dict[str, Collection[str]] = {
     "request": frozenset(api.name for api in APIS.values()),
     "error": frozenset(code.name for code in ErrorCode),
-    "listener": {"PLAINTEXT"},
+    "listener": {"PLAINTEXT", "lc.http.proxy"},
+    "end": {each.label for each in ConnectionEnd} | {"closed"},
     "outcome": {"commit", "abort"},
     "state": {each.value for each in GroupState}
     | {each.title for each in TransactionState}
@@ -103,10 +105,10 @@ async def test_what_clients_choose_becomes_no_series_without_bound(tmp_path: Pat
         assert_bounded(offline)
         assert len(offline["leafcuttr_partition_offline"]) == MOST
         shown.add("leafcuttr_partition_offline")
-        assert known - shown == set(), "every metric was looked at with hostile values"
+        assert known - shown == set(), "every metric was tried with hostile values"
 
 
-def test_every_label_is_on_the_page_and_has_a_bound_here() -> None:
+def test_every_label_is_on_the_page_and_has_a_bound() -> None:
     of_core = {label for metric in METRICS.values() for label in metric.labels}
     assert of_core == LABELS.keys()
     assert of_core <= CLOSED.keys() | COUNTED.keys()
@@ -267,7 +269,7 @@ def test_a_label_that_cannot_be_encoded_is_shown_all_the_same() -> None:
     assert [list(reading.read()) for _, reading in table.readings()] == [[(("half ? a pair",), 1)]]
 
 
-async def test_what_a_plugin_looks_up_is_bounded(tmp_path: Path) -> None:
+async def test_readings_of_plugins_are_bounded(tmp_path: Path) -> None:
     async with running(tmp_path / "data") as proxy:
         added: Any = proxy.core.plugged.metrics
         many = gauge("leafcuttr_http_many", "Many.", "of")

@@ -40,7 +40,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/segment/test_txn_index.py",
         "log/test_transactions.py",
         "log/recovery/test_transactions.py",
-        "log/cleaner/test_compact.py",
+        "log/cleaner/compaction/test_compact.py",
         "log/cleaner/test_swap.py",
     ),
     "log/append/commit": (
@@ -52,7 +52,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/append/test_sync_mode.py",
         "log/test_transactions.py",
         "log/files/test_failed_sync.py",
-        "log/append/test_chain.py",
+        "log/append/chain/test_chain.py",
     ),
     "log/append/background_write": (
         "log/append/test_background_write.py",
@@ -60,7 +60,7 @@ TARGETS: Final[dict[str, tuple[str, ...]]] = {
         "log/append/test_sync_mode.py",
         "log/append/test_roll.py",
         "log/files/test_failed_sync.py",
-        "log/append/test_chain.py",
+        "log/append/chain/test_chain.py",
     ),
     "state/groups/machine": (
         "state/groups/test_machine.py",

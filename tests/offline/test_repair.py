@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from leafcuttr.log.layout.checkpoints import read_leader_epochs, read_offsets, read_topic_id
-from leafcuttr.offline.repair import Plan, plan_repair, sound_ranges
+from leafcuttr.offline.repair import Plan, plan_repair
+from leafcuttr.offline.sound_ranges import sound_ranges
 from leafcuttr.offline.verify import KnownTopic, segment_offsets, verify_directory
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import decode_records

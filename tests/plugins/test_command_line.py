@@ -109,7 +109,12 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
     assert (ran.status, ran.err) == (0, "")
     ours, theirs = ran.out.split("Commands of plugins:")
     assert "topics" in ours and "turn" not in ours.split()
-    assert [line.split()[0] for line in theirs.splitlines() if line] == ["turn", "turn-badly", "turn-wrong"]
+    assert [line.split()[0] for line in theirs.splitlines() if line] == [
+        "http",
+        "turn",
+        "turn-badly",
+        "turn-wrong",
+    ]
     assert "turn letters round" in theirs
 
 

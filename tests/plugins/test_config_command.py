@@ -29,7 +29,12 @@ def leafcuttr_register_settings():
     yield Setting("lc.plugin.acme.enable", Type.BOOLEAN, False, "Switches it on.")
     yield Setting("lc.plugin.acme.secret", Type.PASSWORD, None, "Whispered.")
     yield Setting("lc.plugin.acme.route.<town>", Type.INT, None, "Where to.", minimum=1, dynamic=True)
+    yield Setting("lc.plugin.acme.map.<filter>", Type.STRING, None, "Which topic.", check_member=why_not)
     yield from listener_settings("lc.plugin.acme", 7000)
+
+
+def why_not(member, value):
+    return None if member.count("#") < 2 and value != member else f"{{member!r}} to {{value!r}} is no mapping"
 
 
 def leafcuttr_register_topic_settings():
@@ -108,6 +113,18 @@ def test_a_file_is_checked_with_them(tmp_path: Path) -> None:
     json.loads(config("check", str(file), "--json").stdout)
 
 
+def test_a_member_of_a_family_is_checked_with_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("lc.plugin.acme.map.a/#=t\nlc.plugin.acme.map.#/#=t\nlc.plugin.acme.map.x=x\n")
+    result = config("check", str(file))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:2] == [
+        "error:   lc.plugin.acme.map.#/#=t (server.properties:2): '#/#' to 't' is no mapping",
+        "error:   lc.plugin.acme.map.x=x (server.properties:3): 'x' to 'x' is no mapping",
+    ]
+    assert "2 errors" in result.stdout
+
+
 def test_differences_from_the_default() -> None:
     given = ("-o", "lc.plugin.acme.port=7001", "-o", f"lc.plugin.acme.secret={SECRET}")
     rows = json.loads(config("diff", *given, "--json").stdout)
@@ -178,10 +195,10 @@ def test_a_conflict_of_two_plugins_is_one_line(site: Path) -> None:
     ]
 
 
-def test_the_doctor_looks_at_them_too() -> None:
+def test_the_doctor_checks_them_too() -> None:
     given = ["lc.plugin.acme.port=x", "lc.plugin.acme.secre=hunter2"]
     said = "\n".join(str(finding) for finding in settings_are_good(Site(None, {}, tuple(given))))
-    assert "lc.plugin.acme.port=x (-o): allowed is a whole number from 0 to 65535" in said
+    assert "lc.plugin.acme.port=x (-o): allowed is a whole number from -1 to 65535" in said
     assert "did you mean lc.plugin.acme.secret?" in said
     assert "hunter2" not in said
 

@@ -111,7 +111,7 @@ def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(t
     assert "leafcuttr.wire.checksum" in imported and "importlib.metadata" not in imported
     # What plugins count and show is needed by a scrape only.
     assert "leafcuttr.metrics.added" not in imported
-    # Neither does it pay for what only the command line asks of plugins.
+    # Neither does it pay for what only the command line needs of plugins.
     assert (
         "leafcuttr.cli.common.installed" not in imported
         and "leafcuttr.cli.common.records.formats" not in imported

@@ -8,9 +8,11 @@ from textwrap import dedent
 import pytest
 
 from leafcuttr.errors import StartError
+from leafcuttr.plugins import finding
 from leafcuttr.plugins.finding import Choice, find_plugins
-from leafcuttr.plugins.loaded import Loaded, State
+from leafcuttr.plugins.loaded import Loaded, PluginState
 from leafcuttr.plugins.table import Plugins
+from leafcuttr.runtime.plugin_parts import interrupts_are_failures
 from support.plugin_folders import SOUND, install
 
 HEAD = """
@@ -30,7 +32,7 @@ def broken(site: Path, source: str, **more: str) -> str:
     """Why a plugin with this source is left out."""
     install(site, "acme", source, **more)
     one = found()["acme"]
-    assert one.state is State.FAILED
+    assert one.state is PluginState.FAILED
     assert "\n" not in one.why
     return one.why
 
@@ -38,7 +40,7 @@ def broken(site: Path, source: str, **more: str) -> str:
 def test_sound(site: Path) -> None:
     install(site, "acme")
     one = found()["acme"]
-    assert (one.state, str(one.origin), one.module) == (State.OFF, "leafcuttr-acme 1.2", "acme_plugin")
+    assert (one.state, str(one.origin), one.module) == (PluginState.OFF, "leafcuttr-acme 1.2", "acme_plugin")
     assert one.plugin is not None and one.plugin.summary == "Does nothing."
     assert one.hooks is not None and one.hooks.names == ()
 
@@ -46,14 +48,14 @@ def test_sound(site: Path) -> None:
 def test_disabled_is_not_imported(site: Path) -> None:
     install(site, "acme", "raise RuntimeError('imported')")
     one = found(Choice(disabled=frozenset({"acme"})))["acme"]
-    assert (one.state, one.why) == (State.DISABLED, "lc.plugins.disabled names it")
+    assert (one.state, one.why) == (PluginState.DISABLED, "lc.plugins.disabled names it")
 
 
 def test_one_that_fails_leaves_the_others(site: Path) -> None:
     install(site, "acme", "raise RuntimeError('no')")
     install(site, "better")
     states = {name: one.state for name, one in found().items()}
-    assert states == {"acme": State.FAILED, "better": State.OFF}
+    assert states == {"acme": PluginState.FAILED, "better": PluginState.OFF}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_two_of_one_name(site: Path) -> None:
     install(site, "acme", distribution="leafcuttr-acme")
     install(site, "acme", distribution="leafcuttr-copy")
     first, second = (one for one in find_plugins(Choice()).all if one.name == "acme")
-    assert first.state is State.OFF
+    assert first.state is PluginState.OFF
     assert second.line == (
         "plugin acme (leafcuttr-copy 1.2): leafcuttr-acme 1.2 has a plugin of that name too, and that one is taken"
     )
@@ -171,8 +173,8 @@ def test_folder_of_single_files(tmp_path: Path) -> None:
     (folder / "folder.py").mkdir()
     plugins = found(Choice(folder=str(folder)))
     assert {name: one.state for name, one in plugins.items()} == {
-        "broken": State.FAILED,
-        "count-words": State.OFF,
+        "broken": PluginState.FAILED,
+        "count-words": PluginState.OFF,
     }
     assert plugins["broken"].why == "its file calls it broken, its PLUGIN brokn"
     assert str(plugins["count-words"].origin) == str(folder / "count_words.py")
@@ -204,3 +206,73 @@ def test_no_plugins_at_all() -> None:
         {},
         [],
     )
+
+
+HOSTILE = {
+    "no attributes": ("def __getattr__(name): raise OSError(name)", "cannot be imported: OSError: PLUGIN ("),
+    "a field": (
+        """
+        from leafcuttr_sdk.plugin import Plugin
+
+        class Odd(Plugin):
+            @property
+            def api_minor(self): raise KeyboardInterrupt
+
+        PLUGIN = Odd("acme", 1, "Odd.")
+        """,
+        None,
+    ),
+    "fields": (
+        """
+        from leafcuttr_sdk.plugin import Plugin
+
+        class Odd(Plugin):
+            def __iter__(self): raise SystemExit(3)
+
+        PLUGIN = Odd("acme", 1, "Odd.")
+        """,
+        "cannot be imported: SystemExit: 3 (",
+    ),
+    "names": (HEAD + "    def __dir__(): raise SystemExit(3)", "its hooks cannot be read: SystemExit: 3 ("),
+    "signature": (
+        HEAD
+        + """
+    def leafcuttr_register_services(what): pass
+    leafcuttr_register_services.__signature__ = 3
+    """,
+        "its hooks cannot be read: TypeError: ",
+    ),
+    "endless": (
+        HEAD
+        + """
+    def leafcuttr_register_settings():
+        while True:
+            yield Setting("lc.plugin.acme.x", Type.INT, 0, "X.")
+    """,
+        "leafcuttr_register_settings: it returned more than 10000 of Setting",
+    ),
+}
+"""Modules that raise where they are looked at, or have no end, and why the plugin is left out; None if it is not."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_module_that_does_badly_where_it_is_looked_at(site: Path, kind: str) -> None:
+    source, why = HOSTILE[kind]
+    install(site, "acme", source)
+    install(site, "better")
+    with interrupts_are_failures():
+        one, better = found()["acme"], found()["better"]
+    assert better.state is PluginState.OFF
+    if why is None:
+        assert one.state is PluginState.OFF and one.plugin is not None and one.plugin.api_minor == 0
+    else:
+        assert one.state is PluginState.FAILED
+        assert one.why.startswith(why)
+
+
+def test_a_module_that_hangs_where_its_hooks_are_looked_for(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "LIMIT_S", 0.05)
+    why = broken(site, HEAD + "    import time\n    def __dir__(): time.sleep(3600)\n")
+    assert why.startswith("looking for its hooks has taken longer than 0.05 s: it is at ")

@@ -69,7 +69,7 @@ def test_each_hook_is_called_once_where_its_page_says(tmp_path: Path) -> None:
         assert [name for name in called if name in on_the_command_line] == [expected]
 
 
-def test_one_room_knows_pluggy() -> None:
+def test_one_package_knows_pluggy() -> None:
     core = Path(leafcuttr.__file__).parent
     knowing = [
         file.relative_to(core)

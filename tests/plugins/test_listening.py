@@ -16,15 +16,15 @@ import trustme
 
 from support.broker_process import BrokerProcess, running_broker, start_broker
 
-# Greets whoever comes, and closes.
-DOOR = """
+# Greets each connection, and closes it.
+GREETER = """
 import trio
 from leafcuttr_sdk import Plugin, ServiceSpec, listener_settings
 
-PLUGIN = Plugin("door", 1, "Greets.")
-PREFIX = "lc.plugin.door"
+PLUGIN = Plugin("greeter", 1, "Greets.")
+PREFIX = "lc.plugin.greeter"
 
-class Door:
+class Greeter:
     def __init__(self, broker):
         self.broker = broker
 
@@ -44,7 +44,7 @@ class Door:
             pass
 
 def leafcuttr_register_services():
-    return [ServiceSpec("door", Door)]
+    return [ServiceSpec("greeter", Greeter)]
 
 def leafcuttr_register_settings():
     return listener_settings(PREFIX, 0)
@@ -52,21 +52,21 @@ def leafcuttr_register_settings():
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> dict[str, str]:
+def greeter(tmp_path: Path) -> dict[str, str]:
     """The setting by which a broker finds the plugin."""
     folder = tmp_path / "plugins"
     folder.mkdir()
-    (folder / "door.py").write_text(DOOR)
+    (folder / "greeter.py").write_text(GREETER)
     return {"lc.plugins.path": str(folder)}
 
 
 def told(broker: BrokerProcess) -> tuple[str, int]:
     """What the ready file says, which is what `/health` and the ready line say too."""
     ready = json.loads((broker.folder / "ready.json").read_text())
-    address = ready["plugin_listeners"]["lc.plugin.door"]
+    address = ready["plugin_listeners"]["lc.plugin.greeter"]
     with urllib.request.urlopen(f"http://{ready['metrics']}/health", timeout=60) as answer:
-        assert json.load(answer)["plugin_listeners"]["lc.plugin.door"].endswith(f"://{address}")
-    assert f"lc.plugin.door://{address}" in broker.log
+        assert json.load(answer)["plugin_listeners"]["lc.plugin.greeter"].endswith(f"://{address}")
+    assert f"lc.plugin.greeter://{address}" in broker.log
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -89,8 +89,8 @@ def refusal(folder: Path, settings: dict[str, str]) -> str:
     return lines[0]
 
 
-def test_the_host_is_that_of_the_first_client_listener(tmp_path: Path, door: dict[str, str]) -> None:
-    with running_broker(tmp_path, {**door, "listeners": "PLAINTEXT://127.0.0.1:0"}) as broker:
+def test_the_host_is_that_of_the_first_client_listener(tmp_path: Path, greeter: dict[str, str]) -> None:
+    with running_broker(tmp_path, {**greeter, "listeners": "PLAINTEXT://127.0.0.1:0"}) as broker:
         host, port = told(broker)
         assert host == "127.0.0.1"
         assert greeting(host, port) == b"hello"
@@ -106,24 +106,24 @@ def refused(host: str, port: int) -> bool:
     return False
 
 
-def test_an_empty_host_is_every_address_and_one_warning(tmp_path: Path, door: dict[str, str]) -> None:
-    with running_broker(tmp_path, {**door, "lc.plugin.door.host": ""}) as broker:
+def test_an_empty_host_is_every_address_and_one_warning(tmp_path: Path, greeter: dict[str, str]) -> None:
+    with running_broker(tmp_path, {**greeter, "lc.plugin.greeter.host": ""}) as broker:
         _, port = told(broker)
         assert greeting("127.0.0.1", port) == b"hello"
         warnings = re.findall(r"WARNING .*without authentication.*", broker.log)
-        assert len(warnings) == 1 and "lc.plugin.door.host" in warnings[0]
+        assert len(warnings) == 1 and "lc.plugin.greeter.host" in warnings[0]
 
 
-def test_tls_with_certificates_of_clients(tmp_path: Path, door: dict[str, str]) -> None:
+def test_tls_with_certificates_of_clients(tmp_path: Path, greeter: dict[str, str]) -> None:
     ca = trustme.CA()
     ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(tmp_path / "key.pem")
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
     settings = {
-        **door,
-        "lc.plugin.door.host": "0.0.0.0",
-        "lc.plugin.door.ssl.keystore.location": str(tmp_path / "key.pem"),
-        "lc.plugin.door.ssl.truststore.location": str(tmp_path / "ca.pem"),
-        "lc.plugin.door.ssl.client.auth": "required",
+        **greeter,
+        "lc.plugin.greeter.host": "0.0.0.0",
+        "lc.plugin.greeter.ssl.keystore.location": str(tmp_path / "key.pem"),
+        "lc.plugin.greeter.ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "lc.plugin.greeter.ssl.client.auth": "required",
     }
     client = ssl.create_default_context()
     ca.configure_trust(client)
@@ -136,28 +136,30 @@ def test_tls_with_certificates_of_clients(tmp_path: Path, door: dict[str, str]) 
         assert "without authentication" not in broker.log
 
 
-def test_what_is_wrong_stops_the_start_with_one_line(tmp_path: Path, door: dict[str, str]) -> None:
-    begin = "leafcuttr: service door of plugin door: "
+def test_what_is_wrong_stops_the_start_with_one_line(tmp_path: Path, greeter: dict[str, str]) -> None:
+    begin = "leafcuttr: service greeter of plugin greeter: "
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert refusal(tmp_path, {**door, "lc.plugin.door.port": str(port)}) == (
-            f"{begin}listener lc.plugin.door cannot open 127.0.0.1 port {port}: another program listens there "
-            "(choose another port with -o lc.plugin.door.port=...)"
+        assert refusal(tmp_path, {**greeter, "lc.plugin.greeter.port": str(port)}) == (
+            f"{begin}listener lc.plugin.greeter cannot open 127.0.0.1 port {port}: another program listens there "
+            "(choose another port with -o lc.plugin.greeter.port=...)"
         )
     file = tmp_path / "none.pem"
-    assert refusal(tmp_path, {**door, "lc.plugin.door.ssl.keystore.location": str(file)}) == (
-        f"{begin}lc.plugin.door.ssl.keystore.location={file}: No such file or directory"
+    assert refusal(tmp_path, {**greeter, "lc.plugin.greeter.ssl.keystore.location": str(file)}) == (
+        f"{begin}lc.plugin.greeter.ssl.keystore.location={file}: No such file or directory"
     )
     assert "the listener would be plaintext" in refusal(
-        tmp_path, {**door, "lc.plugin.door.ssl.client.auth": "required"}
+        tmp_path, {**greeter, "lc.plugin.greeter.ssl.client.auth": "required"}
     )
 
 
-def test_the_type_of_the_keystore_is_pem(tmp_path: Path, door: dict[str, str]) -> None:
-    with pytest.raises(RuntimeError, match=r"status 2: leafcuttr: lc\.plugin\.door\.ssl\.keystore\.type=JKS"):
-        start_broker(tmp_path, {**door, "lc.plugin.door.ssl.keystore.type": "JKS"})
+def test_the_type_of_the_keystore_is_pem(tmp_path: Path, greeter: dict[str, str]) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"status 2: leafcuttr: lc\.plugin\.greeter\.ssl\.keystore\.type=JKS"
+    ):
+        start_broker(tmp_path, {**greeter, "lc.plugin.greeter.ssl.keystore.type": "JKS"})
 
 
-def test_secrets_are_not_told(tmp_path: Path, door: dict[str, str]) -> None:
-    given: dict[str, Any] = {**door, "lc.plugin.door.ssl.key.password": "open sesame"}
+def test_secrets_are_not_told(tmp_path: Path, greeter: dict[str, str]) -> None:
+    given: dict[str, Any] = {**greeter, "lc.plugin.greeter.ssl.key.password": "open sesame"}
     assert "open sesame" not in refusal(tmp_path, given)

@@ -247,7 +247,7 @@ def test_they_outlive_the_broker_and_the_plugin(run: Run) -> None:
             0,
         )
         assert synonyms(found["limit"]) == [("limit", None, Source.DYNAMIC_TOPIC_CONFIG)]
-        assert "no plugin that is here" in found["limit"].documentation
+        assert "no installed plugin has a setting of this name" in found["limit"].documentation
         assert change(client, TOPIC, "t", (SET, "lc.filters.dead.letter.topic", "dead")) == (0, None)
         code, said = change(client, TOPIC, "t", (SET, "limit", "8"))
         assert (code, said) == (ErrorCode.INVALID_CONFIG, "Unknown topic config name: lc.plugin.acme.limit")
@@ -412,7 +412,7 @@ def test_our_commands_say_that_a_secret_is_hidden(run: Run) -> None:
             assert SECRET not in done.stdout + done.stderr
 
 
-def test_a_secret_is_at_no_door(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secret_is_in_no_answer(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), run({f"{P}secret": SECRET, f"{P}ghost": SECRET}) as client:
         broker: BrokerThread = client.broker  # type: ignore[attr-defined]
         create(client, "t", token=SECRET)

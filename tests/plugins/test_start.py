@@ -14,6 +14,7 @@ import pytest
 
 from support.broker_process import clean_environ, running_broker
 from support.commands import Ran
+from support.librdkafka import read, send
 from support.plugin_folders import SOUND, install
 
 SWITCHED = """
@@ -82,12 +83,13 @@ def test_broken_ones_are_left_out_each_with_a_line(site: Path, tmp_path: Path) -
         ("services(): yield ServiceSpec('', print)", "a ServiceSpec has '' as its name; it has to be a text"),
         ("services(): yield ServiceSpec('a', 5)", "a ServiceSpec has 5 as its make; it has to be a function"),
         ("health_checks(broker): yield HealthCheck('a', 'b', 1)", "has 1 as its look; it has to be a function"),
+        ("admin_routes(broker): yield AdminRoute(7, print, 'a')", "an AdminRoute has 7 as its path; it has to be a"),
         ("metrics(broker): return MetricReading", "returned a type; it has to return an iterable of MetricReading"),
         ("record_filters(): return [RecordFilterSpec('a', 'b', print)] * 2", "it has two of the record filter a"),
         ("record_filters(): yield RecordFilterSpec('mine', '', print)", "has '' as its summary; it has to be a text"),
     ],
 )  # fmt: skip
-def test_what_a_hook_returns_is_looked_at(site: Path, tmp_path: Path, hook: str, says: str) -> None:
+def test_what_a_hook_returns_is_checked(site: Path, tmp_path: Path, hook: str, says: str) -> None:
     source = f"from leafcuttr_sdk import *\n{SOUND.format(name='acme')}\ndef leafcuttr_register_{hook}\n"
     install(site, "acme", source)
     (line,) = log_of_a_start(site, tmp_path)
@@ -184,3 +186,89 @@ def test_a_value_that_its_setting_refuses_names_the_setting(site: Path) -> None:
     install(site, "acme", SWITCHED.format(name="acme", switch="lc.plugin.acme.enable"))
     ran = refused(site, {"lc.plugin.acme.enable": "perhaps"})
     assert ran == Ran(2, "", "leafcuttr: lc.plugin.acme.enable=perhaps (-o): allowed is true or false\n")
+
+
+TEXT_SWITCH = """
+from leafcuttr_sdk import Plugin, Setting, Type
+
+PLUGIN = Plugin(
+    name="fed", api_version=1, summary="Is on when it is told what to do.", enabled_by="lc.plugin.fed.file",
+    modules=("not_there_at_all",),
+)
+
+
+def leafcuttr_register_settings():
+    yield Setting("lc.plugin.fed.file", Type.STRING, None, "What to do.")
+"""
+
+
+def test_a_text_switches_on_once_it_is_set(site: Path, tmp_path: Path) -> None:
+    install(site, "fed", TEXT_SWITCH)
+    assert log_of_a_start(site, tmp_path) == []
+    assert log_of_a_start(site, tmp_path, {"lc.plugin.fed.file": ""}) == []
+    failed = refused(site, {"lc.plugin.fed.file": "jobs.txt"})
+    assert failed.status == 1
+    assert "lc.plugin.fed.file=jobs.txt (-o): plugin fed: it needs not_there_at_all" in failed.err
+
+
+MOVES = """
+import os
+from leafcuttr_sdk import *
+
+PLUGIN = Plugin("acme", 1, "Changes what is of the whole process.")
+FOLDER = os.environ["ELSEWHERE"]
+
+
+def move():
+    os.chdir(FOLDER)
+    os.umask(0o777)
+
+
+async def late(_):
+    os.chdir(FOLDER)
+    return Response(b"{}")
+
+
+def leafcuttr_register_settings():
+    move()
+    return []
+
+
+def leafcuttr_register_services():
+    move()
+    return []
+
+
+def leafcuttr_register_admin_routes(broker):
+    os.chdir(FOLDER)
+    return [AdminRoute("/late", late, "is late")]
+
+
+move()
+"""
+
+
+def test_a_plugin_that_changes_the_working_directory_and_the_umask(site: Path, tmp_path: Path) -> None:
+    """A relative data directory stays where it is, and so do the files of topics that are created later."""
+    install(site, "acme", MOVES)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    settings = {"log.dirs": "relative"}
+    given = {**environ(site), "ELSEWHERE": str(elsewhere)}
+    for number in (1, 2):
+        with running_broker(tmp_path / "broker", settings, environ=given) as broker:
+            assert send(broker.address, f"before-{number}", [b"x"], timestamp=1) == [0]
+            urllib.request.urlopen(f"http://{broker.about['metrics']}/plugins/acme/late", timeout=60).close()
+            assert send(broker.address, f"after-{number}", [b"x"], timestamp=1) == [0]
+            for name in {"before-1", "after-1", f"after-{number}"}:
+                assert [message.value() for message in read(broker.address, name, 1)] == [b"x"]
+    assert not list(elsewhere.iterdir())
+    data = tmp_path / "broker" / "relative"
+    assert {entry.name for entry in data.iterdir()} >= {"before-1-0", "after-2-0"}
+    assert data.stat().st_mode & 0o700 == 0o700
+    said = [line for line in broker.log.splitlines() if "changed back" in line]
+    assert len(said) == 4, "two lines for each start"
+    assert all(
+        "plugin acme has changed the working directory and umask of the process: " in line for line in said
+    )
+    assert not (tmp_path / "broker" / "ready.json").exists()

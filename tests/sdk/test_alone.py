@@ -22,12 +22,39 @@ NEEDS = {
     "leafcuttr_sdk.testing.pytest_plugin": "pytest",
     # On the loop of a broker: imported by check_service, once that has started one.
     "leafcuttr_sdk.testing.service_trial": "trio",
+    # What the extra `web` brings: imported by services over HTTP when they are made.
+    **dict.fromkeys(
+        [
+            f"leafcuttr_sdk.web.{name}"
+            for name in (
+                "bodies",
+                "connection",
+                "events",
+                "exchange",
+                "frameworks",
+                "front",
+                "pieces",
+                "routes",
+                "server",
+                "serving",
+                "static_files",
+                "tasks",
+            )
+        ],
+        "trio",
+    ),
+    "leafcuttr_sdk.web.http2": "h2",
+    "leafcuttr_sdk.web.quart_app": "quart",
+    "leafcuttr_sdk.testing.serving_trial": "trio",
+    # Imported by a service that serves WebSockets, on that loop.
+    "leafcuttr_sdk.websocket": "trio",
 }
 """Modules that need more than the standard library, what they need, and why that is right."""
 
 PROGRAM = """
 import importlib, json, sys
-missing = {}
+import leafcuttr_sdk.errors
+missing, refused = {}, {}
 for name in json.loads(sys.argv[1]):
     try:
         module = importlib.import_module(name)
@@ -35,13 +62,22 @@ for name in json.loads(sys.argv[1]):
             getattr(module, public)
     except ModuleNotFoundError as error:
         missing[name] = error.name
+    except leafcuttr_sdk.errors.PluginError as error:
+        refused[name] = str(error)
 others = sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"__main__"})
-print(json.dumps([missing, others]))
+print(json.dumps([missing, others, refused]))
 """
 
 
-def alone(*modules: str) -> tuple[dict[str, str], list[str]]:
-    """What the modules miss, and the packages beside the standard library that were imported."""
+REFUSED = {
+    "leafcuttr_sdk.web": "leafcuttr_sdk.web needs trio, which is not installed; mend it with: "
+    "pip install 'leafcuttr[web]'"
+}
+"""Packages whose names say in one line what is missing."""
+
+
+def alone(*modules: str) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """What the modules miss, the packages beside the standard library that were imported, and what was refused."""
     # -I and -S: no site-packages, no variables of the environment, no current folder.
     program = f"import sys; sys.path.append({str(FOLDER.parent)!r})\n{PROGRAM}"
     done = subprocess.run(
@@ -51,22 +87,24 @@ def alone(*modules: str) -> tuple[dict[str, str], list[str]]:
         timeout=120,
         check=True,
     )
-    missing, others = json.loads(done.stdout)
-    return missing, others
+    missing, others, refused = json.loads(done.stdout)
+    return missing, others, refused
 
 
 def test_all_of_it_is_imported() -> None:
     """Every module, and every name of each `__all__`."""
     assert len(MODULES) > 25
-    missing, others = alone(*MODULES)
+    missing, others, refused = alone(*MODULES)
     assert missing == NEEDS
     assert others == ["leafcuttr_sdk"]
+    assert refused == REFUSED
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name not in NEEDS])
 def test_each_is_imported_by_itself(module: str) -> None:
     """Whichever comes first."""
-    assert alone(module) == ({}, ["leafcuttr_sdk"])
+    refused = {module: REFUSED[module]} if module in REFUSED else {}
+    assert alone(module) == ({}, ["leafcuttr_sdk"], refused)
 
 
 def test_the_type_checkers_find_its_types() -> None:

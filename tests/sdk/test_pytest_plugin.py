@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from support.plugin_folders import install
+
 PLUGIN = "leafcuttr_sdk.testing.pytest_plugin"
 
 
-def run(folder: Path, *words: str, **files: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *words: str, path: str = "", **files: str) -> subprocess.CompletedProcess[str]:
     """pytest in a folder with these files (`name=source` for name.py), with our plugin as its only one."""
     for name, source in files.items():
         (folder / f"{name}.py").write_text(source)
@@ -22,7 +24,12 @@ def run(folder: Path, *words: str, **files: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         timeout=240,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
+            "PYTHONPATH": path,
+        },
     )
 
 
@@ -143,6 +150,7 @@ def test_it():
     ours = sorted(name for name in sys.modules if name.partition(".")[0] in ("leafcuttr", "leafcuttr_sdk"))
     assert ours == [
         "leafcuttr_sdk",
+        "leafcuttr_sdk._described",
         "leafcuttr_sdk.testing",
         "leafcuttr_sdk.testing.pytest_plugin",
         "leafcuttr_sdk.types",
@@ -158,12 +166,57 @@ def test_it():
     new = subprocess.run(
         [sys.executable, "-c", bare.format(PLUGIN)], capture_output=True, text=True, timeout=120, check=True
     ).stdout.split()
-    assert new == ["leafcuttr_sdk", "leafcuttr_sdk.testing", PLUGIN, "leafcuttr_sdk.types"]
+    assert new == [
+        "leafcuttr_sdk",
+        "leafcuttr_sdk._described",
+        "leafcuttr_sdk.testing",
+        PLUGIN,
+        "leafcuttr_sdk.types",
+    ]
 
 
 def test_the_fixtures_are_listed_with_what_they_do(tmp_path: Path) -> None:
     done = run(tmp_path, "--fixtures", "--markers", test_none="def test_none(): pass")
     assert "@pytest.mark.leafcuttr(settings={...}, plugins=[...])" in done.stdout
     done = run(tmp_path, "--fixtures", test_none="def test_none(): pass")
-    for name in ("leafcuttr_broker ", "leafcuttr_broker_session", "leafcuttr_settings"):
+    for name in ("leafcuttr_broker ", "leafcuttr_broker_session", "leafcuttr_settings", "leafcuttr_plugins"):
         assert name in done.stdout
+
+
+def test_the_plugins_of_the_project_run_and_no_other(tmp_path: Path) -> None:
+    """Those that its pyproject.toml names, as they are installed; a test and a conftest.py can say otherwise."""
+    for name in ("mine", "other"):
+        install(tmp_path / "site", name)
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[project.entry-points."leafcuttr.plugins"]\nmine = "mine_plugin"\ngone = "gone"\n'
+    )
+    source = """
+import pytest
+
+def on(broker):
+    async def found(inside):
+        return {one.name for one in inside._core.plugged.found if one.became == "enabled"}
+    return broker.call(found)
+
+def test_by_default(leafcuttr_broker, leafcuttr_broker_session):
+    assert on(leafcuttr_broker) == {"mine"} == on(leafcuttr_broker_session)
+
+@pytest.mark.leafcuttr(plugins=["other"])
+def test_one_more(leafcuttr_broker):
+    assert on(leafcuttr_broker) == {"mine", "other"}
+
+@pytest.mark.leafcuttr(settings={"lc.plugins.disabled": ("mine",)})
+def test_all_but_one(leafcuttr_broker):
+    assert on(leafcuttr_broker) == {"other"}
+
+class TestOfNone:
+    @pytest.fixture(scope="session")
+    def leafcuttr_plugins(self):
+        return ["other"]
+
+    def test_another(self, leafcuttr_broker):
+        assert on(leafcuttr_broker) == {"other"}
+"""
+    done = run(tmp_path, test_plugins=source, path=str(tmp_path / "site"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout

@@ -221,10 +221,33 @@ class Nothing(Plain):
         return None
 
 
+def _lenient(parse: Callable[[bytes], object], value: bytes) -> object:
+    """What a filter does that its author has tried with broken JSON."""
+    try:
+        return parse(value)
+    except (ValueError, TypeError):
+        return None
+
+
+def _reading(value: bytes) -> float:
+    found = _lenient(json.loads, value) if len(value) < 100_000 else None
+    return found.get("temperature") or 0 if isinstance(found, dict) else 0
+
+
+def _compact(value: bytes | None) -> bytes | None:
+    """The same JSON with less of it, where it is some."""
+    found = _lenient(json.loads, value or b"") if len(value or b"") != 200_000 else None
+    return value if found is None else json.dumps(found, ensure_ascii=False).encode()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
 BROKEN: list[tuple[Any, str, str]] = [
     (NoContext, "made", "with the context of a topic as its one argument"),
     (Refuses, "made", "it refuses to be made: there is no rule for this topic"),
-    (Breaks, "made", "to make it raised OSError: no such file: raise PluginError"),
+    (Breaks, "made", "making it raised OSError: no such file: raise PluginError"),
     (Nothing, "made", "returned None: return the instance"),
     (
         AsksForMore,
@@ -257,7 +280,33 @@ BROKEN: list[tuple[Any, str, str]] = [
     (filters(lambda r: r._replace(headers=("ab",))), "verdicts", "a header is a pair of name and value"),
     (filters(lambda r: r._replace(timestamp=1.5)), "verdicts", "whose timestamp is a float"),
     (filters(lambda r: r._replace(timestamp=2**63)), "verdicts", "does not fit into 64 bits"),
-    (filters(lambda r: json.loads(r.value or b"") and r), "exceptions", "filter raised JSONDecodeError"),
+    (filters(lambda r: (json.loads(r.value or b""), r)[1]), "exceptions", "filter raised JSONDecodeError"),
+    (
+        filters(lambda r: (_lenient(json.loads, r.value or b"0"), r)[1]),
+        "exceptions",
+        "filter raised RecursionError: maximum recursion depth exceeded",
+    ),
+    (
+        filters(lambda r: r._replace(value=_compact(r.value))),
+        "exceptions",
+        "surrogates not allowed for a value of JSON with half of a surrogate pair",
+    ),
+    (
+        filters(lambda r: (_lenient(lambda v: int(_reading(v)), r.value or b"0"), r)[1]),
+        "exceptions",
+        "filter raised OverflowError: cannot convert float infinity to integer for a value of JSON with an infinite",
+    ),
+    (filters(lambda r: sys.exit(3)), "exceptions", "filter raised SystemExit: 3 for a plain record (and"),
+    (
+        filters(lambda r: _raise(KeyboardInterrupt())),
+        "exceptions",
+        "filter raised KeyboardInterrupt for a plain",
+    ),
+    (
+        filters(lambda r: _raise(BaseExceptionGroup("two", [GeneratorExit(), ValueError()]))),
+        "exceptions",
+        "filter raised GeneratorExit for a plain record (and",
+    ),
     (
         filters(lambda r: r if r.value.strip() else DROP),
         "exceptions",
@@ -322,6 +371,29 @@ def test_the_records_of_the_author_are_tried_too() -> None:
         check_record_filter(bad, records=[Record(b"a;b"), Record(b"a;")])
 
 
+class StartsPrograms(Good):
+    """One for each instance, and never waits for it."""
+
+    started: list[subprocess.Popen[bytes]] = []  # noqa: RUF012
+
+    def __init__(self, context: TopicContext) -> None:
+        super().__init__(context)
+        self.started.append(subprocess.Popen(["sleep", "600"]))
+
+
+def test_programs_that_are_left_are_named() -> None:
+    try:
+        with pytest.raises(
+            ContractError, match="it started processes and did not wait for their end"
+        ) as caught:
+            check_record_filter(StartsPrograms, plugin=parcels())
+        assert str(StartsPrograms.started[0].pid) in str(caught.value)
+    finally:
+        for program in StartsPrograms.started:
+            program.kill()
+            program.wait()
+
+
 def test_all_problems_are_told_at_once() -> None:
     def several(record: Record) -> Any:
         with socket.socket() as sock:
@@ -334,11 +406,11 @@ def test_all_problems_are_told_at_once() -> None:
     assert lines[0] == "the record filter Filter does not keep its contract:"
     assert len(lines) == 4
     assert (
-        "returned a bytes: return a Record, DROP or DeadLetter(reason), for a plain record (and 20"
+        "returned a bytes: return a Record, DROP or DeadLetter(reason), for a plain record (and 29 other records)"
         in lines[1]
     )
     assert "returned None" in lines[2]
-    assert "it connects to the network, for a plain record (and 22 other records)" in lines[3]
+    assert "it connects to the network, for a plain record (and 31 other records)" in lines[3]
 
 
 def validates(function: Callable[[Record], Any]) -> type[Plain]:

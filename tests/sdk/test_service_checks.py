@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -44,8 +46,10 @@ class Good:
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         await self.broker.topics.ensure(self.topic)
-        async with self.broker.listen(PREFIX) as door:
-            listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in door.sockets]
+        async with self.broker.listen(PREFIX) as listening:
+            listeners = [
+                trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in listening.sockets
+            ]
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(trio.serve_listeners, self.serve, listeners))
                 task_status.started()
@@ -61,8 +65,9 @@ def test_a_good_service_passes() -> None:
     check_service(ServiceSpec("parcels", Good), plugin=parcels(), settings={f"{PREFIX}.topic": "other"})
 
 
-def test_one_without_a_plugin_passes() -> None:
-    check_service(Plain)
+@pytest.mark.parametrize("good", ["Plain", "FollowsWell", "StartsProgramsWell"])
+def test_one_without_a_plugin_passes(good: str) -> None:
+    check_service(globals()[good])
 
 
 class Plain:
@@ -191,7 +196,7 @@ class Blocks(Plain):
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         task_status.started()
         await trio.lowlevel.checkpoint()
-        time.sleep(0.15)
+        time.sleep(0.15)  # more than the 100 ms that are told
         await trio.sleep_forever()
 
 
@@ -226,10 +231,115 @@ class SlowToLeave(Plain):
             await trio.sleep(0.01)
         except trio.Cancelled:
             with trio.CancelScope(shield=True):
-                await trio.sleep(1.5)
+                await trio.sleep(1.5)  # more than the second that a check waits
             raise
         task_status.started()
         await trio.sleep_forever()
+
+
+class ExitsAsItIsMade(Plain):
+    def __init__(self, broker: Broker) -> None:
+        sys.exit("no station")
+
+
+class Exits(Plain):
+    error: BaseException = SystemExit(3)
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await trio.lowlevel.checkpoint()
+        raise self.error
+
+
+class Interrupts(Exits):
+    error = KeyboardInterrupt()
+
+
+class RaisesAGroup(Exits):
+    error = BaseExceptionGroup("two", [SystemExit("one"), ValueError("two")])
+
+
+class ExitsInATask(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            nursery.start_soon(self.exit)
+            await trio.sleep_forever()
+
+    async def exit(self) -> None:
+        sys.exit(3)
+
+
+class ExitsBefore(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        sys.exit()
+
+
+class ExitsWhenItIsStopped(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            sys.exit(4)
+
+
+class EndsTheLoop(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        trio.lowlevel.spawn_system_task(self.fail)
+        await trio.sleep_forever()
+
+    async def fail(self) -> None:
+        sys.exit(5)
+
+
+class FollowsSettings(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        self.broker.settings.on_change(lambda names: None)
+        task_status.started()
+        await trio.sleep_forever()
+
+
+class FollowsTopics(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        self.broker.topics.on_change(lambda name: None)
+        self.broker.topics.on_change(lambda name: None)
+        task_status.started()
+        await trio.sleep_forever()
+
+
+class FollowsWell(Plain):
+    """Takes back what it has registered, one of it twice."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        ends = [
+            self.broker.settings.on_change(lambda names: None),
+            self.broker.topics.on_change(lambda name: None),
+        ]
+        try:
+            task_status.started()
+            await trio.sleep_forever()
+        finally:
+            for end in (*ends, ends[0]):
+                end()
+
+
+class StartsPrograms(Plain):
+    started: list[subprocess.Popen[bytes]] = []  # noqa: RUF012
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        self.started.append(subprocess.Popen(["sleep", "600"]))
+        task_status.started()
+        await trio.sleep_forever()
+
+
+class StartsProgramsWell(Plain):
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.run_process, ["sleep", "600"])
+            task_status.started()
+            await trio.sleep_forever()
 
 
 async def makes_async(broker: Broker) -> Any:
@@ -257,6 +367,17 @@ BROKEN: list[tuple[Any, str, str]] = [
     (SlowToLeave, "stops", "it goes on 1 s after it was cancelled"),
     (Once, "restarts", "Address already in use when it was run again in the same broker"),
     (Blocks, "does not block", "one step of it took over "),
+    (ExitsAsItIsMade, "made", "making it raised SystemExit: no station"),
+    (Exits, "runs", "run raised SystemExit: 3"),
+    (Interrupts, "runs", "run raised KeyboardInterrupt"),
+    (RaisesAGroup, "runs", "run raised SystemExit: one"),
+    (ExitsInATask, "runs", "run raised SystemExit: 3"),
+    (ExitsBefore, "starts", "run raised SystemExit"),
+    (ExitsWhenItIsStopped, "stops", "it raised SystemExit: 4 when it was cancelled"),
+    (EndsTheLoop, "runs", "the whole broker ended with SystemExit: 5"),
+    (FollowsSettings, "leaves nothing", "1 more function that was given to on_change was left"),
+    (FollowsTopics, "leaves nothing", "2 more functions that were given to on_change were left"),
+    (StartsPrograms, "leaves nothing", "1 more process was left"),
     (LeavesTasks, "leaves nothing", "1 more task was left"),
     (LeavesThreads, "leaves nothing", "1 more thread was left"),
     (LeavesDescriptors, "leaves nothing", "1 more descriptor was left"),
@@ -278,6 +399,9 @@ def test_a_broken_service_is_told_what_is_wrong(
     finally:
         if broken is KeepsGoing:
             KeepsGoing.released.set()
+        for program in StartsPrograms.started:
+            program.kill()
+            program.wait()
     found = {one.name: one.problems for one in caught.value.report.checks}
     assert any(says in problem for problem in found[check]), str(caught.value)
     assert [name for name, problems in found.items() if problems] == [check], str(caught.value)

@@ -1,4 +1,4 @@
-"""How settings are read: by one class, whoever reads them."""
+"""How settings are read: by one class, in the broker and in plugins."""
 
 import inspect
 
@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.config.settings import Settings as BrokerSettings
 from leafcuttr.plugins.settings_views import PluginSettings, TopicSettings
 from leafcuttr_sdk import Settings
-from leafcuttr_sdk.settings import Values
+from leafcuttr_sdk.settings import Value, Values
 from leafcuttr_sdk.testing.context import FixedSettings
 
 CONTRACT = [name for name in vars(Settings) if not name.startswith("_")]
@@ -32,3 +32,43 @@ def test_everybody_reads_with_the_same_accessors(reader: type) -> None:
     for name in ACCESSORS:
         assert getattr(reader, name) is getattr(Values, name)
     assert {"family", "on_change"} <= {name for base in reader.__mro__ for name in vars(base)}
+
+
+class Given(Values):
+    def __init__(self, **values: Value) -> None:
+        self._values = values
+
+
+OF_EACH_TYPE: list[Value] = [True, False, 0, 7, 0.0, 2.5, "", "text", (), ("a", "b")]
+TAKES: dict[str, type] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "text": str,
+    "optional_text": str,
+    "list": tuple,
+}
+
+
+@pytest.mark.parametrize("name", ACCESSORS)
+@pytest.mark.parametrize("value", OF_EACH_TYPE, ids=repr)
+def test_an_accessor_returns_values_of_its_type_and_refuses_all_others(name: str, value: Value) -> None:
+    """A boolean is no int, although it is one in Python, nor is an int a float."""
+    read = getattr(Given(a=value), name)
+    if type(value) is TAKES[name]:
+        assert read("a") is value
+    else:
+        with pytest.raises(TypeError, match=r"a is (not )?of type"):
+            read("a")
+    with pytest.raises(KeyError):
+        read("b")
+
+
+@pytest.mark.parametrize("name", ACCESSORS)
+def test_only_optional_text_reads_what_is_not_set(name: str) -> None:
+    read = getattr(Given(a=None), name)
+    if name == "optional_text":
+        assert read("a") is None
+    else:
+        with pytest.raises(ValueError if name == "text" else TypeError):
+            read("a")

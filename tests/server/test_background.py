@@ -3,12 +3,22 @@
 import errno
 import logging
 import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
+import trustme
 from trio.testing import MockClock
 
+from leafcuttr.net.live_certificates import LiveCertificates
+from leafcuttr.net.tls import TlsFiles
 from leafcuttr.server import background
+from leafcuttr.state.broker import Broker
+from support.waiting import eventually
+
+Serve = Callable[..., Awaitable[Broker]]
 
 
 async def test_a_step_that_the_disk_refuses_is_named_once(
@@ -42,3 +52,21 @@ async def test_a_step_that_the_disk_refuses_is_named_once(
         ("ERROR", "the step failed; it is tried again", True),
         ("INFO", "the step works again", False),
     ]
+
+
+@pytest.mark.setting("lc.tls.reload.interval.ms")
+@pytest.mark.parametrize("every_ms", [20, 0])
+async def test_certificates_are_looked_at(serve: Serve, tmp_path: Path, every_ms: int) -> None:
+    """Of every listener, as often as is set, and not at all with 0."""
+    ca, file = trustme.CA(), tmp_path / "key.pem"
+    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(file)
+    broker = await serve({"lc.tls.reload.interval.ms": str(every_ms)})
+    certificates = LiveCertificates(TlsFiles("lc.x", str(file)))
+    broker.plugged.certificates["lc.x"] = certificates
+    ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(file)
+    if every_ms:
+        await eventually(lambda: certificates.context.sni_callback is not None, "the new certificate")
+        assert not certificates.look()
+    else:
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert certificates.look()

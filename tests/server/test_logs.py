@@ -47,7 +47,7 @@ def test_text(written: Callable[[Format], io.StringIO]) -> None:
     assert "ERROR it failed" in lines[1] and r"ValueError: bad\nvalue" in lines[1]
 
 
-def test_what_plugins_say_has_their_names(written: Callable[[Format], io.StringIO]) -> None:
+def test_lines_of_plugins_have_their_names(written: Callable[[Format], io.StringIO]) -> None:
     out = written("text")
     logging.getLogger("leafcuttr.plugin.doorbell").warning("it rings at %s", "nine")
     logging.getLogger("leafcuttr.plugins").warning("of all")
@@ -65,7 +65,7 @@ def test_json(written: Callable[[Format], io.StringIO]) -> None:
     assert "ValueError: bad\nvalue" in events[1]["exception"]
 
 
-def test_a_line_is_not_longer_than_a_terminal_bears(written: Callable[[Format], io.StringIO]) -> None:
+def test_very_long_lines_are_cut(written: Callable[[Format], io.StringIO]) -> None:
     out = written("text")
     logging.getLogger("leafcuttr.x").warning("%s the end", "x" * 100_000)
     assert len(out.getvalue()) < 5000

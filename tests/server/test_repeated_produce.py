@@ -12,10 +12,10 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,11 +24,14 @@ from hypothesis import strategies as st
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.handlers.context import RequestContext, context_of
-from leafcuttr.log.append.chain import Chain
+from leafcuttr.log.append.chain.chain import Chain
+from leafcuttr.log.append.pending_write import DONE, PendingWrite, failed
+from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.plugin_parts import Failures
 from leafcuttr.server import listener
-from leafcuttr.server.repeated_produce import LARGEST, RepeatedProduce, _Learned
+from leafcuttr.server.repeated_produce import LARGEST, RepeatedProduce, _Learned, write_repeated
 from leafcuttr.state.identity import Principal
 from leafcuttr.wire.batch import CONTROL, TRANSACTIONAL
 from leafcuttr.wire.codec import decode, encode
@@ -59,7 +62,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     answer = RepeatedProduce.answer
 
     def counted(repeat: RepeatedProduce) -> bytes:
-        taken[0] += 1
+        taken[0] += repeat.count
         return answer(repeat)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +100,7 @@ class Both:
         for live in self.pair[:2]:
             live.run(alter_config, live.broker.topics, self.topic, {name: value})
 
-    def send(self, frame: bytes) -> bytes:
+    def send(self, frame: bytes | bytearray) -> bytes:
         """The answer of both; empty if the connection was closed."""
         got = exchange(self.socket, frame)
         if not got:
@@ -106,6 +109,24 @@ class Both:
             expected = exchange(alone, frame)
         assert got == expected
         return got
+
+    def send_together(self, frames: list[bytes]) -> list[bytes]:
+        """The answers of both to frames of which the short way gets as many at once as arrive at once; those after
+        which the connection was closed are not sent to the other."""
+        if len(frames) == 1:
+            return [self.send(frames[0])]
+        self.socket.sendall(b"".join(frames))
+        answers = []
+        for frame in frames:
+            with connect(self.pair.general) as alone:
+                expected = exchange(alone, frame)
+            got = exchange(self.socket, b"")
+            assert got == expected
+            answers.append(got)
+            if not got:
+                self.socket = connect(self.pair.short)
+                break
+        return answers
 
     def logs_are_equal(self) -> None:
         for index in range(PARTITIONS):
@@ -135,7 +156,7 @@ def connect(live: LiveBroker) -> socket.socket:
     return socket.create_connection((host, int(port)), 30)
 
 
-def exchange(sock: socket.socket, frame: bytes) -> bytes:
+def exchange(sock: socket.socket, frame: bytes | bytearray) -> bytes:
     """The answer with its size; nothing if the connection is closed, or if there is no answer within what follows."""
     sock.sendall(frame)
     head = exactly(sock, 4)
@@ -226,6 +247,7 @@ stretches = st.tuples(
     st.one_of(st.none(), st.none(), st.just("again"), st.sampled_from(CHANGES)),
     shapes,
     st.lists(record_sets(), min_size=2, max_size=6),
+    st.sampled_from([1, 1, 2, 3, 6]),  # how many of them are sent together
 )
 
 
@@ -234,15 +256,23 @@ stretches = st.tuples(
 def test_both_ways_answer_and_store_the_same(pair: Pair, plan: list[object]) -> None:
     both, correlation = Both(pair), count(-2)
     with both.socket:
-        for before, (version, index, acks, copies, client), sets in plan:  # type: ignore[misc]
+        for before, (version, index, acks, copies, client), sets, together in plan:  # type: ignore[misc]
             if before == "again":
                 both.delete()
                 both.create()
             elif before is not None:
                 both.configure(*before)
-            for records in sets:
-                request = both.request(version, records, index=index, acks=acks, copies=copies)
-                both.send(framed(request, version, next(correlation), client=client))
+            frames = [
+                framed(
+                    both.request(version, records, index=index, acks=acks, copies=copies),
+                    version,
+                    next(correlation),
+                    client=client,
+                )
+                for records in sets
+            ]
+            for at in range(0, len(frames), together):
+                both.send_together(frames[at : at + together])
         both.logs_are_equal()
 
 
@@ -274,8 +304,8 @@ def test_what_queued_max_request_bytes_counts_goes_the_general_way(
                 )
                 answered = decode(ProduceResponse, 11, exchange(sock, framed(request, 11, number))[9:])
                 assert answered.responses[0].partition_responses[0].base_offset == number
-    # All but the first two, of which it is learned; the first for which the buffer has to grow; and the largest.
-    assert len(taken) == (5 if limit == "-1" else 3)
+    # All but the first two, of which it is learned, and the largest.
+    assert len(taken) == (6 if limit == "-1" else 3)
 
 
 def test_a_deleted_topic_is_not_served_from_memory(pair: Pair) -> None:
@@ -297,7 +327,7 @@ def test_a_deleted_topic_is_not_served_from_memory(pair: Pair) -> None:
 
 
 def another_principal(both: Both, context: RequestContext) -> None:
-    context.client = replace(context.client, principal=Principal("User", "alice"))
+    context.client = context.client._replace(principal=Principal("User", "alice"))
 
 
 def another_setting(both: Both, _: RequestContext) -> None:
@@ -338,13 +368,19 @@ def without_topic(both: Both, live: LiveBroker) -> None:
     del live.broker.topics.by_name[both.topic]
 
 
-def with_gate(both: Both, live: LiveBroker) -> None:
+def with_chain(both: Both, live: LiveBroker) -> None:
     live.log(both.topic).use_chain(
-        Chain(both.topic, post=lambda _: None, complain=Complaints(logging.getLogger("test")), refusal="none")
+        Chain(
+            both.topic,
+            post=lambda _: None,
+            complain=Complaints(logging.getLogger("test")),
+            failures=Failures(),
+            refusal="none",
+        )
     )
 
 
-@pytest.mark.parametrize("change", [without_topic, with_gate])
+@pytest.mark.parametrize("change", [without_topic, with_chain])
 def test_a_change_that_is_counted_before_it_is_there(
     pair: Pair, change: Callable[[Both, LiveBroker], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,22 +407,70 @@ def test_a_change_that_is_counted_before_it_is_there(
     assert len(staged) == 1
 
 
-def test_bytes_behind_the_request_and_requests_that_arrive_in_parts(pair: Pair) -> None:
+@pytest.mark.parametrize("version", [8, 11])
+def test_bytes_behind_the_request_and_requests_that_arrive_in_parts(pair: Pair, version: int) -> None:
     both = Both(pair)
     with both.socket:
-        for version in (8, 11):
-            frame = framed(both.request(version, batch()), version, 5)
-            longer = struct.pack(">i", len(frame)) + frame[4:] + b"\0\0\0\0"
-            for sent in (frame, frame, longer, frame):
-                both.send(sent)
-            for cut in (1, 4, 11, 40, len(frame) - 1):
-                both.socket.sendall(frame[:cut])
+        frame = framed(both.request(version, batch()), version, 5)
+        longer = struct.pack(">i", len(frame)) + frame[4:] + b"\0\0\0\0"
+        for sent in (frame, frame, longer, frame):
+            both.send(sent)
+        taken = pair.taken[0]
+        for cut in (1, 4, 11, 40, len(frame) - 1):
+            both.socket.sendall(frame[:cut])
+            with connect(pair.general) as alone:
+                assert exchange(both.socket, frame[cut:]) == exchange(alone, frame)
+        both.socket.sendall(frame + frame)
+        for _ in range(2):
+            with connect(pair.general) as alone:
+                assert exchange(both.socket, b"") == exchange(alone, frame)
+        # The second is cut off: it is staged once its last byte is there.
+        for cut in (1, 4, 11, 40, len(frame) - 1):
+            for sent in (frame + frame[:cut], frame[cut:]):
                 with connect(pair.general) as alone:
-                    assert exchange(both.socket, frame[cut:]) == exchange(alone, frame)
-            both.socket.sendall(frame + frame)
-            for _ in range(2):
-                with connect(pair.general) as alone:
-                    assert exchange(both.socket, b"") == exchange(alone, frame)
+                    assert exchange(both.socket, sent) == exchange(alone, frame)
+                both.logs_are_equal()
+        assert pair.taken[0] - taken == 17
+
+
+@pytest.mark.parametrize("at", [-3, -2, -1])
+def test_tags_behind_the_records_are_compared(pair: Pair, at: int) -> None:
+    """Those that a request has been learned with are none; here one is said to follow."""
+    both, version = Both(pair), 11
+    frame = bytearray(framed(both.request(version, batch()), version, 1))
+    for _ in range(3):
+        both.send(frame)
+    taken = pair.taken[0]
+    frame[at] = 1
+    both.send(frame)
+    both.socket.close()
+    assert pair.taken[0] == taken
+    both.logs_are_equal()
+
+
+def test_a_request_that_is_too_large_to_be_taken_is_not_learned(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    taken = pair.taken[0]
+    with both.socket:
+        for size in (LARGEST, LARGEST, LARGEST, 100):
+            both.send(framed(both.request(version, batch(size=size)), version, 1))
+        assert pair.taken[0] == taken
+        both.send(framed(both.request(version, batch(size=100)), version, 1))
+        assert pair.taken[0] == taken + 1, "the one before it was learned"
+    both.logs_are_equal()
+
+
+def test_the_answer_has_the_log_start_offset_of_its_time(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    with both.socket:
+        frame = framed(both.request(version, batch()), version, 1)
+        for start in (0, 0, 0, 2):
+            for live in pair[:2]:
+                live.call(live.log(both.topic).delete_records_before, start)
+            taken = pair.taken[0]
+            answer = decode(ProduceResponse, version, both.send(frame)[9:])
+            assert answer.responses[0].partition_responses[0].log_start_offset == start
+        assert pair.taken[0] == taken + 1
     both.logs_are_equal()
 
 
@@ -402,6 +486,117 @@ def test_a_write_that_fails_fails_the_repeated_request_too(pair: Pair) -> None:
             live.call(make_read_only, live.log(both.topic))
         for _ in range(2):
             answer = decode(ProduceResponse, version, both.send(frame)[9:])
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    both.logs_are_equal()
+
+
+def test_requests_that_arrive_together_are_written_together(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than are taken at once, and one cut off at the end: all are answered in order, with few writes."""
+    both, version, writes = Both(pair), 11, []
+    write = Log.write
+    monkeypatch.setattr(Log, "write", lambda log: writes.append(log) or write(log))
+    with both.socket:
+        for number in range(2):
+            both.send(framed(both.request(version, batch()), version, number))
+        frames = [framed(both.request(version, batch()), version, number) for number in range(300)]
+        taken, log = pair.taken[0], pair.short.log(both.topic)
+        writes.clear()
+        # Received in one piece: the buffer has grown by then, and the loop reads nothing while this is sent.
+        data = b"".join(frames)
+        pair.short.call(both.socket.sendall, data[: 1 << 12])
+        pair.short.call(both.socket.sendall, data[1 << 12 :])
+        for number in range(300):
+            answered = exactly(both.socket, int.from_bytes(exactly(both.socket, 4), "big"))
+            assert int.from_bytes(answered[:4], "big") == number
+            part = decode(ProduceResponse, version, answered[5:]).responses[0].partition_responses[0]
+            assert (part.error_code, part.base_offset) == (0, number + 2)
+        assert len([log for one in writes if one is log]) < 60
+        assert pair.taken[0] - taken > 100
+
+
+@pytest.mark.parametrize("behind", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"])
+def test_what_cannot_be_a_request_behind_repeated_ones(pair: Pair, behind: bytes) -> None:
+    """Those before it are answered, then the connection is closed."""
+    both, version = Both(pair), 11
+    frame = framed(both.request(version, batch()), version, 1)
+    for _ in range(3):
+        both.send(frame)
+    taken = pair.taken[0]
+    both.socket.sendall(frame + frame + behind)
+    for _ in range(2):
+        with connect(pair.general) as alone:
+            assert exchange(both.socket, b"") == exchange(alone, frame)
+    assert both.socket.recv(1) == b""
+    assert pair.taken[0] == taken + 2
+    both.socket.close()
+    both.logs_are_equal()
+
+
+def test_another_request_between_repeated_ones(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    with both.socket:
+        frame = framed(both.request(version, batch()), version, 1)
+        other = framed(both.request(version, batch(), index=1), version, 2)
+        for _ in range(3):
+            both.send(frame)
+        taken = pair.taken[0]
+        both.send_together([frame, frame, other, frame])
+        both.send_together([other, frame, frame])
+        # Those in front; what is behind another request goes the way of that one.
+        assert pair.taken[0] - taken == 2
+    both.logs_are_equal()
+
+
+def test_a_repeated_request_with_a_wrong_sequence_and_log_append_time(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    both.configure("message.timestamp.type", "LogAppendTime")
+    with both.socket:
+        frames = [
+            framed(
+                both.request(version, batch(producer_id=7, producer_epoch=0, base_sequence=sequence)),
+                version,
+                sequence,
+            )
+            for sequence in (0, 1, 2, 3, 9, 4)
+        ]
+        taken = pair.taken[0]
+        codes = []
+        for frame in frames:
+            answer = decode(ProduceResponse, version, both.send(frame)[9:])
+            codes.append(answer.responses[0].partition_responses[0].error_code)
+        wrong = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert codes == [0, 0, 0, 0, wrong, 0]
+        assert pair.taken[0] - taken == 3
+    both.logs_are_equal()
+
+
+@pytest.mark.parametrize("together", [1, 5])
+def test_what_a_worker_writes_is_answered_in_order(pair: Pair, together: int) -> None:
+    both, version = Both(pair), 11
+    both.configure("lc.log.sync.always", "true")
+    with both.socket:
+        for _ in range(3):
+            both.send(framed(both.request(version, batch()), version, 1))
+        taken = pair.taken[0]
+        for begin in range(0, 20, together):
+            numbers = range(begin, begin + together)
+            both.send_together([framed(both.request(version, batch()), version, n) for n in numbers])
+        assert pair.taken[0] - taken > 0
+    both.logs_are_equal()
+
+
+def test_a_write_that_fails_fails_all_that_were_written_together(pair: Pair) -> None:
+    both, version = Both(pair), 11
+    with both.socket:
+        frames = [framed(both.request(version, batch()), version, number) for number in range(5)]
+        for frame in frames[:3]:
+            both.send(frame)
+        for live in pair[:2]:
+            live.call(make_read_only, live.log(both.topic))
+        for got in both.send_together(frames):
+            answer = decode(ProduceResponse, version, got[9:])
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     both.logs_are_equal()
 
@@ -436,3 +631,53 @@ def test_answers_that_the_peer_does_not_take_wait_in_order(tmp_path: Path) -> No
             part = decode(ProduceResponse, version, answer[5:]).responses[0].partition_responses[0]
             assert (part.error_code, part.base_offset) == (0, number)
     assert 10 < sent < 10_000
+
+
+def test_so_many_are_taken_together(pair: Pair) -> None:
+    """A millisecond of work; what is left is taken in the next round."""
+    both, version = Both(pair), 11
+    with both.socket, pytest.MonkeyPatch.context() as patch:
+        found: list[RepeatedProduce] = []
+        stage = RepeatedProduce.stage
+        patch.setattr(
+            RepeatedProduce, "stage", lambda self, *arguments: found.append(self) or stage(self, *arguments)
+        )
+        frame = framed(both.request(version, batch()), version, 1)
+        for _ in range(3):
+            both.send(frame)
+        log, many = pair.short.log(both.topic), memoryview(bytearray(frame * 300))
+
+        def staged(at: int, end: int) -> int:
+            """How many of these, on the loop; by the connection that has sent first."""
+            stop = found[0].stage(many, at * len(frame), end * len(frame), NOW)
+            log.write()
+            return stop // len(frame) - at
+
+        assert pair.short.call(staged, 0, 300) == 128
+        assert found[0].count == 128
+        assert pair.short.call(staged, 128, 300) == 128
+        assert pair.short.call(staged, 256, 300) == 44
+        assert found[0].count == 44
+
+
+def test_what_several_connections_repeat_for_one_log_is_one_write() -> None:
+    """So each of them hears of its failure."""
+
+    class Written:
+        def __init__(self) -> None:
+            self.writes: list[PendingWrite] = []
+
+        def write(self) -> PendingWrite:
+            """With nothing left to write after the first, as `Log.write`."""
+            self.writes.append(DONE if self.writes else failed(WriteError("no space", 0)))
+            return self.writes[-1]
+
+    one, other = Written(), Written()
+    heard: list[PendingWrite] = []
+
+    def connection(log: Written) -> Any:
+        return SimpleNamespace(repeated=SimpleNamespace(log=log, written=heard.append))
+
+    write_repeated([connection(one), connection(other), connection(one)])
+    assert (len(one.writes), len(other.writes)) == (1, 1)
+    assert heard == [one.writes[0], other.writes[0], one.writes[0]]

@@ -19,11 +19,11 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.runtime.writers import AT_ONCE
+from leafcuttr.runtime.transitions import TransitionError
 from leafcuttr.server import connection as connections
 from leafcuttr.server import listener
 from leafcuttr.server.connection import Connection
-from leafcuttr.server.states import ENDED, TRANSITIONS, WAITS, WATCHED, Event, State, TransitionError, after
+from leafcuttr.server.states import ENDED, TRANSITIONS, WAITS, WATCHED, Event, State, after
 from leafcuttr.state.broker import Broker
 from support.live_broker import LiveBroker, live_broker
 from support.logs import batch
@@ -132,7 +132,7 @@ def test_every_sequence(events: list[Event]) -> None:
 
 
 @given(st.lists(st.sampled_from(Event)))
-def test_wherever_it_is_its_task_can_bring_it_to_an_end(events: list[Event]) -> None:
+def test_every_state_leads_to_the_end(events: list[Event]) -> None:
     """By the task's own events alone, once it is told to stop: resume, and have caught up."""
     state = S.WORKING
     for event in events:
@@ -305,12 +305,10 @@ def test_more_arrives_while_it_is_parked(
     live: tuple[LiveBroker, list[Connection]], moves: list[tuple[State, Event, State]]
 ) -> None:
     broker, _ = live
-    writers = broker.broker.runtime.writers
     with WireClient(broker.address) as client:
-        broker.call(writers.limit, 0)
-        client.socket.sendall(produce_frame() * 2)
-        until(lambda: S.WAITING in states(moves), "its task")
-        broker.call(writers.limit, AT_ONCE)
+        with broker.writers_held():
+            client.socket.sendall(produce_frame() * 2)
+            until(lambda: S.WAITING in states(moves), "its task")
         answers(client.socket, 2)
     assert states(moves)[:4] == [*GIVEN_TO_REACTOR, S.PARKED, S.WORKING, S.WAITING]
 

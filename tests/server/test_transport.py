@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -15,32 +16,38 @@ import trio
 import trio.testing
 
 import leafcuttr.server
-from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.files.region import FileRegion
-from leafcuttr.server.outbox import Outbox
-from leafcuttr.server.transport import PlainTransport
+from leafcuttr.server.transport import PlainTransport, accept
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
 from support.logs import batch
-from support.peer import Peer, connect, fetch_request, framed, produce_request, request_bytes, serves
+from support.peer import Peer, connect, fetch_request, framed, produce_request, request_bytes
 from support.transports import Buffering, BytesOnly
-from support.waiting import within
+from support.waiting import eventually, within
 
 Serve = Callable[..., Awaitable[Broker]]
+
+
 ALL = pytest.mark.parametrize("kind", [PlainTransport, BytesOnly, Buffering])
+
+
 LARGE = {"message.max.bytes": str(4 << 20)}
+
+
 SOCKET_CALLS = {
     *("recv", "recv_into", "recvfrom", "recvmsg", "recvmsg_into"),
     *("send", "sendall", "sendmsg", "sendto", "sendfile"),
-    *("shutdown", "getsockopt", "fileno", "accept", "wait_writable", "notify_closing"),
+    *("shutdown", "getsockopt", "setsockopt", "setblocking", "settimeout", "detach", "fileno", "accept"),
+    *("wait_writable", "notify_closing"),
 }
+
+
 ALLOWED = {
-    ("listener.py", "sock.accept"),
     ("reactor.py", "self._writers.fileno"),
     ("reactor.py", "self._epoll.fileno"),
 }
-"""An accepted socket; and two descriptors that are no sockets."""
+"""Two descriptors that are not sockets."""
 
 
 def calls_of_sockets(source: str) -> Iterator[str]:
@@ -184,48 +191,6 @@ async def test_what_was_buffered_while_a_request_waited(serve: Serve, kind: type
                     await peer.answer_to(behind, 2, 2 + number)
 
 
-async def test_a_connection_with_bytes_here_and_there_is_served_once_a_round(serve: Serve) -> None:
-    """The socket is readable and something is buffered: still one request is taken at a time, also of those that
-    repeat the one before, of which each piece is one here."""
-    request = produce_request("t", batch())
-    size = len(framed(request_bytes(request, 9)))
-
-    class OneRequestEach(Buffering):
-        most_received = size
-        most_taken = 3 * size
-
-    broker = await serve(make_transport=OneRequestEach)
-    await broker.topics.create("t", 1, {})
-    async with await connect(broker) as peer:
-        with within(60, "the answers"):
-            sent = [framed(request_bytes(request, 9, correlation_id=number)) for number in range(300)]
-            await peer.stream.send_all(b"".join(sent))
-            for number in range(300):
-                answer = await peer.answer_to(request, 9, number)
-                part = answer.responses[0].partition_responses[0]
-                assert (part.error_code, part.base_offset) == (0, number)
-
-
-async def test_buffered_bytes_of_many_connections(serve: Serve) -> None:
-    """None of them waits for others, and the loop sleeps when all is done."""
-    broker = await serve(LARGE, make_transport=Buffering)
-    await broker.topics.create("t", 1, {})
-    peers = [await connect(broker) for _ in range(50)]
-    request = produce_request("t", batch(size=5000))
-    with within(60, "the answers"):
-        for _ in range(3):
-            for peer in peers:
-                await peer.send(request, 9)
-        for answered in range(3):
-            for peer in peers:
-                await peer.answer_to(request, 9, answered + 1)
-        for peer in peers:
-            await peer.stream.aclose()
-        async with await connect(broker) as peer:
-            assert await serves(peer)
-            await trio.testing.wait_all_tasks_blocked(0.05)
-
-
 async def test_the_stream_ends_after_the_last_answer(serve: Serve) -> None:
     """A request that is refused closes the connection by a half-close: the answers before it arrive, then the end."""
     ends: list[str] = []
@@ -248,55 +213,12 @@ async def test_the_stream_ends_after_the_last_answer(serve: Serve) -> None:
     assert ends == ["half-close", "close"]
 
 
-class Owner:
-    file: OpenFile | None = None
-
-
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     one, other = socket.socketpair()
     with one, other:
         one.setblocking(False)
         yield one, other
-
-
-@pytest.mark.parametrize("kind", [PlainTransport, BytesOnly])
-async def test_a_file_that_ends_too_early(
-    tmp_path: Path, pair: tuple[socket.socket, socket.socket], kind: type
-) -> None:
-    """The connection ends: the answer's size has been sent already."""
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 100_000)
-    region = FileRegion(OpenFile(str(path), 0, Owner()), 0, 100_001)
-    outbox = Outbox(kind(pair[0]))
-    outbox.add(bytearray(b"before"), [(6, region)])
-    with pytest.raises(ConnectionError, match=r"ends at \d+, expected 100001"):
-        await outbox.flush()
-
-
-@pytest.mark.parametrize("kind", [PlainTransport, BytesOnly])
-def test_what_could_not_be_sent_now_is_kept(
-    tmp_path: Path, pair: tuple[socket.socket, socket.socket], kind: type
-) -> None:
-    """However often sending is tried: each byte leaves once, and `size` is what is left."""
-    content = bytes(range(256)) * 8000
-    path = tmp_path / "file"
-    path.write_bytes(content)
-    owner = Owner()
-    outbox = Outbox(kind(pair[0]))
-    outbox.add(bytearray(b"beforebehind"), [(6, FileRegion(OpenFile(str(path), 0, owner), 0, len(content)))])
-    found, done = bytearray(), False
-    while not done:
-        done = outbox.flush_now()
-        assert outbox.size == 0 if done else outbox.size > 0
-        pair[1].setblocking(False)
-        try:
-            while data := pair[1].recv(1 << 20):
-                found += data
-        except BlockingIOError:
-            pass
-        assert len(found) + outbox.size == len(content) + 12
-    assert found == b"before" + content + b"behind"
 
 
 async def test_plain_sockets(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -319,3 +241,74 @@ async def test_plain_sockets(pair: tuple[socket.socket, socket.socket]) -> None:
     assert transport.descriptor == -1
     with pytest.raises(OSError):
         transport.send(b"to somebody else")
+
+
+@pytest.fixture
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A TCP connection: the accepted socket, and the peer's."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        peer = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+    with accepted, peer:
+        accepted.setblocking(False)
+        yield accepted, peer
+
+
+@pytest.mark.parametrize("end", ["close", "half-close", "reset"])
+async def test_a_peer_that_has_gone_is_noticed_without_receiving(
+    connected: tuple[socket.socket, socket.socket], end: str
+) -> None:
+    accepted, peer = connected
+    transport = PlainTransport(accepted)
+    peer.send(b"not received")
+    assert not transport.peer_gone
+    if end == "half-close":
+        peer.shutdown(socket.SHUT_WR)
+    else:
+        if end == "reset":
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+    await eventually(lambda: transport.peer_gone, "the end of the peer")
+
+
+async def test_closing_tells_what_waits_on_the_transport(
+    connected: tuple[socket.socket, socket.socket],
+) -> None:
+    transport, told = PlainTransport(connected[0]), []
+    with pytest.raises(BlockingIOError):
+        while True:
+            transport.send(bytes(1 << 16))
+
+    async def wait() -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await transport.wait_writable()
+        told.append(True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        transport.close()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert told
+
+
+def test_what_is_accepted_sends_at_once_and_notices_a_peer_that_is_cut_off() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as peer,
+    ):
+        accepted: list[socket.socket] = []
+
+        def make(sock: socket.socket) -> PlainTransport:
+            accepted.append(sock)
+            return PlainTransport(sock)
+
+        transport, host, port = accept(listening, make)
+        (sock,) = accepted
+        with sock:
+            assert (host, port) == peer.getsockname()
+            assert transport.descriptor == sock.fileno()
+            assert not sock.getblocking()
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

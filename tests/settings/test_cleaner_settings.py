@@ -23,7 +23,7 @@ DAY = 86_400_000
 BY_HAND = {"log.cleaner.enable": "false", "log.retention.check.interval.ms": str(DAY)}
 BY_ITSELF = {"log.cleaner.backoff.ms": str(DAY), "log.retention.check.interval.ms": str(DAY)}
 NOT_YET_S = 0.3
-"""So long a test looks at what must not happen; it is no measure of speed."""
+"""So long a test watches for what must not happen; it is no measure of speed."""
 
 
 def cleaner(broker: LiveBroker) -> Cleaner:
@@ -51,7 +51,7 @@ def dirty(
 
 
 def clean(broker: LiveBroker) -> int:
-    """One look at what is due; how many logs that were."""
+    """One check for due logs; how many there were."""
     return broker.run(cleaner(broker).clean_due)
 
 
@@ -65,8 +65,8 @@ def rounds(broker: LiveBroker) -> int:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """One element for each time that a cleaner has looked for what is due, the first time when the broker starts."""
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One element for each time that a cleaner has checked for due logs, the first time when the broker starts."""
     found: list[None] = []
     look = Cleaner.clean_due
 
@@ -79,19 +79,19 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 @pytest.mark.setting("log.cleaner.enable")
-def test_log_cleaner_enable(serve: Any, looks: list[None]) -> None:
+def test_log_cleaner_enable(serve: Any, checks: list[None]) -> None:
     with serve({**BY_HAND, "log.cleaner.backoff.ms": "10"}) as broker:
         dirty(broker, "t")
         broker.run(trio.sleep, NOT_YET_S)
         assert cleaner(broker).rounds == 0
-        assert looks == []
+        assert checks == []
     with serve({"log.cleaner.backoff.ms": "10"}) as broker:
         broker.pass_time(0)
         until(lambda: cleaner(broker).rounds == 1, "compaction")
 
 
 @pytest.mark.setting("log.cleaner.backoff.ms", while_running=True)
-def test_log_cleaner_backoff_ms(serve: Any, scope: str, looks: list[None]) -> None:
+def test_log_cleaner_backoff_ms(serve: Any, scope: str, checks: list[None]) -> None:
     with serve(BY_ITSELF) as broker:
         dirty(broker, "one")
         broker.run(trio.sleep, NOT_YET_S)
@@ -106,8 +106,8 @@ def test_log_cleaner_backoff_ms(serve: Any, scope: str, looks: list[None]) -> No
         dirty(broker, "three")
         until(lambda: cleaner(broker).rounds == 3, "compaction by itself")
         # In a minute there would be four, if it rested as long as by default.
-        enough = len(looks) + 20
-        until(lambda: len(looks) >= enough, "twenty looks")
+        enough = len(checks) + 20
+        until(lambda: len(checks) >= enough, "twenty checks")
 
 
 @pytest.mark.setting("log.cleaner.threads", while_running=True)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from leafcuttr.config.load import load_settings
 from leafcuttr.errors import ConfigError
@@ -30,12 +29,12 @@ from support.accepting import taken
 from support.changing import alter_broker
 from support.live_broker import LiveBroker
 from support.logs import batch
-from support.waiting import until
+from support.waiting import eventually, until
 from support.wire_client import WireClient
 
 ASK = ApiVersionsRequest()
 NOT_YET_S = 0.3
-"""So long a test looks at what must not happen; it is no measure of speed."""
+"""So long a test watches for what must not happen; it is no measure of speed."""
 
 
 @contextmanager
@@ -96,7 +95,7 @@ class Client(WireClient):
         return False
 
     def answered(self) -> bool:
-        """The answer to what it has asked."""
+        """The answer to its request."""
         return bool(self.take(ASK, 2).error_code == 0)
 
     def closed(self) -> bool:
@@ -253,7 +252,7 @@ def test_socket_buffers(serve: Any) -> None:
                 return [sock.getsockopt(socket.SOL_SOCKET, option) for option in options]
 
     given = {"socket.receive.buffer.bytes": "20000", "socket.send.buffer.bytes": "30000"}
-    assert sizes(given) == [40_000, 60_000], "the kernel doubles what it is asked for"
+    assert sizes(given) == [40_000, 60_000], "the kernel doubles what is requested"
     left_to_the_system = sizes({"socket.receive.buffer.bytes": "-1", "socket.send.buffer.bytes": "-1"})
     assert left_to_the_system == sizes({})
     assert left_to_the_system not in ([40_000, 60_000], [204_800, 204_800])
@@ -329,8 +328,7 @@ def test_queued_max_requests(serve: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     async def held(self: Route, buffer: memoryview, at: int, end: int) -> Any:
         nonlocal reading
         reading += 1
-        while not go_on.is_set():
-            await trio.sleep(0.01)
+        await eventually(go_on.is_set, "the test to let it go on")
         return await read(self, buffer, at, end)
 
     def begun(count: int) -> bool:

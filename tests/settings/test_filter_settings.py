@@ -30,8 +30,8 @@ def single(record: Record) -> str | None:
 @pytest.fixture
 def filtering(live: LiveBroker) -> Iterator[LiveBroker]:
     """The broker with filters `even` and `small`, and the validator `single`."""
-    filters = {"even": lambda *_: Instance(even), "small": lambda *_: Instance(small)}
-    live.call(live.broker.chains.equip, Tables(filters, {"single": lambda *_: Instance(single)}))
+    filters = {"even": lambda *_: Instance("tests", even), "small": lambda *_: Instance("tests", small)}
+    live.call(live.broker.chains.equip, Tables(filters, {"single": lambda *_: Instance("tests", single)}))
     yield live
     live.call(live.broker.chains.equip, Tables())
 

@@ -134,7 +134,7 @@ def test_log_flush_scheduler_interval_ms(serve: Any) -> None:
         put(broker)
         broker.pass_time(0)
         broker.pass_time(59_000)
-        assert synced(broker) == 0, "it is old enough, but is not looked at yet"
+        assert synced(broker) == 0, "it is old enough, but is not checked yet"
         broker.pass_time(1000)
         assert synced(broker) == 1
         librdkafka.delete(broker.address, "t")
@@ -174,7 +174,7 @@ def test_log_flush_start_offset_checkpoint_interval_ms(serve: Any) -> None:
         assert written(broker) == 1
 
 
-# When there is no room
+# When there is no space
 
 
 @pytest.mark.setting("lc.log.min.free.bytes", while_running=True)

@@ -1,7 +1,7 @@
 """Every setting of type long with its largest and its smallest value, in a broker that does all that settings act on.
 
-The rows are those of the catalogue, so that a setting that is added later is tried too. Nothing here is about what a
-setting does: with each of these values the broker has to work, or say what it refuses, and nothing may raise.
+The rows are those of the catalogue, so that a setting that is added later is tried too. What a setting does is tested
+elsewhere: with each of these values the broker has to work, or say what it refuses, and nothing may raise.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from leafcuttr.wire.messages.offset_commit import (
 )
 from leafcuttr.wire.records import Record, encode_batch
 from support import librdkafka
+from support.bundled import BUNDLED
 from support.live_broker import LiveBroker
 from support.wire_client import WireClient
 
@@ -71,12 +72,12 @@ def rows(table: Mapping[str, ConfigKey]) -> list[Any]:
 
 
 def test_no_table_of_settings_is_forgotten() -> None:
-    """Groups have settings of their own: none is a long yet. Those of the HTTP proxy are tried with its limits."""
+    """Groups have settings of their own: none is a long yet. Those of bundled plugins are tried with theirs."""
     assert not longs(GROUP)
     catalog = catalog_of(find_plugins(Choice()))
     names = {setting.name for setting in (*longs(catalog.broker), *longs(catalog.topic))}
     others = names - {setting.name for setting in (*longs(BROKER), *longs(TOPIC))}
-    assert all(name.startswith("lc.http.proxy.") for name in others)
+    assert {catalog.owner_of(name) for name in others} <= BUNDLED.keys()
 
 
 @pytest.mark.parametrize(("name", "value"), rows(TOPIC))

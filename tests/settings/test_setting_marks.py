@@ -56,7 +56,7 @@ def test_every_way_is_closed() -> None:
     assert {end.verdict for end in ends} == {Verdict.ASSERTS}
 
 
-def test_a_setting_that_nobody_has_is_an_error_of_the_run() -> None:
+def test_a_setting_that_does_not_exist_is_an_error_of_the_run() -> None:
     (end,) = run("num.partition", [f"{SAMPLES}::test_asserts"])
     assert end.verdict is None
     assert "num.partition is no setting" in end.why

@@ -11,9 +11,9 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.store import OffsetsLog
-from leafcuttr.state.internal_log import Entry, Producer
+from leafcuttr.state.internal_log import KeyValue, Producer
 
-RECORDS: list[Entry] = [(b"\0\0k", b"v"), (b"\0\0l", None)]
+RECORDS: list[KeyValue] = [(b"\0\0k", b"v"), (b"\0\0l", None)]
 
 
 class Coordinator:
@@ -51,7 +51,7 @@ async def test_a_plain_write_is_told_before_it_returns(coordinator: Coordinator)
 
 @pytest.mark.parametrize("runs", [True, False])
 async def test_a_workers_write_is_told_once_it_is_done(coordinator: Coordinator, runs: bool) -> None:
-    """Whether or not the coordinator runs: what comes before and after is written too."""
+    """Whether or not the coordinator runs: records before and after it are written too."""
     log = await coordinator.log(synced=True)
     async with trio.open_nursery() as nursery:
         coordinator.store.use(nursery if runs else None)

@@ -129,7 +129,7 @@ def test_a_file_of_the_version_before_is_upgraded(tmp_path: Path, monkeypatch: p
     MetadataStore.open(tmp_path).close()
 
 
-def test_topics_of_before_plugins_are_nobodys_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_of_before_plugins_have_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as older:
         older.setattr(metadata, "STEPS", metadata.STEPS[:2])
         MetadataStore.open(tmp_path).close()
@@ -153,7 +153,7 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
         MetadataStore.open(tmp_path)
 
 
-def test_somebody_elses_file_is_refused(tmp_path: Path) -> None:
+def test_another_programs_file_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()

@@ -19,7 +19,7 @@ async def test_ids_across_blocks_and_a_restart(tmp_path: Path) -> None:
     store.close()
 
 
-async def test_tasks_that_ask_at_once_get_different_ids(tmp_path: Path) -> None:
+async def test_tasks_at_the_same_time_get_different_ids(tmp_path: Path) -> None:
     store = MetadataStore.open(tmp_path)
     ids = ProducerIds(store)
     given: list[int] = []

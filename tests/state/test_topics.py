@@ -33,7 +33,7 @@ from leafcuttr_sdk import TopicPartition
 from support.topics import alter_config
 
 
-class House:
+class Stored:
     """The parts that topics stand on, opened together on one directory."""
 
     def __init__(self, directory: Path, **settings: str) -> None:
@@ -68,35 +68,35 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path / "data", num_partitions="2", offsets_topic_num_partitions="3")
-    yield house
-    house.close()
+def stored(tmp_path: Path) -> Iterator[Stored]:
+    stored = Stored(tmp_path / "data", num_partitions="2", offsets_topic_num_partitions="3")
+    yield stored
+    stored.close()
 
 
-async def test_a_created_topic_is_found_and_survives_a_restart(house: House) -> None:
-    topic = await house.topics.create("orders", 3, {"retention.ms": "1000"})
+async def test_a_created_topic_is_found_and_survives_a_restart(stored: Stored) -> None:
+    topic = await stored.topics.create("orders", 3, {"retention.ms": "1000"})
 
-    assert house.topics.find("orders") is topic
-    assert house.topics.by_id[topic.id] is topic
+    assert stored.topics.find("orders") is topic
+    assert stored.topics.by_id[topic.id] is topic
     assert [part.index for part in topic.partitions] == [0, 1, 2]
     assert topic.config.retention_ms == 1000
     assert not topic.internal
-    assert house.topics.partition(TopicPartition("orders", 2)).log.config is topic.config
-    assert house.folders() == ["orders-0", "orders-1", "orders-2"]
+    assert stored.topics.partition(TopicPartition("orders", 2)).log.config is topic.config
+    assert stored.folders() == ["orders-0", "orders-1", "orders-2"]
 
-    again = house.reopen().by_name["orders"]
+    again = stored.reopen().by_name["orders"]
     assert (again.id, len(again.partitions), dict(again.overrides)) == (topic.id, 3, {"retention.ms": "1000"})
     assert again.partitions[1].log.config.retention_ms == 1000
 
 
 @pytest.mark.parametrize("index", [-1, 1])
-async def test_a_partition_that_is_not_there(house: House, index: int) -> None:
-    await house.topics.create("orders", 1, {})
+async def test_a_partition_that_is_not_there(stored: Stored, index: int) -> None:
+    await stored.topics.create("orders", 1, {})
     with pytest.raises(UnknownTopicOrPartition):
-        house.topics.partition(TopicPartition("orders", index))
+        stored.topics.partition(TopicPartition("orders", index))
     with pytest.raises(UnknownTopicOrPartition):
-        house.topics.partition(TopicPartition("missing", 0))
+        stored.topics.partition(TopicPartition("missing", 0))
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ async def test_a_partition_that_is_not_there(house: House, index: int) -> None:
     ],
 )
 async def test_a_refused_creation_leaves_nothing(
-    house: House, name: str, partitions: int, overrides: dict[str, str], error: type[BrokerError]
+    stored: Stored, name: str, partitions: int, overrides: dict[str, str], error: type[BrokerError]
 ) -> None:
-    await house.topics.create("orders", 1, {})
-    await house.topics.create("a.b", 1, {})
+    await stored.topics.create("orders", 1, {})
+    await stored.topics.create("a.b", 1, {})
     with pytest.raises(error):
-        await house.topics.create(name, partitions, overrides)
-    assert sorted(house.topics.by_name) == ["a.b", "orders"]
-    assert house.folders() == ["a.b-0", "orders-0"]
-    assert sorted(house.reopen().by_name) == ["a.b", "orders"]
+        await stored.topics.create(name, partitions, overrides)
+    assert sorted(stored.topics.by_name) == ["a.b", "orders"]
+    assert stored.folders() == ["a.b-0", "orders-0"]
+    assert sorted(stored.reopen().by_name) == ["a.b", "orders"]
 
 
 @pytest.mark.parametrize("names", [["orders"] * 5, ["a.b", "a_b", "a.b", "a_b"]])
-async def test_of_creations_at_once_one_wins(house: House, names: list[str]) -> None:
+async def test_of_creations_at_once_one_wins(stored: Stored, names: list[str]) -> None:
     won: list[Topic] = []
     refused: list[BrokerError] = []
 
     async def create(name: str) -> None:
         try:
-            won.append(await house.topics.create(name, 2, {}))
+            won.append(await stored.topics.create(name, 2, {}))
         except BrokerError as error:
             refused.append(error)
 
@@ -137,49 +137,49 @@ async def test_of_creations_at_once_one_wins(house: House, names: list[str]) -> 
         for name in names:
             nursery.start_soon(create, name)
 
-    assert list(house.topics.by_name.values()) == won
+    assert list(stored.topics.by_name.values()) == won
     assert len(won) == 1
     assert len(refused) == len(names) - 1
-    assert not house.topics._turns
+    assert not stored.topics._turns
 
 
-async def test_a_deleted_topic_is_gone_and_its_name_is_free(house: House) -> None:
-    first = await house.topics.create("orders", 2, {})
+async def test_a_deleted_topic_is_gone_and_its_name_is_free(stored: Stored) -> None:
+    first = await stored.topics.create("orders", 2, {})
     told: list[Topic] = []
-    house.topics.on_deleted.append(told.append)
+    stored.topics.on_deleted.append(told.append)
 
-    await house.topics.delete("orders")
+    await stored.topics.delete("orders")
 
     assert told == [first]
-    assert house.topics.find("orders") is None
-    assert first.id not in house.topics.by_id
-    assert "orders-0" not in house.folders()
-    second = await house.topics.create("orders", 1, {})
+    assert stored.topics.find("orders") is None
+    assert first.id not in stored.topics.by_id
+    assert "orders-0" not in stored.folders()
+    second = await stored.topics.create("orders", 1, {})
     assert second.id != first.id
-    assert [topic.id for topic in house.reopen().by_name.values()] == [second.id]
+    assert [topic.id for topic in stored.reopen().by_name.values()] == [second.id]
 
 
-async def test_a_deletion_frees_the_names_that_collided(house: House) -> None:
-    await house.topics.create("a.b", 1, {})
-    await house.topics.delete("a.b")
-    await house.topics.create("a_b", 1, {})
+async def test_a_deletion_frees_the_names_that_collided(stored: Stored) -> None:
+    await stored.topics.create("a.b", 1, {})
+    await stored.topics.delete("a.b")
+    await stored.topics.create("a_b", 1, {})
 
 
-async def test_deleting_what_is_not_there(house: House) -> None:
-    await house.topics.create("orders", 1, {})
+async def test_deleting_what_is_not_there(stored: Stored) -> None:
+    await stored.topics.create("orders", 1, {})
     with pytest.raises(UnknownTopicOrPartition):
-        await house.topics.delete("missing")
+        await stored.topics.delete("missing")
     with pytest.raises(UnknownTopicId):
-        await house.topics.delete("orders", topic_id=new_topic_id())
-    assert "orders" in house.topics.by_name
+        await stored.topics.delete("orders", topic_id=new_topic_id())
+    assert "orders" in stored.topics.by_name
 
 
-async def test_a_topic_grows(house: House) -> None:
-    topic = await house.topics.create("orders", 1, {"retention.ms": "5"})
-    await house.topics.add_partitions("orders", 4)
+async def test_a_topic_grows(stored: Stored) -> None:
+    topic = await stored.topics.create("orders", 1, {"retention.ms": "5"})
+    await stored.topics.add_partitions("orders", 4)
     assert [part.index for part in topic.partitions] == [0, 1, 2, 3]
     assert topic.partitions[3].log.config is topic.config
-    assert len(house.reopen().by_name["orders"].partitions) == 4
+    assert len(stored.reopen().by_name["orders"].partitions) == 4
 
 
 @pytest.mark.parametrize(
@@ -189,24 +189,24 @@ async def test_a_topic_grows(house: House) -> None:
         (1, "The topic orders currently has 2 partition(s); 1 would not be an increase."),
     ],
 )
-async def test_a_topic_does_not_shrink(house: House, count: int, message: str) -> None:
-    await house.topics.create("orders", 2, {})
+async def test_a_topic_does_not_shrink(stored: Stored, count: int, message: str) -> None:
+    await stored.topics.create("orders", 2, {})
     with pytest.raises(InvalidPartitions) as refused:
-        await house.topics.add_partitions("orders", count)
+        await stored.topics.add_partitions("orders", count)
     assert refused.value.message == message
 
 
-async def test_a_changed_setting_reaches_every_log_and_survives(house: House) -> None:
-    topic = await house.topics.create("orders", 2, {"retention.ms": "1000", "segment.bytes": "2000000"})
-    await alter_config(house.topics, "orders", {"retention.ms": "77", "segment.bytes": None})
+async def test_a_changed_setting_reaches_every_log_and_survives(stored: Stored) -> None:
+    topic = await stored.topics.create("orders", 2, {"retention.ms": "1000", "segment.bytes": "2000000"})
+    await alter_config(stored.topics, "orders", {"retention.ms": "77", "segment.bytes": None})
     assert dict(topic.overrides) == {"retention.ms": "77"}
     assert [part.log.config.retention_ms for part in topic.partitions] == [77, 77]
-    assert topic.config.segment_bytes == house.settings.int("log.segment.bytes")
-    assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "77"}
+    assert topic.config.segment_bytes == stored.settings.int("log.segment.bytes")
+    assert dict(stored.reopen().by_name["orders"].overrides) == {"retention.ms": "77"}
 
 
-async def test_every_change_is_told_once_it_can_be_seen(house: House) -> None:
-    topics, told = house.topics, list[tuple[str, int]]()
+async def test_every_change_is_told_once_it_can_be_seen(stored: Stored) -> None:
+    topics, told = stored.topics, list[tuple[str, int]]()
 
     def tell(name: str) -> None:
         topic = topics.find(name)
@@ -220,20 +220,20 @@ async def test_every_change_is_told_once_it_can_be_seen(house: House) -> None:
     assert told == [("t", 1), ("t", 3), ("t", 3), ("t", 0)]
 
 
-async def test_a_refused_setting_changes_nothing(house: House) -> None:
-    topic = await house.topics.create("orders", 1, {"retention.ms": "1000"})
+async def test_a_refused_setting_changes_nothing(stored: Stored) -> None:
+    topic = await stored.topics.create("orders", 1, {"retention.ms": "1000"})
     config = topic.config
     with pytest.raises(InvalidConfig):
-        await alter_config(house.topics, "orders", {"retention.ms": "77", "cleanup.policy": "burn"})
+        await alter_config(stored.topics, "orders", {"retention.ms": "77", "cleanup.policy": "burn"})
     assert topic.config is config
-    assert dict(house.reopen().by_name["orders"].overrides) == {"retention.ms": "1000"}
+    assert dict(stored.reopen().by_name["orders"].overrides) == {"retention.ms": "1000"}
 
 
-async def test_edits_at_once_build_on_each_other(house: House) -> None:
-    topic = await house.topics.create("orders", 1, {"retention.ms": "0"})
+async def test_edits_at_once_build_on_each_other(stored: Stored) -> None:
+    topic = await stored.topics.create("orders", 1, {"retention.ms": "0"})
 
     async def count_up() -> None:
-        await house.topics.edit_config(
+        await stored.topics.edit_config(
             "orders", lambda now: {"retention.ms": str(int(now["retention.ms"]) + 1)}
         )
 
@@ -244,21 +244,21 @@ async def test_edits_at_once_build_on_each_other(house: House) -> None:
     assert topic.config.retention_ms == 8
 
 
-async def test_a_change_of_the_brokers_default_reaches_topics_without_their_own(house: House) -> None:
-    own = await house.topics.create("own", 1, {"retention.ms": "1000"})
-    plain = await house.topics.create("plain", 2, {})
-    house.settings.replace_dynamic({"log.retention.ms": "55"}, cluster=True)
+async def test_a_change_of_the_brokers_default_reaches_topics_without_their_own(stored: Stored) -> None:
+    own = await stored.topics.create("own", 1, {"retention.ms": "1000"})
+    plain = await stored.topics.create("plain", 2, {})
+    stored.settings.replace_dynamic({"log.retention.ms": "55"}, cluster=True)
     assert own.partitions[0].log.config.retention_ms == 1000
     assert [part.log.config.retention_ms for part in plain.partitions] == [55, 55]
-    later = await house.topics.create("later", 1, {})
+    later = await stored.topics.create("later", 1, {})
     assert later.config.retention_ms == 55
 
 
-async def test_ensure_creates_once_with_the_brokers_defaults(house: House) -> None:
+async def test_ensure_creates_once_with_the_brokers_defaults(stored: Stored) -> None:
     found: list[Topic] = []
 
     async def ensure() -> None:
-        found.append(await house.topics.ensure("orders"))
+        found.append(await stored.topics.ensure("orders"))
 
     async with trio.open_nursery() as nursery:
         for _ in range(4):
@@ -267,18 +267,18 @@ async def test_ensure_creates_once_with_the_brokers_defaults(house: House) -> No
     assert len(set(map(id, found))) == 1
     assert len(found[0].partitions) == 2
     with pytest.raises(InvalidTopic):
-        await house.topics.ensure("bad name")
+        await stored.topics.ensure("bad name")
 
 
-async def test_internal_topics_have_their_own_shape(house: House) -> None:
-    topic = await house.topics.ensure("__consumer_offsets")
+async def test_internal_topics_have_their_own_shape(stored: Stored) -> None:
+    topic = await stored.topics.ensure("__consumer_offsets")
     assert topic.internal
     assert len(topic.partitions) == 3
     assert topic.config.compact
-    assert topic.config.segment_bytes == house.settings.int("offsets.topic.segment.bytes")
+    assert topic.config.segment_bytes == stored.settings.int("offsets.topic.segment.bytes")
 
 
-async def test_a_cancelled_creation_leaves_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_creation_leaves_nothing(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     scope = trio.CancelScope()
     prepare = LogManager.prepare
 
@@ -289,34 +289,34 @@ async def test_a_cancelled_creation_leaves_nothing(house: House, monkeypatch: py
 
     monkeypatch.setattr(LogManager, "prepare", prepare_and_cancel)
     with scope:
-        await house.topics.create("orders", 300, {})
+        await stored.topics.create("orders", 300, {})
 
     assert scope.cancelled_caught
-    assert house.topics.by_name == {}
-    assert house.metadata.topics() == []
-    assert house.folders() == []
-    await house.topics.create("orders", 1, {})
+    assert stored.topics.by_name == {}
+    assert stored.metadata.topics() == []
+    assert stored.folders() == []
+    await stored.topics.create("orders", 1, {})
 
 
-async def test_a_disk_that_takes_nothing_changes_nothing(house: House) -> None:
-    kept = await house.topics.create("kept", 1, {"retention.ms": "5"})
-    house.metadata._connection.execute("PRAGMA query_only = ON")
+async def test_a_disk_that_takes_nothing_changes_nothing(stored: Stored) -> None:
+    kept = await stored.topics.create("kept", 1, {"retention.ms": "5"})
+    stored.metadata._connection.execute("PRAGMA query_only = ON")
     for change in (
-        lambda: house.topics.create("new", 1, {}),
-        lambda: house.topics.delete("kept"),
-        lambda: house.topics.add_partitions("kept", 3),
-        lambda: alter_config(house.topics, "kept", {"retention.ms": "9"}),
+        lambda: stored.topics.create("new", 1, {}),
+        lambda: stored.topics.delete("kept"),
+        lambda: stored.topics.add_partitions("kept", 3),
+        lambda: alter_config(stored.topics, "kept", {"retention.ms": "9"}),
     ):
         with pytest.raises(StorageError, match=r"metadata\.sqlite"):
             await change()
-    assert house.topics.by_name == {"kept": kept}
+    assert stored.topics.by_name == {"kept": kept}
     assert (len(kept.partitions), kept.config.retention_ms) == (1, 5)
-    assert house.folders() == ["kept-0"]
-    house.metadata._connection.execute("PRAGMA query_only = OFF")
-    await house.topics.create("new", 1, {})
+    assert stored.folders() == ["kept-0"]
+    stored.metadata._connection.execute("PRAGMA query_only = OFF")
+    await stored.topics.create("new", 1, {})
 
 
-async def test_others_run_while_many_partitions_come_and_go(house: House) -> None:
+async def test_others_run_while_many_partitions_come_and_go(stored: Stored) -> None:
     turns = 0
 
     async def work() -> None:
@@ -327,23 +327,23 @@ async def test_others_run_while_many_partitions_come_and_go(house: House) -> Non
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work)
-        await house.topics.create("orders", 1000, {})
+        await stored.topics.create("orders", 1000, {})
         created, turns = turns, 0
-        await house.topics.delete("orders")
+        await stored.topics.delete("orders")
         nursery.cancel_scope.cancel()
 
     assert created > 20
     assert turns > 10
 
 
-async def test_a_reader_waits_for_no_creation(house: House) -> None:
+async def test_a_reader_waits_for_no_creation(stored: Stored) -> None:
     """While a topic is made, others are found and created."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(house.topics.create, "big", 200, {})
+        nursery.start_soon(stored.topics.create, "big", 200, {})
         await wait_all_tasks_blocked()
-        await house.topics.create("small", 1, {})
-        assert house.topics.find("small") is not None
-    assert house.topics.find("big") is not None
+        await stored.topics.create("small", 1, {})
+        assert stored.topics.find("small") is not None
+    assert stored.topics.find("big") is not None
 
 
 def test_topic_ids_suit_a_command_line() -> None:
@@ -398,11 +398,11 @@ async def test_a_kill_leaves_the_topic_whole_or_gone(tmp_path: Path, point: str,
     )
     assert killed.returncode == -signal.SIGKILL
 
-    house = House(directory)
-    assert list(house.topics.by_name) == left
+    stored = Stored(directory)
+    assert list(stored.topics.by_name) == left
     if left:
-        assert all(part.log.offline is None for part in house.topics.by_name["orders"].partitions)
-        await house.topics.delete("orders")
-    again = await house.topics.create("orders", 3, {})
+        assert all(part.log.offline is None for part in stored.topics.by_name["orders"].partitions)
+        await stored.topics.delete("orders")
+    again = await stored.topics.create("orders", 3, {})
     assert [part.log.log_end_offset for part in again.partitions] == [0, 0, 0]
-    house.close()
+    stored.close()

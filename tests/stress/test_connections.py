@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from leafcuttr.log.append.preparation import Prepared
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.log import Log
+from leafcuttr.server import connection
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.codec import decode
 from leafcuttr.wire.messages.produce import ProduceResponse
@@ -84,8 +86,12 @@ async def test_an_unknown_request_does_not_take_back_the_answers_before_it(serve
     assert log_of(broker, "t").log_end_offset == 3
 
 
-async def test_what_is_staged_is_written_though_its_client_goes_without_reading(serve: Serve) -> None:
+async def test_what_is_staged_is_written_though_its_client_goes_without_reading(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer to a fetch is stuck in a full socket when a Produce behind it has to wait for a worker."""
+    # Once its turn is over the connection sends the answer first, and would not come to the Produce.
+    monkeypatch.setattr(connection, "_TURN_S", math.inf)
     broker = await serve({"socket.send.buffer.bytes": "4096"})
     await broker.topics.create("large", 1, {})
     await broker.topics.create("t", 1, {"flush.messages": "1"})

@@ -1,7 +1,7 @@
 """A broker whose table of open files is full: a real process, whose limit is set while it runs.
 
 What one log does without a descriptor is in tests/stress/test_storage.py, the listener's pause in
-tests/server/test_listeners.py.
+tests/server/test_listener.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import pytest
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker, start_broker
 from support.descriptors import limited
 from support.logs import batch
+from support.peer import framed, request_bytes
 from support.waiting import until
 from support.wire_client import WireClient
 
@@ -127,3 +129,39 @@ def test_a_topic_that_cannot_be_made_for_want_of_descriptors_leaves_nothing(tmp_
             librdkafka.create(broker.address, "t", 3)
         assert client.produce("t", batch(), partition=2).base_offset == 0
         assert "Traceback" not in broker.log
+
+
+def test_peers_that_read_nothing_do_not_take_all_descriptors(tmp_path: Path) -> None:
+    """Each of them fetches from more partitions than the process may have files, again and again."""
+    if shutil.which("prlimit") is None:
+        pytest.skip("prlimit (util-linux) is not here")
+    count, few = 100, ("prlimit", "--nofile=128:128")
+    every = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in range(count)]
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=1, max_bytes=1 << 28, topics=[FetchTopic(topic="many", partitions=every)]
+    )
+    broker = start_broker(tmp_path, SETTINGS, before=few)
+    try:
+        with ExitStack() as peers, WireClient(broker.address) as client:
+            librdkafka.create(broker.address, "many", count)
+            librdkafka.create(broker.address, "other", 20)
+            for index in range(count):
+                assert client.produce("many", batch(size=20_000), partition=index).error_code == 0
+            for _ in range(8):
+                deaf = peers.enter_context(socket.socket())
+                deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                deaf.connect((broker.host, broker.port))
+                deaf.sendall(framed(request_bytes(request, 12)) * 20)
+                assert deaf.recv(1)
+            for index in range(20):
+                assert client.produce("other", batch(), partition=index).error_code == 0
+            parts = client.ask(request, 12).responses[0].partitions
+            assert {part.error_code for part in parts} == {0}
+            assert any(part.records for part in parts)
+            with WireClient(broker.address) as late:
+                assert late.produce("other", batch()).base_offset == 1
+            librdkafka.create(broker.address, "new", 3)
+        assert "Too many open files" not in broker.log
+        assert "Traceback" not in broker.log
+    finally:
+        assert broker.stop() == 0

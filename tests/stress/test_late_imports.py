@@ -30,6 +30,7 @@ from support.wire_client import WireClient
 
 PROXY = {"lc.http.proxy.enable": "true", "lc.http.proxy.port": "0", "lc.http.proxy.host": "127.0.0.1"}
 NO_FILES = "Too many open files"
+PAUSES = "listener lc.http.proxy of plugin http: it accepts no connection for a moment"
 
 Address = tuple[str, int]
 
@@ -111,10 +112,10 @@ def test_the_first_scrape_on_a_connection_that_is_there(tmp_path: Path) -> None:
 
 def test_a_full_table_is_one_line_of_the_proxy_and_harms_nobody(tmp_path: Path) -> None:
     with running_broker(tmp_path, PROXY) as broker, ExitStack() as crowd:
-        with limited(broker, 20):
+        with limited(broker, 4):  # fewer than the connections that the proxy may have by then
             for _ in range(40):
                 crowd.enter_context(socket.create_connection(proxy(broker)))
-            until(lambda: "the HTTP proxy pauses" in broker.log, "a pause")
+            until(lambda: PAUSES in broker.log, "a pause")
             answered = ask_while_full(broker, crowd)
             assert answered in (None, 200)
             assert broker.alive()
@@ -126,7 +127,7 @@ def test_a_full_table_is_one_line_of_the_proxy_and_harms_nobody(tmp_path: Path) 
         paused = re.search(r"^leafcuttr_http_accept_pauses_total (\S+)$", page.decode(), re.MULTILINE)
         assert paused is not None and float(paused[1]) >= 1, "each pause is counted, and one is logged"
         assert "Traceback" not in broker.log
-        assert broker.log.count("the HTTP proxy pauses") == 1
+        assert broker.log.count(PAUSES) == 1
         assert len(broker.log.splitlines()) < 12, broker.log
 
 

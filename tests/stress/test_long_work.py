@@ -138,7 +138,7 @@ async def test_a_request_about_many_partitions_holds_up_nobody(serve: Serve) -> 
     assert count > 2
 
 
-async def test_a_topic_deleted_while_its_batch_is_looked_at_gets_nothing(serve: Serve) -> None:
+async def test_a_topic_deleted_while_its_batch_is_checked_gets_nothing(serve: Serve) -> None:
     broker = await serve()
     await broker.topics.create("t", 1, {"cleanup.policy": "compact"})
     before = log_of(broker, "t")

@@ -122,11 +122,13 @@ def test_connections_that_are_opened_and_reset(tmp_path: Path, each: int) -> Non
                 with connected(broker) as sock:
                     sock.sendall(data)
             memory = broker.resident_mb()
-            for _ in range(each):
+            for number in range(each):
                 for data in STORMS.values():
                     sock = connected(broker)
                     sock.sendall(data)
                     reset(sock)
+                if number % 50 == 49:  # the most that is open at once is the same on a slow machine
+                    until(lambda: sockets(broker) < 50, "this part of the storm to be let go")
             until(lambda: sockets(broker) < 20, "the last of the storm to be let go")
             grown = broker.resident_mb() - memory
         print(f"p99 of the neighbour: {neighbour.p99_ms():.1f} ms")
@@ -196,7 +198,7 @@ async def test_all_clients_come_back_at_once_after_a_restart(tmp_path: Path, wan
                         await again.wait()
                         break
                 except (OSError, ConnectionError, trio.BrokenResourceError):
-                    await trio.sleep(0.05)
+                    await trio.sleep(0.05)  # as clients do: reconnect.backoff.ms
 
     with many_descriptors(wanted) as count:
         broker = start_broker(tmp_path, settings)

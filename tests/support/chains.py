@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from leafcuttr.log.append.chain import Chain, Step, Tally
-from leafcuttr.log.append.dead_letters import Letters
+from leafcuttr.log.append.chain.chain import Chain, Step, Tally
+from leafcuttr.log.append.chain.dead_letters import Letters
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.plugin_parts import Failures, Part
 from leafcuttr_sdk.records import Record
 
 Call = Callable[[Record], Any]
@@ -28,8 +29,10 @@ class TestChain:
     ) -> None:
         self.posted: list[Letters] = []
         self.seen = 0
-        self.filters = [Step(f"f{n}", self._counted(call), Tally()) for n, call in enumerate(filters)]
-        self.validators = [Step(f"v{n}", self._counted(call), Tally()) for n, call in enumerate(validators)]
+        self.filters = [self._step("record filter", f"f{n}", call) for n, call in enumerate(filters)]
+        self.validators = [
+            self._step("produce validator", f"v{n}", call) for n, call in enumerate(validators)
+        ]
         self.chain = Chain(
             "t",
             validators=self.validators,
@@ -38,8 +41,12 @@ class TestChain:
             refuses_letters=lambda topic: "it is an internal topic" if topic.startswith("__") else None,
             post=self.posted.append,
             complain=Complaints(logging.getLogger("tests.chain")),
+            failures=Failures(),
             refusal=refusal,
         )
+
+    def _step(self, kind: str, name: str, call: Call) -> Step:
+        return Step(name, self._counted(call), Tally(), Part("tests", f"{kind} {name} of topic t"))
 
     def _counted(self, call: Call) -> Call:
         def counted(record: Record) -> Any:

@@ -6,7 +6,7 @@ order. It ends with 0 after it has said `did DUTY: WHAT` for each, a line of its
 
     NAME        3 partitions. For each codec that the client has, 90 records: number n goes to partition n % 3 with
                 the key `CODEC-n`, the value `CODEC n xxx...` (none at all for 89), the headers codec and n, and a
-                timestamp a second after the last one, all of the past hour. It stays, for `check` to look at.
+                timestamp a second after the last one, all of the past hour. It stays, for `check` to read.
     NAME-group  4 partitions, read by the group NAME-g: numbers from 0 on.
     NAME-tx     1 partition: a transaction of ten `a`, one of ten `b`, one of ten `c`; the second one is aborted.
 """
@@ -55,7 +55,7 @@ class Told:
 
 
 def check(duty: str, address: str, name: str, told: Told) -> None:
-    """What the broker itself says of a duty, asked by other means than the client's."""
+    """What the broker itself says of a duty, read by other means than the client's."""
     if duty == "create":
         with WireClient(address) as wire:
             asked = [MetadataRequestTopic(name=name)]

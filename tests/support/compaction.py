@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leafcuttr.log.cleaner.compaction.compact import Compaction
 from leafcuttr.log.cleaner.compaction.pages import Throttle
-from leafcuttr.log.cleaner.job import Cleaned, Done, Producer, Round, Source
+from leafcuttr.log.cleaner.job import Cleaned, Done, KnownProducer, Round, SourceSegment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader, parse
 from leafcuttr.wire.records import Record, decode_records
@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 def write_segments(
     folder: Path, batches: Sequence[bytes | bytearray], starts: Iterable[int] = (0,)
-) -> list[Source]:
+) -> list[SourceSegment]:
     """Segment files of whole batches; a new one begins at each number of a batch in `starts`."""
     folder.mkdir(parents=True, exist_ok=True)
     edges = [*sorted(starts), len(batches)]
@@ -28,18 +28,18 @@ def write_segments(
         base, last = parse(batches[first]).base_offset, parse(batches[end - 1]).next_offset
         data = b"".join(bytes(batch) for batch in batches[first:end])
         (folder / f"{base:020d}.log").write_bytes(data)
-        sources.append(Source(base, len(data), last))
+        sources.append(SourceSegment(base, len(data), last))
     return sources
 
 
 def compact(
     folder: Path,
-    groups: Sequence[Sequence[Source]],
+    groups: Sequence[Sequence[SourceSegment]],
     *,
     first_dirty: int = 0,
     now_ms: int = NOW,
     table_bytes: int = 1 << 24,
-    producers: dict[int, Producer] | None = None,
+    producers: dict[int, KnownProducer] | None = None,
     aborted: Sequence[AbortedTransaction] = (),
     chunk: int = 1 << 16,
 ) -> tuple[Done, list[Cleaned]]:
@@ -62,7 +62,7 @@ def split(data: bytes) -> list[bytes]:
     return found
 
 
-def result(folder: Path, group: Sequence[Source]) -> list[bytes]:
+def result(folder: Path, group: Sequence[SourceSegment]) -> list[bytes]:
     """The batches of what a group has become."""
     path = folder / f"{group[0].base:020d}.log"
     cleaned = path.with_name(path.name + ".cleaned")
@@ -77,7 +77,7 @@ def headers_of(batches: Iterable[bytes]) -> list[BatchHeader]:
     return [parse(batch) for batch in batches]
 
 
-def put_in_place(folder: Path, group: Sequence[Source]) -> Source:
+def put_in_place(folder: Path, group: Sequence[SourceSegment]) -> SourceSegment:
     """What the broker does with a cleaned group, without its care; returns the new segment."""
     base = group[0].base
     if not (folder / f"{base:020d}.log.cleaned").exists():
@@ -88,4 +88,4 @@ def put_in_place(folder: Path, group: Sequence[Source]) -> Source:
                 path.unlink()
     for path in folder.glob(f"{base:020d}.*.cleaned"):
         path.rename(path.with_suffix(""))
-    return Source(base, (folder / f"{base:020d}.log").stat().st_size, group[-1].end)
+    return SourceSegment(base, (folder / f"{base:020d}.log").stat().st_size, group[-1].end)

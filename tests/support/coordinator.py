@@ -1,4 +1,4 @@
-"""Asking the group coordinator of a broker without sockets."""
+"""Requests to the group coordinator of a broker without sockets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Data directories without a running broker: one that Kafka wrote, brokers opened in this process, offline commands."""
+"""Data directories without a running broker: one that Kafka wrote, brokers opened on one, offline commands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +11,11 @@ import trio
 from click.testing import CliRunner, Result
 
 from leafcuttr.cli.root import cli
-from leafcuttr.config.settings import Settings
-from leafcuttr.state.broker import Broker, open_broker
+from leafcuttr.state.broker import Broker
 from leafcuttr.wire.batch import parse
 from leafcuttr.wire.records import Record, decode_records
 from leafcuttr_sdk import TopicPartition
+from support.live_broker import opening
 from support.logs import HandClock
 
 KAFKA_FILES: Final = Path(__file__).parents[1] / "log" / "fixtures" / "kafka-4.3.1"
@@ -26,13 +28,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
-def open_at(directory: Path) -> Broker:
-    return open_broker(Settings({"log.dirs": str(directory), "node.id": "1"}), HandClock())
-
-
-def close(broker: Broker) -> None:
-    broker.logs.close()
-    broker.metadata.close()
+@contextmanager
+def broker_on(directory: Path) -> Iterator[Broker]:
+    """A broker without sockets on this directory (see `live_broker.opening`), stopped cleanly at the end."""
+    with opening(directory, HandClock()) as start:
+        yield start()
 
 
 def create(broker: Broker, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""A group's requests in their usual form, for tests that drive handlers through `ask`."""
+"""A group's requests in their usual form, for tests that drive handlers through `send`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,18 +34,18 @@ def join_request(group: str, member_id: str = "", *topics: str, **changes: Any) 
     return JoinGroupRequest(group_id=group, member_id=member_id, **{**fields, **changes})
 
 
-async def join_alone(ask: Any, group: str, *topics: str, **changes: Any) -> JoinGroupResponse:
+async def join_alone(send: Any, group: str, *topics: str, **changes: Any) -> JoinGroupResponse:
     """Join a group without members by both steps."""
-    first = await ask(join_request(group, "", *topics, **changes), 9)
+    first = await send(join_request(group, "", *topics, **changes), 9)
     if first.error_code == 0:
         return first  # type: ignore[no-any-return]
-    answer = await ask(join_request(group, first.member_id, *topics, **changes), 9)
+    answer = await send(join_request(group, first.member_id, *topics, **changes), 9)
     assert answer.error_code == 0
     return answer  # type: ignore[no-any-return]
 
 
 async def sync(
-    ask: Any,
+    send: Any,
     group: str,
     joined: JoinGroupResponse,
     assignments: dict[str, bytes] | None = None,
@@ -61,13 +61,13 @@ async def sync(
             for member_id, assignment in (assignments or {}).items()
         ],
     }
-    return await ask(SyncGroupRequest(group_id=group, **{**fields, **changes}), 5)  # type: ignore[no-any-return]
+    return await send(SyncGroupRequest(group_id=group, **{**fields, **changes}), 5)  # type: ignore[no-any-return]
 
 
-async def stable(ask: Any, group: str, *topics: str) -> JoinGroupResponse:
+async def stable(send: Any, group: str, *topics: str) -> JoinGroupResponse:
     """Bring a group of one member to Stable."""
-    joined = await join_alone(ask, group, *topics)
-    assert (await sync(ask, group, joined, {joined.member_id: b"mine"})).assignment == b"mine"
+    joined = await join_alone(send, group, *topics)
+    assert (await sync(send, group, joined, {joined.member_id: b"mine"})).assignment == b"mine"
     return joined
 
 

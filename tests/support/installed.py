@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -46,6 +47,23 @@ class Environment:
         venv.create(folder, symlinks=True, with_pip=False)
         return cls(folder)
 
+    def copy(self, folder: Path) -> Environment:
+        """The same in another folder, in a moment: the files are linked, which pip replaces and does not write into."""
+        copied = Environment.create(folder)
+        shutil.copytree(self._packages, copied._packages, copy_function=os.link, dirs_exist_ok=True)
+        for program in self.python.parent.iterdir():
+            beside = copied.python.with_name(program.name)
+            if not beside.exists():
+                beside.write_bytes(
+                    program.read_bytes().replace(os.fsencode(self.folder), os.fsencode(folder))
+                )
+                beside.chmod(0o755)
+        return copied
+
+    @property
+    def _packages(self) -> Path:
+        return next(self.folder.glob("lib/python*/site-packages"))
+
     @property
     def python(self) -> Path:
         return self.folder / "bin" / "python"
@@ -58,7 +76,8 @@ class Environment:
 
     def pip_install(self, *what: str) -> None:
         """By the pip beside the interpreter of the tests: a fresh one would take longer than what it installs."""
-        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", *what]
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
+        command += ["--disable-pip-version-check", *what]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, env=self.environ)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -19,6 +19,7 @@ import trio
 from leafcuttr.config.listeners import parse_listeners
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.log import Log
+from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.server.run import run_broker
 from leafcuttr.server.transport import MakeTransport, PlainTransport
 from leafcuttr.state.broker import Broker, open_broker
@@ -49,6 +50,16 @@ class LiveBroker:
     def run(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
         """Run an async function on the broker's event loop."""
         return trio.from_thread.run(function, *arguments, trio_token=self._token)
+
+    @contextmanager
+    def writers_held(self) -> Iterator[None]:
+        """No worker begins to write, until the end."""
+        limit = self.broker.runtime.writers.limit
+        self.call(limit, 0)
+        try:
+            yield
+        finally:
+            self.call(limit, AT_ONCE)
 
     def pass_time(self, ms: int) -> None:
         """Let the clock go on, then do what the background loops do: checkpoint, retention, deletion."""
@@ -85,7 +96,12 @@ def batches_of(path: Path) -> list[BatchHeader]:
     return found
 
 
-_FOR_TESTS = {"node.id": "1", "group.initial.rebalance.delay.ms": "0"}
+_FOR_TESTS = {
+    "node.id": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # A test that a slow machine holds up would find its topics, the coordinators' among them, compacted meanwhile.
+    "log.cleaner.backoff.ms": str(24 * 3600 * 1000),
+}
 _OLDER_NAMES = {"log.dirs": "log.dir", "node.id": "broker.id"}
 
 

@@ -1,14 +1,20 @@
-"""Fixtures of tests that go to one broker in this process, each with a topic of its own."""
+"""Fixtures of tests that use a broker in this process."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
+import trio
 
+from leafcuttr.state.broker import Broker
 from support import librdkafka
-from support.live_broker import LiveBroker, live_broker
+from support.live_broker import LiveBroker, live_broker, serve_here
+
+Serve = Callable[..., Awaitable[Broker]]
 
 _NUMBERS = itertools.count(1)
 BROKER_SCOPES = {"of this broker": "1", "of all brokers": ""}
@@ -20,6 +26,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
     settings = {"log.retention.check.interval.ms": "86400000"}
     with live_broker(tmp_path_factory.mktemp("live") / "data", settings) as broker:
         yield broker
+
+
+@pytest.fixture
+def serve(tmp_path: Path, nursery: trio.Nursery) -> Serve:
+    """Start a broker with these settings (Kafka's names), with sockets on the test's own loop; see `serve_here`."""
+    return partial(serve_here, nursery, tmp_path / "data")
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def resources(
     if pool is None:
         pool = FilePool(descriptors=runtime.descriptors)
     else:
-        runtime.descriptors.add(pool.let_one_go)
+        runtime.descriptors.add(pool.release_one)
     return LogResources(runtime, pool, pressure or CalmDisk())
 
 

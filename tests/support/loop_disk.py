@@ -33,13 +33,18 @@ class LoopDisk:
 
     def __init__(self, image: Path, folder: Path) -> None:
         self.folder = folder
-        self._device = _run("losetup", "--find", "--show", image)
+        self._image = image
+        self._device = ""
 
     def mount(self) -> None:
+        """On a device of its own each time: a namespace that another test has made meanwhile may keep the mount before,
+        with the state that the kernel has it in."""
+        self._device = _run("losetup", "--find", "--show", self._image)
         _run("mount", "-o", "errors=remount-ro", self._device, self.folder)
 
     def unmount(self) -> None:
         _run("umount", self.folder)
+        self._detach()
 
     def read_only(self) -> None:
         """What was written before is on the disk; from here on it takes nothing."""
@@ -56,8 +61,15 @@ class LoopDisk:
             os.close(descriptor)
 
     def remove(self) -> None:
+        """Whatever state it is in."""
         subprocess.run(["umount", "--lazy", self.folder], capture_output=True)
+        if self._device:
+            self._detach()
+
+    def _detach(self) -> None:
+        """At once, or as soon as no namespace has it mounted any more."""
         _run("losetup", "--detach", self._device)
+        self._device = ""
 
 
 @contextmanager

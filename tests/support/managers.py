@@ -29,4 +29,4 @@ def opened(directory: Path, *specs: LogSpec, clock: HandClock | None = None, **s
 
 def abandon(manager: LogManager) -> None:
     """Leave the directory as a process that is killed does: nothing more is written."""
-    manager.let_go()
+    manager.release()

@@ -38,11 +38,19 @@ def parts(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def run_page(
-    page: str, folder: Path, *, without: tuple[str, ...] = (), programs: Path = Path(sys.executable).parent
+    page: str,
+    folder: Path,
+    *,
+    without: tuple[str, ...] = (),
+    until_heading: str = "",
+    programs: Path = Path(sys.executable).parent,
 ) -> int:
     """Run a page below docs/ in `folder`; how many of its parts were run. Parts that begin with a word of `without`
-    are left out. `programs` is where `leafcuttr` and `python` are."""
+    are left out, and all from `until_heading` on. `programs` is where `leafcuttr` and `python` are."""
     text = (DOCS / page).read_text(encoding="utf-8")
+    if until_heading:
+        text, found, _ = text.partition(f"\n{until_heading}\n")
+        assert found, f"{page} has no heading {until_heading}"
     ports = {"9092": str(free_port())}
     for _, port in _PORT.findall(text):
         ports.setdefault(port, "0" if port == "0" else str(free_port()))

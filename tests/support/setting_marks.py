@@ -1,8 +1,8 @@
 """The mark `setting("name", ...)`: this test gives these settings another value than the default and sees them act.
 
 `changes_what_it_says` holds a marked test to its word: at its end each named setting must have been given such a value,
-through the door that takes values, and with `while_running=True` through a change of a running broker. `registered`
-finds the marks in the sources of all tests, so that one test can say which settings nobody has registered for.
+through the settings of a start, and with `while_running=True` through a change of a running broker. `registered`
+finds the marks in the sources of all tests, so that one test can say which settings have no such test.
 """
 
 from __future__ import annotations

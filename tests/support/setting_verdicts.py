@@ -122,7 +122,7 @@ def verdict_on(error: BaseException, module: Path) -> Verdict:
     if isinstance(error, AssertionError) and ours:
         return Verdict.ASSERTS
     if isinstance(error, pytest.fail.Exception) and not str(error).startswith("Timeout"):
-        return Verdict.ASSERTS  # raised within pytest, by what the test has asked it for
+        return Verdict.ASSERTS  # raised within pytest, by what the test has requested
     return Verdict.ELSEWHERE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from leafcuttr.server.transport import Bytes, PlainTransport
+from leafcuttr.server.transport import PlainTransport, Sendable
 
 
 class BytesOnly:
@@ -28,7 +28,7 @@ class BytesOnly:
     def descriptor(self) -> int:
         return self.plain.descriptor
 
-    def send(self, data: Bytes, /) -> int:
+    def send(self, data: Sendable, /) -> int:
         self.calls += 1
         data = bytes(data[: self.most_sent])
         assert data.startswith(self._refused), "other bytes than those that were refused"
@@ -43,7 +43,7 @@ class BytesOnly:
 
 
 class Buffering:
-    """Takes from the socket more than it is asked for, and hands it out in pieces: what is left shows in `buffered` and
+    """Takes from the socket more than was requested, and hands it out in pieces: what is left shows in `buffered` and
     nowhere else, as decrypted bytes do."""
 
     can_send_files = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from inspect import isawaitable
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 LONGEST_S = math.inf
@@ -38,6 +39,28 @@ def until(
             raise TimeoutError(f"{what}: not within {seconds} s")
         Event().wait(pause)
         pause = min(pause * growth, 0.5) if growth > 1 else pause
+
+
+async def eventually(
+    look: Callable[[], T | Awaitable[T | None] | None],
+    what: str,
+    *,
+    seconds: float = 60.0,
+    pause: float = 0.01,
+) -> T:
+    """As `until`, in trio. The bound is real time, also where a test moves trio's clock."""
+    import trio
+
+    seconds = min(seconds, LONGEST_S)
+    deadline = time.monotonic() + seconds
+    while True:
+        answer: Any = look()
+        found: T | None = await answer if isawaitable(answer) else answer
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        await trio.sleep(pause)
 
 
 @contextmanager

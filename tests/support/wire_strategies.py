@@ -1,6 +1,6 @@
 """Hypothesis strategies that make messages from their declarations, for any version.
 
-`values` looks at the class alone; `Limits` narrows it where an oracle cannot hold every value.
+`values` reads the class alone; `Limits` narrows it where an oracle cannot hold every value.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from leafcuttr.wire.schema import (
     UUID,
     Array,
     FieldSpec,
+    FieldType,
     PrimitiveType,
-    Type,
     Versions,
     declaration,
 )
@@ -54,7 +54,7 @@ def _field(cls: type[Any], spec: FieldSpec, version: int, limits: Limits) -> st.
 
 
 def _value(
-    type_: Type, version: int, limits: Limits, narrowed: st.SearchStrategy[Any] | None
+    type_: FieldType, version: int, limits: Limits, narrowed: st.SearchStrategy[Any] | None
 ) -> st.SearchStrategy[Any]:
     if isinstance(type_, Array):
         return st.lists(_value(type_.element, version, limits, narrowed), max_size=3).map(tuple)

@@ -1,11 +1,9 @@
 """The declarations say what Kafka's own message definitions say, read from the jar of Kafka's clients."""
 
 import json
-import os
 import re
 import zipfile
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +13,12 @@ from leafcuttr.wire.client_apis import CLIENT_APIS
 from leafcuttr.wire.messages.internal.group_metadata import GroupMetadataValue
 from leafcuttr.wire.messages.internal.offset_commit import OffsetCommitValue
 from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType, declaration, versions
+from support import jars
 
 _VERSION = "4.3.1"
-_CACHE = Path(os.environ.get("LEAFCUTTR_TEST_CACHE", Path.home() / ".cache"))
-_LIBS = _CACHE / f"kafka-peer-{_VERSION}" / "libs"
-_JAR = _LIBS / f"kafka-clients-{_VERSION}.jar"
-_GROUPS_JAR = _LIBS / f"kafka-group-coordinator-{_VERSION}.jar"
+_CLIENTS, _GROUPS = "kafka-clients", "kafka-group-coordinator"
 
-pytestmark = pytest.mark.skipif(not _JAR.exists(), reason=f"no {_JAR}: the parity session fetches it")
+pytestmark = pytest.mark.skipif(jars.missing() is not None, reason=str(jars.missing()))
 
 _OTHER_NAMES = {
     ("DescribeQuorumRequest", "TopicData"): "RequestTopicData",
@@ -58,15 +54,15 @@ def test_the_table_of_apis_agrees_with_the_declarations(api: Api) -> None:
 
 @pytest.mark.parametrize("cls", [OffsetCommitValue, GroupMetadataValue], ids=lambda cls: cls.__name__)
 def test_the_records_of_groups_equal_kafkas_definition(cls: type[Any]) -> None:
-    definition = _definition(cls.__name__, _GROUPS_JAR)
+    definition = _definition(cls.__name__, _GROUPS)
     assert declaration(cls).versions == versions(definition["validVersions"])
     assert declaration(cls).flexible == versions(definition["flexibleVersions"])
     _assert_same_fields(cls, definition["fields"], _shared(definition), cls.__name__)
 
 
 @cache
-def _definition(name: str, path: Path = _JAR) -> dict[str, Any]:
-    with zipfile.ZipFile(path) as jar:
+def _definition(name: str, jar_of: str = _CLIENTS) -> dict[str, Any]:
+    with zipfile.ZipFile(jars.home(_VERSION) / "libs" / f"{jar_of}-{_VERSION}.jar") as jar:
         text = jar.read(f"common/message/{name}.json").decode()
     found: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     return found

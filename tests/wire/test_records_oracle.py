@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leafcuttr.offline.repair import rebuild_indexes
+from leafcuttr.offline.repair_steps import rebuild_indexes
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record, encode_batch
 from support import jars

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from leafcuttr.cli.common.commands import COMMANDS
+from leafcuttr.runtime.described import words_of
 from leafcuttr.version import __version__
 from leafcuttr_sdk.errors import PluginError
 
@@ -67,10 +68,15 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("leafcuttr: interrupted", err=True)
             ctx.exit(130)
-        except PluginError as error:
+        except (click.ClickException, click.Abort, click.exceptions.Exit, SystemExit):
+            raise
+        except BaseException as error:
+            line = _failure_of_plugin(ctx.invoked_subcommand, error)
+            if line is None:
+                raise
             from leafcuttr.cli.common.failures import Failure
 
-            raise Failure(str(error)) from None
+            raise Failure(line) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names and helps from the table, so that no module of a command is imported."""
@@ -98,6 +104,23 @@ def _of_plugins() -> "dict[str, tuple[Loaded, CliCommand]]":
     return commands_of(installed(), COMMANDS)
 
 
+def _failure_of_plugin(command: str | None, error: BaseException) -> str | None:
+    """The line for what the command of a plugin has raised; None if it is none, or cannot write its output."""
+    if isinstance(error, PluginError):
+        return words_of(error)
+    found = None if command is None or command in COMMANDS else _of_plugins().get(command)
+    if found is None or (isinstance(error, OSError) and _is_of_output(error)):
+        return None
+    from leafcuttr.cli.common.installed import part_of
+    from leafcuttr.runtime.plugin_parts import PartError
+
+    return str(PartError.of(part_of(*found), error))
+
+
+def _is_of_output(error: OSError) -> bool:
+    return error.errno in _CANNOT_WRITE and error.filename is None
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="leafcuttr")
 def cli() -> None:
@@ -114,7 +137,7 @@ def main() -> None:
             sys.stdout.flush()
     except OSError as error:
         # If the disk of a broker fails where that is not expected, the traceback says where.
-        if error.errno not in _CANNOT_WRITE or error.filename is not None or sys.argv[1:2] == ["serve"]:
+        if not _is_of_output(error) or sys.argv[1:2] == ["serve"]:
             raise
         # What is still buffered cannot be written either: without this the interpreter says so, with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -6,7 +6,6 @@ two brokers of one process may have different plugins. The code that finds plugi
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -185,7 +184,7 @@ def _prefix(families: Mapping[str, ConfigKey], name: str) -> str:
 
 def _member(families: Mapping[str, ConfigKey], name: str) -> ConfigKey | None:
     prefix = _prefix(families, name)
-    return replace(families[prefix], name=name) if prefix else None
+    return families[prefix].member(name) if prefix else None
 
 
 @lru_cache(64)  # names come from clients too
@@ -193,4 +192,4 @@ def _of_listener(name: str) -> ConfigKey | None:
     listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
     if not listener or listener != listener.lower() or rest not in OF_LISTENERS:
         return None
-    return replace(BROKER[rest], name=name)
+    return BROKER[rest]._replace(name=name)

@@ -74,7 +74,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "log.cleaner.min.cleanable.ratio",
         DOUBLE,
         0.5,
-        "The share of a log that is not compacted yet at which the cleaner takes it.",
+        "The dirty ratio of a log above which the cleaner compacts it.",
         minimum=0.0,
         maximum=1.0,
         dynamic=True,

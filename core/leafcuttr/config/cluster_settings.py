@@ -1,4 +1,4 @@
-"""Broker settings of Kafka's cluster: who the broker is, and the controller that is not here."""
+"""Broker settings of Kafka's cluster: the broker's id and role, and the settings of a controller, which do nothing."""
 
 from functools import partial
 from typing import Final
@@ -15,7 +15,11 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
     ConfigKey("broker.id", INT, -1, "The old name of node.id; if both are given they have to be the same."),
     ConfigKey("broker.rack", STRING, None, "The rack that metadata answers name for this broker."),
     unused(
-        "broker.session.timeout.ms", INT, 9000, "When the controller gives a silent broker up.", unit="ms"
+        "broker.session.timeout.ms",
+        INT,
+        9000,
+        "How long a broker may be silent before the controller fences it.",
+        unit="ms",
     ),
     unused("controlled.shutdown.enable", BOOLEAN, True, "Hand leadership over before stopping."),
     ConfigKey(
@@ -73,7 +77,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "controller.quorum.fetch.timeout.ms",
         INT,
         2000,
-        "When a follower of the metadata quorum gives its leader up.",
+        "How long a follower of the metadata quorum waits for its leader before it becomes a candidate.",
         unit="ms",
         minimum=0,
     ),
@@ -125,19 +129,19 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
-        "How often finished DeleteRecords requests are swept out.",
+        "How often finished DeleteRecords requests are removed.",
         unit="requests",
         effect=NONE,
-        reason="nothing has to be swept here",
+        reason="a finished request leaves nothing to remove",
     ),
     ConfigKey(
         "fetch.purgatory.purge.interval.requests",
         INT,
         1000,
-        "How often finished fetches are swept out.",
+        "How often finished fetches are removed.",
         unit="requests",
         effect=NONE,
-        reason="nothing has to be swept here",
+        reason="a finished request leaves nothing to remove",
     ),
     unused(
         "initial.broker.registration.timeout.ms",
@@ -239,10 +243,10 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "producer.purgatory.purge.interval.requests",
         INT,
         1000,
-        "How often finished produce requests are swept out.",
+        "How often finished produce requests are removed.",
         unit="requests",
         effect=NONE,
-        reason="nothing has to be swept here",
+        reason="a finished request leaves nothing to remove",
     ),
     ConfigKey(
         "quota.window.num",

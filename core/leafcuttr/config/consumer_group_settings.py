@@ -99,7 +99,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "group.consumer.session.timeout.ms",
         INT,
         45_000,
-        "When a silent member of a consumer group is taken for gone.",
+        "How long a member of a consumer group may be silent before it is removed.",
         unit="ms",
         minimum=1,
     ),

@@ -4,14 +4,18 @@ their tests. Plugins are found, and their hooks called, in `leafcuttr.plugins`.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from leafcuttr.config.catalog import Section
 from leafcuttr.config.setting import BadValueError, ConfigKey, ConfigType, Value, render
 from leafcuttr.errors import ConfigError
+from leafcuttr.runtime.described import described, words_of
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, logger
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.settings import Setting as Declared
+from leafcuttr_sdk.settings import Type
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.<[^<>]+>)?\Z")
 _TYPES: Final = {kind.name.lower(): kind for kind in ConfigType}
@@ -23,6 +27,9 @@ _PYTHON: Final[dict[ConfigType, type | tuple[type, ...]]] = {
     ConfigType.DOUBLE: float,
     ConfigType.LIST: tuple,
 }
+_SWITCHES: Final = (ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST)
+_LONGEST: Final = 1000
+"""Characters of a reason."""
 _MAY_BE_NONE: Final = (ConfigType.STRING, ConfigType.PASSWORD)
 
 
@@ -41,8 +48,10 @@ def section(
     of_topic = tuple(_with_default(row, of_broker) for row in of_topic)
     switch = plugin.enabled_by
     switches = [row for row in of_broker if row.name == switch]
-    if switch is not None and not any(row.type is ConfigType.BOOLEAN for row in switches):
-        raise ConfigError(f"enabled_by is {switch}, which is no boolean setting of its own")
+    if switch is not None and not any(row.type in _SWITCHES for row in switches):
+        raise ConfigError(f"enabled_by is {switch}, which is neither a boolean nor a text setting of its own")
+    if any(row.type is not ConfigType.BOOLEAN and row.default for row in switches):
+        raise ConfigError(f"enabled_by is {switch}, which has a default: it would always be on")
     if any(row.dynamic for row in switches):
         raise ConfigError(f"enabled_by is {switch}, which acts at the start only: it cannot be dynamic")
     return Section(plugin.name, of_broker, of_topic, switch)
@@ -60,9 +69,12 @@ def _rows(
             if declared.name in seen:
                 raise ValueError("it is declared twice")
             seen.add(declared.name)
-            yield _row(declared, of_topic=of_topic)
-        except ValueError as error:
-            raise ConfigError(f"its setting {declared.name}: {error}") from None
+            yield _row(plugin.name, declared, of_topic=of_topic)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"its setting {declared.name}: {words_of(error)}") from None
+        except Exception as error:
+            # A field of another type than it should be.
+            raise ConfigError(f"its setting {declared.name} cannot be read: {described(error)}") from None
 
 
 def _with_default(row: ConfigKey, of_broker: Sequence[ConfigKey]) -> ConfigKey:
@@ -74,7 +86,7 @@ def _with_default(row: ConfigKey, of_broker: Sequence[ConfigKey]) -> ConfigKey:
                     f"its setting {row.name} is of type {other.type.name.lower()} for the broker, but of type "
                     f"{row.type.name.lower()} for topics"
                 )
-            return replace(row, synonyms=((row.name, 1),))
+            return row._replace(synonyms=((row.name, 1),))
     return row
 
 
@@ -88,8 +100,17 @@ def _check_name(plugin: str, name: str, *, bundled: bool) -> None:
         raise ValueError(f"its name has to begin with lc.plugin.{plugin}.")
 
 
-def _row(declared: Declared, *, of_topic: bool) -> ConfigKey:
+def _row(plugin: str, declared: Declared, *, of_topic: bool) -> ConfigKey:
+    if not isinstance(declared.type, Type):
+        raise TypeError(f"the type is {kind_of(declared.type)}; it has to be a leafcuttr_sdk.Type")
+    for text in (declared.help, declared.unit):
+        if not isinstance(text, str):
+            raise TypeError(f"the help, or the unit, is {kind_of(text)}; it has to be a text")
+    choices: object = declared.choices
+    if not isinstance(choices, tuple | list):
+        raise TypeError(f"the choices are {kind_of(choices)}; they have to be a tuple of texts")
     kind = _TYPES[declared.type.value]
+    guard = partial(_guarded, Part(plugin, f"check of {declared.name}"), Failures(), kind)
     if kind is ConfigType.DOUBLE and type(declared.default) is int:
         declared = declared._replace(default=float(declared.default))
     row = ConfigKey(
@@ -101,13 +122,16 @@ def _row(declared: Declared, *, of_topic: bool) -> ConfigKey:
         minimum=declared.minimum,
         maximum=declared.maximum,
         choices=declared.choices,
-        check=_guarded(declared.check, kind) if declared.check else None,
+        check=guard(declared.check) if declared.check else None,
+        check_member=_guarded_member(guard, declared.check_member) if declared.check_member else None,
         dynamic=declared.dynamic or of_topic,
     )
     if row.is_family:
         if declared.default is not None:
             raise ValueError("a family has no default")
         return row
+    if declared.check_member is not None:
+        raise ValueError("check_member is for a family, whose name ends with <a word>")
     if kind is ConfigType.PASSWORD and declared.default is not None:
         raise ValueError("a password has no default: it would be known to everybody")
     if declared.default is None:
@@ -125,20 +149,41 @@ def _row(declared: Declared, *, of_topic: bool) -> ConfigKey:
     return row
 
 
-def _guarded(check: Callable[[Value], str | None], kind: ConfigType) -> Callable[[Value], str | None]:
-    """A plugin's check, called with what comes over the wire too: it must neither raise nor tell a secret."""
+def _guarded(
+    part: Part, tell: Failures, kind: ConfigType, check: Callable[[Value], str | None]
+) -> Callable[[Value], str | None]:
+    """A plugin's check, called with values that clients send too: it must neither raise nor tell a secret. A command
+    that shows the answer keeps no log."""
 
     def guarded(value: Value) -> str | None:
         try:
-            reason = check(value)
-        except (Exception, SystemExit) as error:
-            reason = f"its check failed with {type(error).__name__}: {error}"
+            reason = call(part, _reason, check, value)
+        except PartError as failed:
+            reason = f"its check failed with {failed.brief}"
+            if logger.hasHandlers():
+                tells = kind is ConfigType.PASSWORD and _tells(failed.words, value)
+                tell(PartError(part, failed.kind) if tells else failed)
         if reason is None:
             return None
-        words = " ".join(str(reason).split())
+        words = " ".join(reason[:_LONGEST].split())
         return "it is not allowed" if kind is ConfigType.PASSWORD and _tells(words, value) else words
 
     return guarded
+
+
+def _guarded_member(
+    guard: Callable[[Callable[[Value], str | None]], Callable[[Value], str | None]],
+    check: Callable[[str, Value], str | None],
+) -> Callable[[str, Value], str | None]:
+    def guarded(member: str, value: Value) -> str | None:
+        return guard(partial(check, member))(value)
+
+    return guarded
+
+
+def _reason(check: Callable[[Value], object], value: Value) -> str | None:
+    reason = check(value)
+    return None if reason is None else str(reason)
 
 
 def _tells(words: str, secret: Value) -> bool:

@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs tells them: value, source, synonyms, type. Pure; the wire's classes are not here."""
+"""Settings as DescribeConfigs tells them: value, source, synonyms, type. Pure: without the classes of messages."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def describe_cluster_default(settings: Settings) -> list[Described]:
 
 
 def describe_kept(settings: Settings, own: Mapping[str, str], of_all: Mapping[str, str]) -> list[Described]:
-    """What was changed while running, for this broker or for all of them, under names that nobody knows now."""
+    """What was changed while running, for this broker or for all of them, under names that are unknown now."""
     layers = ((own, Source.DYNAMIC_BROKER_CONFIG), (of_all, Source.DYNAMIC_DEFAULT_BROKER_CONFIG))
     return [
         _unknown(name, *(source for layer, source in layers if name in layer))
@@ -80,7 +80,7 @@ def describe_topic(
 
 
 def without_secrets(settings: Settings, overrides: Mapping[str, str]) -> dict[str, str]:
-    """The overrides of a topic that may be shown; what nobody knows now may be a secret too."""
+    """The overrides of a topic that may be shown; one with an unknown name may be a secret too."""
     of = settings.catalog.topic_setting
     return {name: text for name, text in overrides.items() if (setting := of(name)) and not setting.sensitive}
 
@@ -105,7 +105,7 @@ def _is_fixed(setting: ConfigKey) -> bool:
 
 
 def _unknown(name: str, *sources: Source) -> Described:
-    """What was given while a plugin was there that now is not. Without it nobody knows whether this is a secret: as
+    """What was given while a plugin was installed that now is not. Without the plugin it may be a secret: as
     Kafka does with names that it does not know, it is treated as one.
     """
     return Described(
@@ -115,7 +115,7 @@ def _unknown(name: str, *sources: Source) -> Described:
         read_only=sources[0] is not Source.DYNAMIC_TOPIC_CONFIG,
         sensitive=True,
         synonyms=tuple(Synonym(name, None, source) for source in sources),
-        help="Kept, but without effect: no plugin that is here has a setting of this name.",
+        help="Kept, but without effect: no installed plugin has a setting of this name.",
     )
 
 

@@ -1,13 +1,12 @@
 """What can be said of settings before a broker starts with them: what stops the start, what it only warns of.
 
-Each finding is one line for a person that names the key, the value, where it came from and what is allowed. Nothing
-here reads a file or the environment (`load` does), and nothing opens a directory or a socket.
+Each finding is one line for a person that names the key, the value, where it came from and what is allowed. No function
+reads a file or the environment (`load` does), and nothing opens a directory or a socket.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from leafcuttr.config.catalog import ALIASES, BROKER, CORE, GROUP, LISTENER_PREFIX, Catalog
 from leafcuttr.config.listeners import advertised_by_host_name, host_name, parse_listeners
@@ -67,8 +66,7 @@ class Level(Enum):
     NOTE = "note"  # it starts and says nothing
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFinding:
+class ConfigFinding(NamedTuple):
     """One thing to say; `line` says all of it. `value` is None for a secret and where no single value is meant."""
 
     level: Level
@@ -124,7 +122,7 @@ def warnings(settings: Settings) -> Iterator[ConfigFinding]:
     for key, given in settings.extra.items():
         line = _about_unknown(settings.catalog, key, given)
         if line:
-            # Nobody knows whether the value of an unknown name is a secret.
+            # The value of an unknown name may be a secret.
             yield ConfigFinding(Level.WARNING, key, None, given.source, line)
     factors = [k for k in _REPLICATION_FACTORS if settings.given(k) and settings.int(k) > 1]
     if factors:
@@ -167,9 +165,9 @@ def nearest(key: str, catalog: Catalog = CORE) -> str | None:
 
 
 def unknown_to_brokers(name: str, catalog: Catalog = CORE) -> str | None:
-    """What to say to a person who changes a setting of a broker by a name that is none; None if it is one.
+    """The message for a person who changes a setting of a broker by an unknown name; None if it is known.
 
-    The broker takes such a name without a word, as Kafka does, whose plugins have settings of their own.
+    The broker accepts such a name, as Kafka does, whose plugins have settings of their own.
     """
     if catalog.broker_setting(name) is not None:
         return None

@@ -26,7 +26,7 @@ def _of_broker(name: str, help_: str) -> ConfigKey:
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
     _of_broker("consumer.assignment.interval.ms", "The least time between two assignments."),
     _of_broker("consumer.heartbeat.interval.ms", "How often members report."),
-    _of_broker("consumer.session.timeout.ms", "When a silent member is taken for gone."),
+    _of_broker("consumer.session.timeout.ms", "How long a member may be silent before it is removed."),
     _of_broker("share.assignment.interval.ms", "The least time between two assignments."),
     _unused("share.auto.offset.reset", STRING, "latest", "Where a share group begins to read."),
     _of_broker("share.delivery.count.limit", "How often one record is delivered at most."),
@@ -40,10 +40,10 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
     _of_broker("share.partition.max.record.locks", "Records of a partition held at once."),
     _of_broker("share.record.lock.duration.ms", "How long a member may hold a record."),
     _unused("share.renew.acknowledge.enable", BOOLEAN, True, "Let members hold a record for longer."),
-    _of_broker("share.session.timeout.ms", "When a silent member is taken for gone."),
+    _of_broker("share.session.timeout.ms", "How long a member may be silent before it is removed."),
     _of_broker("streams.assignment.interval.ms", "The least time between two assignments."),
     _of_broker("streams.heartbeat.interval.ms", "How often members report."),
     _of_broker("streams.initial.rebalance.delay.ms", "How long a new group waits for more members."),
     _of_broker("streams.num.standby.replicas", "Standby replicas of the group's tasks."),
-    _of_broker("streams.session.timeout.ms", "When a silent member is taken for gone."),
+    _of_broker("streams.session.timeout.ms", "How long a member may be silent before it is removed."),
 )

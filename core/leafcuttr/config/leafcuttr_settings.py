@@ -19,7 +19,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "lc.log.min.free.bytes",
         LONG,
         64 * 1024 * 1024,
-        "Refuse what clients produce when the disk has less room than this, which is kept for the broker itself.",
+        "Refuse what clients produce when the disk has less free space than this, which is kept for the broker itself.",
         unit="bytes",
         minimum=0,
         dynamic=True,
@@ -97,5 +97,16 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
                 " as in Kafka also what is inside each one, compressed or not; off, nothing but the CRC."
             ),
         ),
+    ),
+    ConfigKey(
+        "lc.tls.reload.interval.ms",
+        INT,
+        10_000,
+        (
+            "How often the files of a listener's certificate, key and trusted certificates are checked; new "
+            "connections use those that have changed. 0: never."
+        ),
+        unit="ms",
+        minimum=0,
     ),
 )

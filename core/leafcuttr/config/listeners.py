@@ -1,4 +1,4 @@
-"""The addresses the broker binds and those it tells clients: `listeners`, `advertised.listeners` and kin.
+"""The addresses the broker binds and those it tells clients: `listeners`, `advertised.listeners` and the like.
 
 The names and rules are Kafka's, with two differences: the default is `PLAINTEXT://localhost:9092`, reachable
 from this machine only, and a listener that advertises nothing and binds every interface is advertised by the
@@ -8,7 +8,6 @@ talk to. No socket is opened and no name server is called.
 
 import re
 import socket
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from leafcuttr.config.settings import Settings
@@ -23,12 +22,12 @@ WILDCARDS: Final = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """One address to bind and what to tell clients who came in there.
+class Listener(NamedTuple):
+    """One address to bind and what to tell the clients that connect to it.
 
     `host` is "" for every interface; an IPv6 address has no brackets. A port of 0 means any free one: `bound`
-    gives the listener as it is once the kernel has chosen.
+    gives the listener as it is once the kernel has chosen. Of a Unix socket, which only plugins have, `host` is the
+    path.
     """
 
     name: str
@@ -40,15 +39,15 @@ class Listener:
 
     def bound(self, port: int) -> "Listener":
         """This listener after it was bound to `port`; an advertised port of 0 becomes the same."""
-        return replace(self, port=port, advertised_port=self.advertised_port or port)
+        return self._replace(port=port, advertised_port=self.advertised_port or port)
 
     def __str__(self) -> str:
-        return f"{self.name}://{_bracketed(self.host)}:{self.port}"
+        return f"{self.name}://{address(self.host, self.port)}"
 
     @property
     def advertised(self) -> str:
         """`host:port` as a client would write it."""
-        return f"{_bracketed(self.advertised_host)}:{self.advertised_port}"
+        return address(self.advertised_host, self.advertised_port)
 
 
 class _Endpoint(NamedTuple):
@@ -196,5 +195,8 @@ def _refused(settings: Settings, key: str, why: str) -> ConfigError:
     return ConfigError(f"{key}={value} ({settings.where(key)}): {why}")
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def address(host: str, port: int) -> str:
+    """`host:port`, or the path of a Unix socket."""
+    if host.startswith("/"):
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

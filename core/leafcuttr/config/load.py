@@ -1,8 +1,8 @@
 """The settings a broker starts with: file, environment, command line, in that order, later wins.
 
 `leafcuttr serve` calls `load_settings`, which stops at the first thing that is wrong. `examine` says all of them
-at once, for who wants to mend a file. What is wrong is `findings`' business; opening directories and sockets is not
-theirs.
+at once, for a person who mends a file. `findings` decides what is wrong; neither module opens a directory or a
+socket.
 
 Plugins have settings too, and settings say where plugins are. So both read in two steps: `find` gets the settings
 whose names begin with `lc.plugins.` and returns the catalogue with those of the plugins it found; by that one
@@ -28,7 +28,7 @@ _ABOUT_PLUGINS: Final = "lc.plugins."
 
 
 def core_only(_: Settings) -> Catalog:
-    """A `Find` for who wants no plugins."""
+    """A `Find` without plugins."""
     return CORE
 
 

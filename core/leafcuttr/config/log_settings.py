@@ -12,7 +12,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "auto.create.topics.enable",
         BOOLEAN,
         True,
-        "Create a topic when a client asks for one that is not there.",
+        "Create a topic when a client requests one that does not exist.",
     ),
     ConfigKey(
         "compression.gzip.level",
@@ -109,7 +109,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "log.flush.interval.messages",
         LONG,
         LONG_MAX,
-        "Force a partition to the disk after this many records.",
+        "Sync a partition to the disk after this many records.",
         unit="records",
         minimum=1,
         dynamic=True,
@@ -120,7 +120,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         LONG,
         None,
         (
-            "Force a partition to the disk when its oldest unsynced record is this old; without it "
+            "Sync a partition to the disk when its oldest unsynced record is this old; without it "
             "log.flush.scheduler.interval.ms."
         ),
         unit="ms",
@@ -128,7 +128,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         synonyms=(("log.flush.scheduler.interval.ms", 1),),
         overridden_by=Override(
             "flush.ms",
-            help="Force a partition to the disk when its oldest unsynced record is this old.",
+            help="Sync a partition to the disk when its oldest unsynced record is this old.",
             minimum=0,
         ),
     ),
@@ -145,7 +145,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         LONG,
         LONG_MAX,
         (
-            "How often partitions are looked at for flush.ms, and flush.ms itself where nothing else gives it; about "
+            "How often partitions are checked for flush.ms, and flush.ms itself where nothing else gives it; about "
             "once a second if it is not given."
         ),
         unit="ms",
@@ -345,7 +345,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         minimum=1,
         dynamic=True,
         effect=NONE,
-        reason="as in Kafka no more replicas are asked for than there are, and the one is always in sync",
+        reason="as in Kafka no more replicas are required than there are, and the only one is always in sync",
         overridden_by=Override("min.insync.replicas"),
     ),
     ConfigKey(

@@ -1,4 +1,4 @@
-"""Broker settings of listeners, connections and requests. What a setting does is not here."""
+"""Broker settings of listeners, connections and requests. What a setting does is in the code that reads it."""
 
 from typing import Final
 
@@ -43,7 +43,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "fetch.max.bytes",
         INT,
         57_671_680,
-        "The most that one fetch answers, whatever the client asks; one batch always fits.",
+        "The most bytes that one fetch answers, whatever the client requests; one batch always fits.",
         unit="bytes",
         minimum=1024,
     ),

@@ -8,7 +8,7 @@ from leafcuttr.config.setting import BOOLEAN, CLASS, INT, LIST, LONG, PASSWORD, 
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="SASL comes in a later version, and a listener that asks for it stops the start",
+    reason="SASL comes in a later version, and a listener that needs it stops the start",
 )
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
@@ -99,14 +99,14 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,
         10_000,
-        "The longest pause before the issuer's keys are asked for again.",
+        "The longest pause before the issuer's keys are requested again.",
         unit="ms",
     ),
     unused(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         LONG,
         100,
-        "The first pause before the issuer's keys are asked for again.",
+        "The first pause before the issuer's keys are requested again.",
         unit="ms",
     ),
     unused("sasl.oauthbearer.jwks.endpoint.url", STRING, None, "Where the issuer's keys are."),
@@ -122,7 +122,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
         "The class that checks tokens.",
     ),
-    unused("sasl.oauthbearer.scope", STRING, None, "The scope that a token is asked for."),
+    unused("sasl.oauthbearer.scope", STRING, None, "The scope that is requested for a token."),
     unused("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that holds a token's scope."),
     unused("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim that holds a token's subject."),
     unused("sasl.oauthbearer.token.endpoint.url", STRING, None, "Where tokens are issued."),

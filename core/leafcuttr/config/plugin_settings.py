@@ -1,4 +1,4 @@
-"""Settings of the core about plugins: which are left out, where single files of them are, who filters what.
+"""Settings of the core about plugins: which are left out, where single files of them are, which filters a topic has.
 
 Plugins' own settings are declared with the SDK and come in through `declared`.
 """
@@ -57,7 +57,18 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "lc.plugins.path",
         STRING,
         None,
-        "A folder whose Python files are plugins too, each file one; for those who do not package.",
+        "A folder whose Python files are plugins too, each file is one, without a package.",
+    ),
+    ConfigKey(
+        "lc.plugins.required",
+        LIST,
+        (),
+        (
+            "Plugins, by name, without which the broker does not start: each has to be installed, switched on and "
+            "registered, and its services have to start; without another plugin a broker is degraded. name:failure "
+            "names what of a plugin ends the start, instead of what it says itself: left-out, taken (its port), "
+            "refused (a service says why it cannot start), failed (a service fails in another way)."
+        ),
     ),
     ConfigKey(
         "lc.plugins.strict",

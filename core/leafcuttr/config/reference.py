@@ -16,15 +16,15 @@ _HEAD: Final = """\
 
 The names, types, defaults and ranges are those of Apache Kafka 4.3. They come from a `server.properties` file, from
 the environment (`KAFKA_LOG_RETENTION_MS` is `log.retention.ms`: `_` is `.`, `__` is `_`, `___` is `-`) and from
-`-o key=value`; the later of these wins. A value that is not allowed stops the start with one line. A name that is
-not here prints a warning with the nearest one that is.
+`-o key=value`; the later of these wins. A value that is not allowed stops the start with one line. An unknown
+name prints a warning with the nearest known one.
 
-*Changes while running* says who may change a setting with Kafka's own tools: `yes` for one broker or for all,
+*Changes while running* says where Kafka's own tools can change a setting: `yes` for one broker or for all,
 `this broker` for one broker only, `no` at the start only. Such a change wins over what the broker was started with,
 one for this broker over one for all, and is kept through a restart. Limits of one listener are
 `listener.name.<name in lower case>.` with OF_LISTENERS.
 
-*Effect* says what a value does here: `honoured`, `accepted without effect`, or `refused`, which means that any value
+*Effect* says what a value does: `honoured`, `accepted without effect`, or `refused`, which means that any value
 but the default stops the start (for a topic: is refused).
 
 A name that ends with a word in angle brackets is that of a family: any text may stand in that place. In a variable of
@@ -79,7 +79,11 @@ def _lines(plugins: Sequence[OfPlugin]) -> Iterator[str]:
 def _of_plugin(plugin: OfPlugin) -> Iterator[str]:
     section = plugin.section
     yield f"## Plugin {section.plugin}\n"
-    yield f"{plugin.summary}. `{section.enabled_by}=true` switches it on; it needs `{plugin.remedy}`.\n"
+    is_boolean = any(
+        row.name == section.enabled_by and row.type is ConfigType.BOOLEAN for row in section.broker
+    )
+    switch = f"{section.enabled_by}={'true' if is_boolean else '...'}"
+    yield f"{plugin.summary}. `{switch}` switches it on; it needs `{plugin.remedy}`.\n"
     if section.broker:
         yield from _table(section.broker, of_topic=False)
     if section.topic:

@@ -31,7 +31,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "leader.imbalance.check.interval.seconds",
         LONG,
         300,
-        "How often the balance of leaders is looked at.",
+        "How often the balance of leaders is checked.",
         unit="seconds",
         minimum=1,
     ),

@@ -19,7 +19,7 @@ from leafcuttr.config.setting import (
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="SASL comes in a later version, and a listener that asks for it stops the start",
+    reason="SASL comes in a later version, and a listener that needs it stops the start",
 )
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (
@@ -79,7 +79,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.kerberos.ticket.renew.jitter",
         DOUBLE,
         0.05,
-        "The share of random time added to a ticket's renewal.",
+        "The part of random time added to a ticket's renewal.",
         dynamic=True,
         per_broker=True,
     ),
@@ -87,7 +87,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.kerberos.ticket.renew.window.factor",
         DOUBLE,
         0.8,
-        "The share of a ticket's life after which it is renewed.",
+        "The part of a ticket's life after which it is renewed.",
         dynamic=True,
         per_broker=True,
     ),
@@ -129,7 +129,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.login.refresh.window.factor",
         DOUBLE,
         0.8,
-        "The share of a token's life after which it is refreshed.",
+        "The part of a token's life after which it is refreshed.",
         dynamic=True,
         per_broker=True,
     ),
@@ -137,7 +137,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "sasl.login.refresh.window.jitter",
         DOUBLE,
         0.05,
-        "The share of random time added to a token's refresh.",
+        "The part of random time added to a token's refresh.",
         dynamic=True,
         per_broker=True,
     ),

@@ -2,14 +2,13 @@
 
 The tables (`log_settings`, `network_settings`, ...) are made of these; values and their sources live in
 `settings`. Types, ranges and the wording of a refusal are those of Kafka 4.3's own definitions, because tools
-show them to people who know them from there.
+show them to people who know them from Kafka.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -60,8 +59,7 @@ class BadValueError(ValueError):
         self.shown = shown
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(NamedTuple):
     """The setting that a topic overrides one of the broker's with: its name, and what its row has otherwise.
 
     Kafka bounds a broker setting without a value of its own only for topics, so `minimum` may be the topic's alone.
@@ -74,8 +72,7 @@ class Override:
     default: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """One row of a table.
 
     `unit` is for people ("ms", "bytes", ""). `dynamic` says whether it can be changed while the broker runs;
@@ -85,7 +82,8 @@ class ConfigKey:
     its default. `reason` is one clause that says why `effect` is not HONOURED.
 
     A name such as `lc.filters.<topic or pattern>` is that of a family: any text may stand in the brackets' place. A
-    family has no value itself; each member has its own row, made of this one.
+    family has no value itself; each member has its own row, made of this one. `check_member` also gets what stands
+    there.
     """
 
     name: str
@@ -98,6 +96,7 @@ class ConfigKey:
     choices: tuple[str, ...] = ()
     ignore_case: bool = False
     check: Callable[[Value], str | None] | None = None
+    check_member: Callable[[str, Value], str | None] | None = None
     dynamic: bool = False
     per_broker: bool = False
     synonyms: tuple[tuple[str, int], ...] = ()
@@ -123,6 +122,18 @@ class ConfigKey:
     def sensitive(self) -> bool:
         """A secret: its value never leaves the process, not even to a log line."""
         return self.type is ConfigType.PASSWORD
+
+    def member(self, name: str) -> "ConfigKey":
+        """The row of the member of this family that has this whole name."""
+        check, check_member = self.check, self.check_member
+        if check_member is None:
+            return self._replace(name=name)
+        place = name.removeprefix(self.prefix)
+
+        def both(value: Value) -> str | None:
+            return (check(value) if check is not None else None) or check_member(place, value)
+
+        return self._replace(name=name, check=both, check_member=None)
 
     def parse(self, text: str) -> Value:
         """The typed value of a text. Raises BadValueError with the reason."""

@@ -177,7 +177,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "group.share.session.timeout.ms",
         INT,
         45_000,
-        "When a silent member of a share group is taken for gone.",
+        "How long a member of a share group may be silent before it is removed.",
         unit="ms",
         minimum=1,
     ),
@@ -268,7 +268,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "share.fetch.purgatory.purge.interval.requests",
         INT,
         1000,
-        "How often finished share fetches are swept out.",
+        "How often finished share fetches are removed.",
         unit="requests",
     ),
 )

@@ -109,7 +109,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "group.streams.session.timeout.ms",
         INT,
         45_000,
-        "When a silent member of a streams group is taken for gone.",
+        "How long a member of a streams group may be silent before it is removed.",
         unit="ms",
         minimum=1,
     ),

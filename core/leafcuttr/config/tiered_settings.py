@@ -145,7 +145,7 @@ SETTINGS: Final[tuple[ConfigKey, ...]] = (
         "remote.log.manager.task.interval.ms",
         LONG,
         30_000,
-        "How often segments are looked at for tiered storage.",
+        "How often segments are checked for tiered storage.",
         unit="ms",
         minimum=1,
     ),

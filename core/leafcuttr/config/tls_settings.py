@@ -8,7 +8,7 @@ from leafcuttr.config.setting import BOOLEAN, CLASS, LIST, PASSWORD, STRING, Con
 unused: Final = partial(
     ConfigKey,
     effect=Effect.NONE,
-    reason="TLS comes in a later version, and a listener that asks for it stops the start",
+    reason="TLS comes in a later version, and a listener that needs it stops the start",
 )
 
 SETTINGS: Final[tuple[ConfigKey, ...]] = (

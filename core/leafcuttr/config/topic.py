@@ -88,8 +88,8 @@ def topic_config(
     """The effective settings of a topic with this name and these overrides (Kafka's names, texts).
 
     Raises InvalidConfig: an unknown name, a bad value, values that contradict each other. What the topic has already
-    (`kept`) may stay under a name that is not known any more: that of a plugin that is not there now. Topics without
-    overrides share one object.
+    (`kept`) may stay under a name that is not known any more: that of a plugin that is not installed now. Topics
+    without overrides share one object.
     """
     if not overrides:
         return stored_topic_config(settings, {}, topic)

@@ -3,7 +3,6 @@ both (`ConfigKey.overridden_by`). The table below has only those that the broker
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -71,8 +70,7 @@ def _row(rows: dict[str, ConfigKey], setting: ConfigKey, override: Override) -> 
     # A family has no value: what it gives to topics of some name is found by that name, not by synonyms.
     synonyms = () if setting.is_family else ((setting.name, 1), *setting.synonyms)
     defaults = (scaled(rows[name].default, factor) for name, factor in synonyms)
-    return replace(
-        setting,
+    return setting._replace(
         name=override.name,
         default=next((value for value in defaults if value is not None), override.default),
         help=override.help or setting.help,

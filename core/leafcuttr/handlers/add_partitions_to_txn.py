@@ -4,7 +4,7 @@ Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transacti
 partitions are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as
 there is no authorizer. Version 5 knows TRANSACTION_ABORTABLE.
 
-One partition that does not exist and none is added; the others hear OPERATION_NOT_ATTEMPTED.
+If one partition does not exist, none is added; the others get OPERATION_NOT_ATTEMPTED.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,11 +82,11 @@ async def _transaction(
             async for each in pace.over(partitions)
         }
     coordinator = broker.transactions
-    who = requested.transactional_id, requested.producer_id, requested.producer_epoch
+    producer = requested.transactional_id, requested.producer_id, requested.producer_epoch
     try:
         if requested.verify_only:
-            return {each: coordinator.verify(*who, each) async for each in pace.over(partitions)}
-        added = coordinator.add(*who, partitions, version)
+            return {each: coordinator.verify(*producer, each) async for each in pace.over(partitions)}
+        added = coordinator.add(*producer, partitions, version)
         code = added if isinstance(added, ErrorCode) else await added
     except BrokerError as error:
         code = error.code

@@ -8,7 +8,6 @@ INVALID_REQUEST. Only what truly works is listed, with the one exception that Ka
 """
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
@@ -34,8 +33,7 @@ def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if context.api_version >= 3:
-        context.client = replace(
-            context.client,
+        context.client = context.client._replace(
             software_name=request.client_software_name,
             software_version=request.client_software_version,
         )

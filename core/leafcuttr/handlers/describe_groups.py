@@ -14,7 +14,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.machine import Group
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 from leafcuttr.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -45,7 +45,7 @@ async def handle(
                     error_code=error.code if reported else 0,
                     error_message=error.message if reported else None,
                     group_id=group_id,
-                    group_state=State.DEAD.value,
+                    group_state=GroupState.DEAD.value,
                     authorized_operations=NOT_REQUESTED if reported else operations,
                 )
             )
@@ -55,7 +55,7 @@ async def handle(
 
 
 def _describe(group: Group, operations: int) -> DescribedGroup:
-    stable = group.state is State.STABLE
+    stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,

@@ -10,7 +10,7 @@ from leafcuttr.errors import BrokerError, ErrorCode, StorageError
 from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.transactions.coordinator import Answer
+from leafcuttr.state.transactions.coordinator import TransactionAnswer
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS
 from leafcuttr.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -29,8 +29,8 @@ async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest
         )
     except StorageError:
         # A code that clients repeat the request for: the disk may have free space by then.
-        answer = Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        answer = TransactionAnswer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     except BrokerError as error:
-        answer = Answer(error.code)
+        answer = TransactionAnswer(error.code)
     code = for_old_clients(answer.error) if context.api_version < _FENCED else answer.error
     return EndTxnResponse(error_code=code, producer_id=answer.producer_id, producer_epoch=answer.epoch)

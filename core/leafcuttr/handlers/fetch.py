@@ -3,12 +3,13 @@
 Version 4 added the isolation level, 5 the log start offset, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 11 the
 rack, 12 is flexible and detects diverging logs (KIP-595), 13 topic ids (KIP-516), 15 moved the replica id into a
 tagged field, 16 added node endpoints (KIP-951), 17 directory ids, 18 the high watermark of followers. There are no
-followers here: a fetch with a replica id is told so for each partition, as Kafka tells one that is not assigned.
+followers here: a fetch with a replica id gets an error for each partition, as from a Kafka that does not know that
+replica.
 
 Records are never read into this process: the answer names file ranges that the connection sends. An answer waits,
 up to `max_wait_ms`, until `min_bytes` are there or some partition has an error. The first partition with records
 may exceed every limit by one batch, so that a consumer always gets on (KIP-74). A read_committed fetch ends at the
-last stable offset, and is told which transactions in what it gets were aborted: the client leaves them out (KIP-98).
+last stable offset, and gets the aborted transactions in its range, which the client leaves out (KIP-98).
 """
 
 from collections.abc import Awaitable, Iterator, Sequence
@@ -41,11 +42,11 @@ from leafcuttr.wire.messages.fetch import (
 
 _TOPIC_IDS: Final = 13
 _READ_COMMITTED: Final = 1
-_AT_ONCE: Final = 200  # partitions looked at before others have their turn
+_AT_ONCE: Final = 200  # partitions read before others have their turn
 
 
 class _DelayedFetch:
-    """A fetch that waits: each of its logs tells it about new records. Usable for one wait after another."""
+    """A fetch that waits: each of its logs notifies it of new records. Usable for one wait after another."""
 
     __slots__ = ("_event", "over")
 
@@ -101,7 +102,7 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
         log.waiters.add(delayed)
     broker.delayed_requests.add(delayed)
     if first.is_outdated():
-        delayed.notify()  # something came between that pass and this wait: its notification went to nobody
+        delayed.notify()  # something came between that pass and this wait: its notification woke no waiter
     pass_ = first
     try:
         with trio.move_on_after(request.max_wait_ms / 1000):
@@ -119,9 +120,9 @@ async def _wait(broker: Broker, plan: FetchPlan, request: FetchRequest, first: "
 
 
 class _Pass:
-    """One look at all partitions of a plan: `size` bytes found, `failed` if any partition has an error.
+    """One pass over all partitions of a plan: `size` bytes found, `failed` if any partition has an error.
 
-    Each partition is looked at in one go; between two of them others may have their turn.
+    Each partition is read in one go; between two of them others may have their turn.
     """
 
     __slots__ = (
@@ -145,7 +146,7 @@ class _Pass:
         self._plan = plan
         self._request = request
         self._answers: list[tuple[FetchSpec, PartitionData]] = []
-        self._done = 0  # how many of the plan's partitions have been looked at
+        self._done = 0  # how many of the plan's partitions have been read
         self._follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._committed = request.isolation_level == _READ_COMMITTED
         self._left = min(request.max_bytes, broker.settings.int("fetch.max.bytes"))
@@ -165,7 +166,7 @@ class _Pass:
         return self._done == len(specs)
 
     async def finish(self) -> None:
-        """Look at the rest, a turn at a time; a worker thread reads in what has to come from the disk."""
+        """Read the remaining ones, a turn at a time; a worker thread reads in what has to come from the disk."""
         while True:
             try:
                 if self.read_on():
@@ -243,6 +244,10 @@ class _Pass:
         records = None
         aborted: Sequence[AbortedTransaction] | None = () if committed else None
         if diverging is None:
+            if self.size and broker.logs.holds_many_files:
+                # Each partition's records hold a file until the peer has taken them. As if the answer were full: peers
+                # that read nothing may not have all descriptors of the process.
+                self._left = 0
             read = log.read(
                 spec.fetch_offset,
                 min(spec.max_bytes, self._left),

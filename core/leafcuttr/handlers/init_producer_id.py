@@ -15,7 +15,7 @@ from leafcuttr.errors import BrokerError, ErrorCode, StorageError
 from leafcuttr.handlers.add_partitions_to_txn import for_old_clients
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.transactions.coordinator import Answer
+from leafcuttr.state.transactions.coordinator import TransactionAnswer
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _FENCED: Final = 4
@@ -28,24 +28,24 @@ async def handle(
         answer = await _init(broker, request)
     except StorageError:
         # A code that clients repeat the request for: the disk may have free space by then.
-        answer = Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        answer = TransactionAnswer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     except BrokerError as error:
-        answer = Answer(error.code)
+        answer = TransactionAnswer(error.code)
     code = for_old_clients(answer.error) if context.api_version < _FENCED else answer.error
     return InitProducerIdResponse(
         error_code=code, producer_id=answer.producer_id, producer_epoch=answer.epoch
     )
 
 
-async def _init(broker: Broker, request: InitProducerIdRequest) -> Answer:
+async def _init(broker: Broker, request: InitProducerIdRequest) -> TransactionAnswer:
     half_named = (request.producer_id == -1) != (request.producer_epoch == -1)
     if request.transactional_id == "" or half_named:
-        return Answer(ErrorCode.INVALID_REQUEST)
+        return TransactionAnswer(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
-        return Answer(ErrorCode.NONE, await broker.producer_ids.next_id(), 0)
+        return TransactionAnswer(ErrorCode.NONE, await broker.producer_ids.next_id(), 0)
     if request.enable2_pc:
-        return Answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return TransactionAnswer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.keep_prepared_txn:
-        return Answer(ErrorCode.UNSUPPORTED_VERSION)
+        return TransactionAnswer(ErrorCode.UNSUPPORTED_VERSION)
     known = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
     return await broker.transactions.init(request.transactional_id, request.transaction_timeout_ms, known)

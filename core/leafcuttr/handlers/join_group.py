@@ -37,7 +37,7 @@ async def _join(broker: Broker, context: RequestContext, request: JoinGroupReque
     except BrokerError as error:
         return JoinAnswer(error=error.code, member_id=request.member_id)
     if waiter.answer is None:
-        # A broker that stops answers those who wait, instead of leaving them to a closed connection.
+        # A broker that stops answers members that wait, before their connections are closed.
         broker.delayed_requests.add(waiter)
         try:
             await waiter.wait()

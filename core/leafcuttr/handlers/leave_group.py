@@ -32,7 +32,7 @@ async def handle(broker: Broker, context: RequestContext, request: LeaveGroupReq
     )
     errors: list[ErrorCode] = []
     try:
-        # A request without members is still told whether the group is there.
+        # A request without members still gets an error if there is no such group.
         for at in range(0, len(leavers) or 1, _AT_ONCE):
             await pace.turn()
             errors += broker.groups.leave(request.group_id, leavers[at : at + _AT_ONCE])

@@ -1,4 +1,4 @@
-"""Metadata, versions 0 to 13: who the brokers are, which topics there are, who leads their partitions.
+"""Metadata, versions 0 to 13: the brokers, the topics, and the leaders of their partitions.
 
 No topics means all of them in version 0; from version 1 on null means all and none means none. Version 4
 added the choice whether to create what is missing (KIP-204; before, always), 5 offline replicas (KIP-112), 7

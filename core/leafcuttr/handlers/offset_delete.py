@@ -1,7 +1,7 @@
 """OffsetDelete, version 0 (KIP-496): forget what a group has committed for some partitions.
 
 GROUP_SUBSCRIBED_TO_TOPIC for topics that a member subscribes to. A group with members that are not consumers
-is a NON_EMPTY_GROUP: nobody can tell what those use.
+is a NON_EMPTY_GROUP: which topics they use is not known.
 """
 
 from leafcuttr.errors import BrokerError, ErrorCode

@@ -85,7 +85,7 @@ def _offsets(broker: Broker, group_id: str, require_stable: bool, *, everything:
         return offsets
     view = {topic: dict(partitions) for topic, partitions in offsets.items()}
     for topic, partition in unstable:
-        # A request for everything is told, as by Kafka, of partitions that have an offset already.
+        # As in Kafka, a request for everything names only partitions that have an offset already.
         if not everything or partition in view.get(topic, {}):
             view.setdefault(topic, {})[partition] = _UNSTABLE
     return view

@@ -9,18 +9,17 @@ Unlike other handlers this one works in two steps. `Turn.stage` checks the batch
 responses. Between staging and writing no other task runs. A connection that sends the same request again and again
 takes a short way, `server.repeated_produce`, which ends here whenever anything is out of the ordinary.
 
-A request that cannot be staged in a moment (many partitions, a batch that a worker has to look at first) is staged up
-to there; the turn then has a `rest`, which `finish` stages and writes in pieces, with others in between. The
-connection does nothing else until then, so that the order of its requests holds.
+A request that cannot be staged in a moment (many partitions, a batch that a worker has to prepare first) is staged up
+to there; the others of its partitions are the turn's `unfinished` part, which `finish` stages and writes in pieces,
+with other connections in between. The connection does nothing else until then, so that its requests stay in order.
 
-What is refused before the log is asked is in `handlers.produce_checks`, what answers look like in
-`handlers.produce_answers`.
+`handlers.produce_checks` has the checks before staging, `handlers.produce_answers` the answers.
 
 acks 0, 1 and -1 differ in nothing but the answer: there are no followers (`lc.isolated`).
 
 A transactional batch is written only if its partition belongs to the transaction that goes on: from version 12 on the
-partition is added here, before it, clients of before have to have added it (KIP-890). While the disk holds up that
-addition the answer is CONCURRENT_TRANSACTIONS, and the client comes again.
+partition is added here, earlier clients have to have added it before (KIP-890). While the disk holds up that addition
+the answer is CONCURRENT_TRANSACTIONS, and the client retries.
 """
 
 import logging
@@ -74,12 +73,12 @@ _ADMIN_CLIENT: Final = "__admin_client"
 _CLIENT: Final = Origin.CLIENT
 # One staged partition: its log, and where its answer lies: (request, topic, partition) in order of arrival.
 _Place = tuple[int, int, int]
-Answer = tuple[int, Any, ProduceResponse]
+ProduceAnswer = tuple[int, Any, ProduceResponse]
 """Correlation id, the request's route, the response."""
 
 
 @dataclass(slots=True)
-class Rest:
+class Unfinished:
     """What is left of the last request, from the first partition without an answer on; and what that one has to wait
     for first."""
 
@@ -109,8 +108,8 @@ class Turn:
         "_transactional_id",
         "_writes",
         "refused",
-        "rest",
         "unanswered",
+        "unfinished",
     )
 
     def __init__(self) -> None:
@@ -119,7 +118,7 @@ class Turn:
         self._writes: list[tuple[PendingWrite, list[_Place]]] = []
         self._left = _AT_ONCE
         self._transactional_id: str | None = None
-        self.rest: Rest | None = None
+        self.unfinished: Unfinished | None = None
         self.refused: str | None = None
         self.unanswered = 0  # requests with acks=0 that `take` has taken
 
@@ -127,8 +126,8 @@ class Turn:
         return bool(self._answers)
 
     def stage(self, broker: Broker, context: RequestContext, request: ProduceRequest, route: Any) -> None:
-        """Check and stage every batch of a request, or those before its `rest`. Errors become the answer of their
-        partition. Not while there is a `rest`."""
+        """Check and stage every batch of a request, or the first of them and leave it `unfinished`. Errors become the
+        answer of their partition. Not while a request is `unfinished`."""
         topics: list[TopicProduceResponse] = []
         self._answers.append((context.correlation_id, route, request.acks, topics))
         refusal = refusal_of(request)
@@ -150,31 +149,32 @@ class Turn:
                 broker, context.api_version, context.client, data, now_ms, answers, None
             )
             if stopped is not None:
-                self.rest = Rest(request, context.api_version, context.client, stopped.work)
+                self.unfinished = Unfinished(request, context.api_version, context.client, stopped.work)
                 return
 
     async def finish(self, broker: Broker) -> None:
-        """Stage and write the `rest` of the last request, while others have their turn. Not while something of this
-        turn is staged and not written."""
-        while (rest := self.rest) is not None:
-            if rest.work is None:
+        """Stage and write what is `unfinished` of the last request, while others have their turn. Not while something
+        of this turn is staged and not written."""
+        while (unfinished := self.unfinished) is not None:
+            if unfinished.work is None:
                 await trio.lowlevel.checkpoint()
             else:
                 try:
-                    rest.prepared = await rest.work.done(abandon_on_cancel=True)
+                    unfinished.prepared = await unfinished.work.done(abandon_on_cancel=True)
                 except BrokerError as error:
-                    rest.prepared = error
+                    unfinished.prepared = error
                 except Exception as error:
-                    rest.prepared = as_refusal(broker.runtime.complaints, error, "looking at a batch")
-            self._go_on(broker, rest)
+                    unfinished.prepared = as_refusal(broker.runtime.complaints, error, "preparing a batch")
+            self._go_on(broker, unfinished)
             write_staged((self,))
             if self._writes:
                 await self.written()
 
-    def _go_on(self, broker: Broker, rest: Rest) -> None:
-        self.rest, self._left = None, _AT_ONCE
+    def _go_on(self, broker: Broker, unfinished: Unfinished) -> None:
+        """Stage the rest, or some more of it: what is left of the last topic that was begun, then those after it."""
+        self.unfinished, self._left = None, _AT_ONCE
         now_ms = broker.clock.now_ms()
-        request, topics = rest.request, self._answers[-1][3]
+        request, topics = unfinished.request, self._answers[-1][3]
         for place in range(len(topics) - 1, len(request.topic_data)):
             data = request.topic_data[place]
             if place == len(topics):
@@ -182,11 +182,13 @@ class Turn:
                     TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=[])
                 )
             answers = cast(list[PartitionProduceResponse], topics[place].partition_responses)
-            prepared, rest.prepared = rest.prepared, None
-            stopped = self._stage_topic(broker, rest.version, rest.client, data, now_ms, answers, prepared)
+            prepared, unfinished.prepared = unfinished.prepared, None
+            stopped = self._stage_topic(
+                broker, unfinished.version, unfinished.client, data, now_ms, answers, prepared
+            )
             if stopped is not None:
-                rest.work = stopped.work
-                self.rest = rest
+                unfinished.work = stopped.work
+                self.unfinished = unfinished
                 return
 
     def _stage_topic(
@@ -199,13 +201,32 @@ class Turn:
         answers: list[PartitionProduceResponse],
         prepared: Prepared | BrokerError | None,
     ) -> "_Stop | None":
-        """Stage the partitions from the first without an answer on; where and why it stopped, if not at the end."""
+        """Stage the partitions of one topic, from the first without an answer on. None at the end of the topic; else
+        why it stopped before.
+
+        Each partition gets its answer at once, as if the write will succeed: `_fail` replaces it if the write does not.
+        Answers are in the order of the request, so their number says where to continue after a stop. A partition where
+        staging stopped has no answer yet, and is staged from its beginning the next time. `prepared` is what the worker
+        has made of its batch, or why it failed.
+
+        For each partition one of these happens:
+
+        - There have been enough for one turn: stop with `_PAUSE`. Other connections have their turn before the rest.
+        - The topic or the partition does not exist, or is internal: an error.
+        - The batch is transactional and its transaction does not take it: an error. Nothing is staged.
+        - Its records take a worker (`LongWork`): stop with that work. The partitions before this one are written
+          meanwhile.
+        - The log refuses the batch, or something unexpected fails: the error of this partition alone.
+        - It is staged: it has offsets, and the next write of its log includes it.
+        """
         if version >= _TOPIC_IDS:
             topic = broker.topics.by_id.get(data.topic_id)
             missing = ErrorCode.UNKNOWN_TOPIC_ID
         else:
             topic = broker.topics.by_name.get(data.name)
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # Of a topic that does not exist, or that this client may not write to, no partition exists either: all get
+        # `missing`. Where the topic exists, `missing` is the error of partitions that it does not have.
         partitions: Sequence[Partition] = ()
         if topic is not None:
             if topic.internal and client.client_id != _ADMIN_CLIENT:
@@ -213,9 +234,11 @@ class Turn:
             else:
                 partitions, missing = topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         items = data.partition_data
-        if answers:
+        if answers:  # an earlier turn stopped within this topic
             items = items[len(answers) :]
+        # Where the answers of this topic are, for `_fail`: the last request, and the last of its topics so far.
         here = len(self._answers) - 1, len(self._answers[-1][3]) - 1
+        # The topic itself counts as well: a request may name very many topics without partitions.
         if self._left <= 0:
             return _PAUSE
         self._left -= 1
@@ -223,14 +246,18 @@ class Turn:
             if self._left <= 0:
                 return _PAUSE
             self._left -= 1
+            done, prepared = prepared, None  # of the first partition only, where the last turn stopped
             if not 0 <= item.index < len(partitions):
                 answers.append(failure(item.index, missing))
                 continue
             log = partitions[item.index].log
             try:
                 records = records_of(item, version)
+                # Records of which each length is read take time on the loop. Small batches have too few to count.
                 if len(records) > _RECORDS_A_WRITE * MIN_RECORD:
                     self._left -= _steps(records) // _RECORDS_A_WRITE
+                # Before staging, which cannot be undone for one batch. A batch that a worker has prepared is admitted
+                # anew: its transaction may have ended meanwhile. What is no whole batch is refused by the log.
                 if (
                     self._transactional_id is not None
                     and len(records) > HEADER_SIZE
@@ -240,22 +267,18 @@ class Turn:
                     if code:
                         answers.append(not_admitted(item.index, version, code))
                         continue
-                if prepared is None:
-                    staged = log.stage(records, _CLIENT, now_ms=now_ms)
-                else:
-                    done, prepared = prepared, None
-                    if isinstance(done, BrokerError):
-                        raise done
-                    if done.log is not log:
-                        raise UnknownTopicOrPartition  # deleted, and made again, meanwhile
-                    staged = log.stage(records, _CLIENT, now_ms=now_ms, prepared=done)
+                if isinstance(done, BrokerError):
+                    raise done
+                if done is not None and done.log is not log:
+                    raise UnknownTopicOrPartition  # the topic was deleted, and created again, meanwhile
+                staged = log.stage(records, _CLIENT, now_ms=now_ms, prepared=done)
             except LongWork as long:
                 return _Stop(long.work)  # not the error, whose traceback would keep the request in memory
             except BrokerError as error:
                 answers.append(from_error(item.index, error, log.log_start_offset))
                 continue
             except Exception as error:
-                # As in Kafka, an error nobody thought of is that of its partition; the others are answered.
+                # As in Kafka, an unexpected error is that of its partition; the others are answered.
                 answered = as_refusal(broker.runtime.complaints, error, f"appending to {log.topic_partition}")
                 answers.append(failure(item.index, answered.code))
                 continue
@@ -264,7 +287,7 @@ class Turn:
         return None
 
     def adopt(self, correlation_id: int, route: Any, topic: TopicProduceResponse, log: Log) -> None:
-        """Take over a request for one partition that asks for an answer and was staged by `server.repeated_produce`."""
+        """Take over a request for one partition that wants an answer and was staged by `server.repeated_produce`."""
         self._logs.setdefault(log, []).append((len(self._answers), 0, 0))
         self._answers.append((correlation_id, route, -1, [topic]))
 
@@ -312,16 +335,24 @@ class Turn:
             if write.failure is not None:
                 self._fail(places, write.failure)
 
-    def take(self) -> Sequence[Answer]:
-        """The responses to what has been written, in order, without those of acks=0. Not while there is a `rest`, nor
-        while it `waits`.
+    def abandon(self) -> None:
+        """Answer nothing of this turn: whether it is written is not known. Workers that write for it are still waited
+        for."""
+        self._answers.clear()
+        self._logs.clear()
+        self._writes = [(write, []) for write, _ in self._writes]
+        self.unfinished = None
+
+    def take(self) -> Sequence[ProduceAnswer]:
+        """The responses to what has been written, in order, without those of acks=0. Not while a request is
+        `unfinished`, nor while it `waits`.
 
         `refused` then says why a request with acks=0 failed, if one did: its client learns it by a closed connection.
         """
         if self._writes:
             self._judge()
         answers, self._answers = self._answers, []
-        out: list[Answer] = []
+        out: list[ProduceAnswer] = []
         for correlation_id, route, acks, topics in answers:
             if acks:
                 out.append((correlation_id, route, ProduceResponse(responses=topics)))

@@ -1,5 +1,4 @@
-"""What the answers to Produce look like: successes, and errors with what goes out beside them. Nothing is decided
-here."""
+"""The answers to Produce: successes, and errors with the fields and messages that go out beside them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,14 +17,14 @@ from leafcuttr.wire.messages.produce import (
 _NOT_ADDED: Final = "Partition was not added to the transaction"
 _UNVERIFIED: Final = "Unable to verify the partition has been added to the transaction."
 # The coordinator cannot say at the moment.
-_UNASKED: Final = frozenset(
+_UNAVAILABLE: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
     }
 )
-# Errors that Kafka answers without the log start offset: found before the log is asked, or by its storage.
+# Errors that Kafka answers without the log start offset: found before the batch is staged, or by the storage.
 _WITHOUT_LOG_START: Final = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -55,7 +54,7 @@ def failure(index: int, code: ErrorCode, message: str | None = None) -> Partitio
 
 
 def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """A message goes out only where Kafka's does, of records; and of what looks at them here."""
+    """A message is sent only where Kafka sends one, of records; and for filters and validators."""
     refused_before = error.code in _WITHOUT_LOG_START or isinstance(error, InvalidRecordSet)
     return PartitionProduceResponse(
         index=index,
@@ -73,8 +72,8 @@ def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> Pa
 
 
 def not_admitted(index: int, version: int, code: ErrorCode) -> PartitionProduceResponse:
-    """As Kafka tells it: what passes has a code that producers of every age come again after."""
-    if code in _UNASKED or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS):
+    """As in Kafka: an error that passes gets a code that producers of every version retry after."""
+    if code in _UNAVAILABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS):
         return failure(index, ErrorCode.NOT_ENOUGH_REPLICAS, f"{_UNVERIFIED} Underlying error: {code.name}")
     return failure(index, code, _NOT_ADDED if code is ErrorCode.INVALID_TXN_STATE else None)
 

@@ -1,4 +1,4 @@
-"""What a Produce request is refused for before the log is asked: for all of it, or for one partition.
+"""Why a Produce request is refused before its batches are staged: all of it, or one partition.
 
 Kafka's order holds: first what begins no batch, or is transactional without a transactional id, which refuses the whole
 request; then each partition by itself. The checks of the batch as such are `leafcuttr.log.append.stage`'s.

@@ -1,4 +1,4 @@
-"""SyncGroup, versions 0 to 5: the leader hands in the assignment, everybody waits for its share.
+"""SyncGroup, versions 0 to 5: the leader sends the assignments of all members, and each member gets its own.
 
 Version 3 added static membership (KIP-345), 4 is flexible, 5 names protocol type and name, which must be
 there and be the group's (KIP-559). The rules are in `leafcuttr.state.groups`.

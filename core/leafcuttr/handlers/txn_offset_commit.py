@@ -1,7 +1,7 @@
 """TxnOffsetCommit, versions 0 to 5: a group's offsets as part of a transaction (KIP-98).
 
-Nobody sees them before the transaction has committed; until it has ended, OffsetFetch with `require_stable` hears that
-they are unstable. Version 2 has leader epochs (KIP-320), 3 is flexible and names the member, which is checked
+They count once the transaction has committed; until it has ended, OffsetFetch with `require_stable` answers that they
+are unstable. Version 2 has leader epochs (KIP-320), 3 is flexible and names the member, which is checked
 (KIP-447), 4 knows TRANSACTION_ABORTABLE. With version 5 the group's partition of `__consumer_offsets` is added to the
 transaction by itself; before, AddOffsetsToTxn has to have done it (KIP-890).
 """

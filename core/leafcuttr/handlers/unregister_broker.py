@@ -1,6 +1,6 @@
 """UnregisterBroker, version 0 (KIP-631): take a broker out of the cluster. Refused: there is no other.
 
-Kafka lets its only broker unregister and then serves nobody; here it gets INVALID_REQUEST.
+Kafka lets its only broker unregister, and then no client is served; here it gets INVALID_REQUEST.
 """
 
 from leafcuttr.errors import ErrorCode

@@ -1,11 +1,12 @@
-"""Appends from within this process: what several tasks ask for in one turn of the loop is written together.
+"""Appends from within this process: the batches that several tasks append in one turn of the loop are written together.
 
-The first who asks in a turn leads it: when every other task has had its turn, it stages the batches of all who have
-asked meanwhile, writes with one call for each log, and hands out the answers. So a lone caller costs one step of the
-loop, and many share their writes as connections do in the rounds of the server's reactor. Between staging and writing
-no task runs; nothing is staged for somebody who has gone by then. What a worker writes is answered when that is done.
+The first task that appends in a turn leads it: when every other task has had its turn, it stages the batches of all
+calls that have come meanwhile, writes with one call for each log, and hands out the results. So a lone caller costs one
+step of the loop, and many share their writes as connections do in the rounds of the server's reactor. Between staging
+and writing no task runs; nothing is staged for a call that has been cancelled by then. A call whose batches are written
+by a worker thread returns when that is done.
 
-Topics, rights and the making of batches are the callers' business.
+Topics, rights and the making of batches belong to the callers.
 """
 
 import logging
@@ -23,46 +24,49 @@ from leafcuttr.log.append.staged import Staged, WriteError
 from leafcuttr.log.log import Log
 from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr_sdk import Clock
+from leafcuttr_sdk.authentication import act_for, current_principal
 
 logger = logging.getLogger(__name__)
 
 
-class Asked(NamedTuple):
-    """One batch (magic 2, base offset 0), the log that it is for, and who has made it."""
+class AppendRequest(NamedTuple):
+    """One batch (magic 2, base offset 0), the log that it is for, and its origin."""
 
     log: Log
     batch: bytes | bytearray | memoryview
     origin: Origin
 
 
-Outcome = Staged | BrokerError
-"""What became of it: a Staged is in the log."""
+AppendResult = Staged | BrokerError
+"""A Staged is in the log; an error says why the batch is not."""
 
 _AT_ONCE: Final = 100
 """Batches staged in one turn of the loop: some milliseconds."""
 
 
 class _Call:
-    """What one caller has asked for. `at` is the first batch that has not been staged."""
+    """The requests of one caller. `at` is the first one that has not been staged."""
 
     __slots__ = (
         "_parked",
         "_queue",
         "_shielded",
-        "asked",
         "at",
         "leads",
-        "outcomes",
         "pending",
         "prepared",
+        "principal",
+        "requests",
+        "results",
         "work",
     )
 
-    def __init__(self, asked: Sequence[Asked], queue: "deque[_Call]", *, shielded: bool) -> None:
-        self.asked = asked
+    def __init__(self, requests: Sequence[AppendRequest], queue: "deque[_Call]", *, shielded: bool) -> None:
+        self.requests = requests
+        self.principal = current_principal()
         self._queue = queue
         self.at = 0
-        self.outcomes: list[Outcome] = []
+        self.results: list[AppendResult] = []
         self.prepared: Prepared | BrokerError | None = None
         self.work: Work | None = None
         self.pending = 0  # writes that are not done
@@ -71,12 +75,23 @@ class _Call:
         self._shielded = shielded
 
     def stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[_Call, int]]]") -> int:
-        """Stage from `at` on, up to the end or to a batch that a worker has to look at first; how many were tried."""
-        asked, outcomes, before = self.asked, self.outcomes, self.at
-        while self.at < len(asked) and self.at - before < at_most:
-            log, batch, origin = asked[self.at]
+        """Stage from `at` on, up to the end or to a batch that a worker has to prepare first; returns how many were
+        tried. Filters and validators see the principal of the caller, whichever task leads."""
+        leads_for = current_principal()
+        if leads_for is self.principal:
+            return self._stage(now_ms, at_most, places)
+        act_for(self.principal)
+        try:
+            return self._stage(now_ms, at_most, places)
+        finally:
+            act_for(leads_for)
+
+    def _stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[_Call, int]]]") -> int:
+        requests, results, before = self.requests, self.results, self.at
+        while self.at < len(requests) and self.at - before < at_most:
+            log, batch, origin = requests[self.at]
             prepared, self.prepared = self.prepared, None
-            result: Outcome
+            result: AppendResult
             try:
                 if isinstance(prepared, BrokerError):
                     raise prepared
@@ -87,19 +102,19 @@ class _Call:
             except BrokerError as error:
                 result = error.with_traceback(None)
             except Exception as error:
-                # An error nobody thought of is that of its batch; the others are written.
+                # An unexpected error is that of its batch; the others are written.
                 result = as_refusal(log.resources.complaints, error, f"appending to {log.topic_partition}")
             else:
                 places.setdefault(log, []).append((self, self.at))
-            outcomes.append(result)
+            results.append(result)
             self.at += 1
         return max(self.at - before, 1)
 
     def failed(self, number: int, error: WriteError) -> None:
-        """A write has failed: what of it was published before stays."""
-        staged = self.outcomes[number]
+        """A write has failed; what was published of it before the failure stays."""
+        staged = self.results[number]
         if isinstance(staged, Staged) and staged.base_offset >= error.written_to:
-            self.outcomes[number] = WriteError(str(error), error.written_to)
+            self.results[number] = WriteError(str(error), error.written_to)
 
     async def wait(self) -> None:
         """Sleep until `wake`. Cancelled only while no one else uses the caller's bytes."""
@@ -118,7 +133,7 @@ class _Call:
         if self.pending and self._shielded:
             return trio.lowlevel.Abort.FAILED
         self._parked = None
-        if self in self._queue:  # at once: it must not be chosen to lead any more
+        if self in self._queue:  # at once, so that it is not chosen to lead
             self._queue.remove(self)
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -131,16 +146,16 @@ class Appender:
         self._queue: deque[_Call] = deque()
         self._led = False
 
-    async def append(self, asked: Sequence[Asked], *, lent: bool = False) -> list[Outcome]:
-        """Append the batches, in their order within each log; an outcome for each.
+    async def append(self, requests: Sequence[AppendRequest], *, lent: bool = False) -> list[AppendResult]:
+        """Append the batches, in their order within each log; a result for each.
 
         The bytes may be changed meanwhile. Those that are `lent` are the caller's again when this returns or raises:
         cancellation then waits for a worker that uses them. Those that are not must be left alone for good.
         Cancelled: of the batches that were staged every one is written, of the others none.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        call = _Call(asked, self._queue, shielded=lent)
-        while call.at < len(asked):
+        call = _Call(requests, self._queue, shielded=lent)
+        while call.at < len(requests):
             await self._turn(call)
             if call.work is not None:
                 work, call.work = call.work, None
@@ -149,14 +164,14 @@ class Appender:
                 except BrokerError as error:
                     call.prepared = error
                 except Exception as error:
-                    log = asked[call.at].log
+                    log = requests[call.at].log
                     call.prepared = as_refusal(
-                        log.resources.complaints, error, f"looking at a batch for {log.topic_partition}"
+                        log.resources.complaints, error, f"preparing a batch for {log.topic_partition}"
                     )
-        return call.outcomes
+        return call.results
 
     async def _turn(self, call: _Call) -> None:
-        """Have it staged as far as it goes, and wait until that is written."""
+        """Have as many of its batches staged as possible, and wait until these are written."""
         self._queue.append(call)
         if self._led:
             await call.wait()
@@ -164,7 +179,7 @@ class Appender:
                 return
         self._led = True
         call.leads = False
-        # What others have asked for must not be lost with this caller.
+        # The requests of other calls must not be lost with this caller.
         await trio.lowlevel.cancel_shielded_checkpoint()
         self._write()
         self._hand_over()
@@ -172,7 +187,7 @@ class Appender:
             await call.wait()
 
     def _hand_over(self) -> None:
-        """The first of those who did not come into this turn leads the next one."""
+        """The first call that was not staged in this turn leads the next one."""
         self._led = bool(self._queue)
         if self._queue:
             first = self._queue[0]

@@ -8,9 +8,8 @@ Methods belong to the loop's thread, but for `prepare` and `discard`.
 
 import contextlib
 import logging
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from collections.abc import Mapping, Sequence, Set
+from typing import Final, NamedTuple
 
 import trio
 
@@ -19,7 +18,7 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import StorageError
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.files.atomic import replace_file
-from leafcuttr.log.files.failed_sync import SyncFailedError, sync_directory
+from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.free_space import FreeSpace
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.files.write_pressure import WritePressure
@@ -34,22 +33,36 @@ from leafcuttr.log.layout.folders import (
     partition_of,
     renamed,
 )
-from leafcuttr.log.layout.partition_state import boot_id, encode_entry, read_state
+from leafcuttr.log.layout.partition_state import PartitionState, boot_id, encode_entry, read_state
+from leafcuttr.log.layout.suffixes import CLEAN_SHUTDOWN
 from leafcuttr.log.log import Log
 from leafcuttr.log.recovery.inspection import Inspection
 from leafcuttr.log.recovery.known import MAX_OFFSET, Known, Reread
 from leafcuttr.log.recovery.recovery import restore
 from leafcuttr.log.resources import LogResources
+from leafcuttr.log.upkeep.clean_stop import close_logs
 from leafcuttr.log.upkeep.deletion import Deletion
-from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, remove_old_snapshots, state_of
+from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, state_of
 from leafcuttr.log.upkeep.upkeep import Upkeep
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
 
-CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
-_SYNCERS: Final = 8  # syncs at once when closing: file systems commit those of several files together
-
 _log = logging.getLogger(__name__)
+
+
+class _Records(NamedTuple):
+    """What a start finds in a directory before it opens a log: whether the last broker stopped cleanly, or in this boot
+    of the machine; the lines of the state file that hold; recovery points and log start offsets; partition folders."""
+
+    clean: bool
+    same_boot: bool
+    known: Mapping[TopicPartition, PartitionState]
+    points: Mapping[TopicPartition, int]
+    starts: Mapping[TopicPartition, int]
+    folders: set[TopicPartition]
+
+
+_NO_RECORDS: Final = _Records(False, False, {}, {}, {}, set())
 
 
 class LogDirectory:
@@ -70,7 +83,7 @@ class LogDirectory:
         self.cleaned = CleanerCheckpoint(self.path)
         self.upkeep = Upkeep(self.path, runtime.clock, settings)
         self.stopped_cleanly = True
-        """Whether the broker that was here before has left by itself; a new directory counts as such."""
+        """Whether the last broker on it stopped cleanly; true for a new directory."""
         self._data = data
         self._resources = LogResources(runtime, pool, pressure)
         self._free_space = FreeSpace(self.path, settings, self._resources)
@@ -79,6 +92,7 @@ class LogDirectory:
         self._record = StateRecord(self.path)
         self._deletion = Deletion()
         self._inspection = Inspection()
+        self._found = _NO_RECORDS
 
     @property
     def refusal(self) -> str | None:
@@ -87,23 +101,42 @@ class LogDirectory:
 
     # Start
 
-    def load(self, specs: Sequence[LogSpec], deleted: frozenset[bytes], reread: Reread) -> None:
-        """Open the logs that the metadata names, recovering them as needed; put folders of topics whose ids are in
-        `deleted` on their way. Blocks. Raises OSError if the directory itself cannot be read; a damaged partition is
-        offline instead."""
+    def read_records(self) -> None:
+        """Read what the last broker has recorded here, and which partitions have a folder: the first step of a start.
+        Blocks. Raises OSError."""
         self._free_space.check()
-        marker = self.path / CLEAN_SHUTDOWN
-        clean = marker.exists()
         state = read_state(self.path)
-        clean = clean and state is not None and state.clean
+        clean = (self.path / CLEAN_SHUTDOWN).exists() and state is not None and state.clean
         same_boot = state is not None and state.boot_id != "" and state.boot_id == boot_id()
-        self.stopped_cleanly = clean or not specs
         known = state.partitions if state is not None and (state.clean or same_boot) else {}
-        points, starts = self.upkeep.read_offsets()
+        self._found = _Records(clean, same_boot, known, *self.upkeep.read_offsets(), self._folders())
+
+    def has_folder(self, name: TopicPartition) -> bool:
+        """Whether the start has found a folder of the partition here."""
+        return name in self._found.folders
+
+    def has_recorded(self, spec: LogSpec) -> bool:
+        """Whether records of the partition were here, so that its folder must not be missing."""
+        name, entry = spec.topic_partition, self._found.known.get(spec.topic_partition)
+        return bool(self._found.points.get(name)) or (entry is not None and entry.topic_id == spec.topic_id)
+
+    def load(
+        self,
+        specs: Sequence[LogSpec],
+        named: Set[TopicPartition],
+        deleted: frozenset[bytes],
+        reread: Reread,
+    ) -> None:
+        """Open the logs of this directory, recovering them as needed, and begin to remove the folders of topics whose
+        ids are in `deleted`; the second step of a start. `named` are all partitions that the metadata names, whichever
+        directory they are in. Blocks. Raises OSError if the directory itself cannot be read; a damaged partition is
+        offline instead."""
+        clean, same_boot, known, points, starts, folders = self._found
+        self._found = _NO_RECORDS
+        self.stopped_cleanly = clean or not specs
         if not specs:
             self.upkeep.begin_points()
-        folders = self._folders()
-        folders -= self._finish_deletions(folders, {spec.topic_partition for spec in specs}, deleted)
+        folders -= self._finish_deletions(folders, named, deleted)
         for spec in specs:
             name = spec.topic_partition
             entry = known.get(name)
@@ -124,7 +157,7 @@ class LogDirectory:
             self.logs[name] = log
             self._ids[name] = spec.topic_id
             as_recorded = entry is not None and (
-                (log.offline and not log.suspect) or state_of(log, spec.topic_id) == entry
+                (log.offline and not log.sync_failed) or state_of(log, spec.topic_id) == entry
             )
             self._record.keep(name, log, encode_entry(name, entry) if entry and as_recorded else None)
             if log.pending_deletes:
@@ -133,14 +166,15 @@ class LogDirectory:
         self._warn_of_strays(folders - self.logs.keys())
         crashpoints.reach("start.loaded")
         # From here on this start is one that has not stopped cleanly yet. Synced, because a mark that came
-        # back with the power would have the next start trust files that have grown since.
+        # back with the power would have the next start rely on sizes of files that have grown since.
+        marker = self.path / CLEAN_SHUTDOWN
         if marker.exists():
             marker.unlink()
             sync_directory(self.path)
         crashpoints.reach("start.unmarked")
 
     def _folders(self) -> set[TopicPartition]:
-        """The partitions that have a folder. Folders of deleted ones are put on their way."""
+        """The partitions that have a folder. Folders of deleted ones are queued for removal."""
         found = set()
         for path in self.path.iterdir():
             partition = partition_of(path.name)
@@ -151,10 +185,10 @@ class LogDirectory:
         return found
 
     def _finish_deletions(
-        self, folders: set[TopicPartition], known: set[TopicPartition], deleted: frozenset[bytes]
+        self, folders: set[TopicPartition], known: Set[TopicPartition], deleted: frozenset[bytes]
     ) -> set[TopicPartition]:
         """Rename what a crash has left of deleted topics; returns which partitions that were. A folder without records
-        that does not say whose it was is one of them, unless its name is `known` (to the metadata): the loss of power
+        and without a topic id is one of them, unless its name is `known` (to the metadata): the loss of power
         may have taken both. All is synced, because the metadata forgets these topics next."""
         gone = set()
         for name in folders if deleted else folders - known:
@@ -188,8 +222,8 @@ class LogDirectory:
         """Make the files of a new partition (callable in a worker thread). Raises StorageError; then there
         are none.
 
-        They are made under the name of a folder that goes, so that a crash before `adopt` leaves nothing that looks
-        like a partition. After it, the metadata names the partition: an empty one is made again at start.
+        They are made under the name of a deleted folder, so that a crash before `adopt` leaves nothing that would
+        be taken for a partition. After it, the metadata names the partition: an empty one is made again at start.
         """
         name = spec.topic_partition
         folder = self.path / renamed(name, DELETE)
@@ -242,8 +276,8 @@ class LogDirectory:
         return log
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Forget the partition and rename its folder; the files go after file.delete.delay.ms. Who waits for
-        its records is told. A folder that cannot be renamed stays, as one that no topic has."""
+        """Forget the partition and rename its folder; the files are removed after file.delete.delay.ms. Waiters
+        are notified. A folder that cannot be renamed stays, as one that no topic has."""
         log = self.logs.pop(topic_partition, None)
         if log is None:
             return
@@ -262,10 +296,10 @@ class LogDirectory:
             crashpoints.reach("topic-delete.renamed")
         log.notify()
 
-    # What goes on by itself, one turn at a time
+    # Background work, one turn at a time
 
     async def inspect(self) -> None:
-        """Look at every log that the start has taken on trust; damaged ones go offline."""
+        """Check every log that the start has taken as recorded; damaged ones go offline."""
         while len(self._inspection):
             await self._inspection.go_on(self.logs, self._ids)
 
@@ -305,16 +339,16 @@ class LogDirectory:
 
     # Stop
 
-    def let_go(self) -> None:
-        """Let others use the directory. It stays as it is."""
+    def release(self) -> None:
+        """Release the lock. The directory stays as it is."""
         self._data.close()
 
     def close(self) -> bool:
-        """The clean stop: everything synced and recorded, the directory let go. What cannot be written is logged, and
-        the answer is False. Blocks."""
+        """The clean stop: everything synced and recorded, the lock released. What cannot be written is logged, and
+        False returned. Blocks."""
         fine = False
         try:
-            fine = self._close_logs()
+            fine = close_logs(self.logs, self._ids, self._record)
             if fine:
                 crashpoints.reach("shutdown.synced")
                 self._record.write_clean()
@@ -330,49 +364,3 @@ class LogDirectory:
         finally:
             self._data.close()
         return fine
-
-    def _close_logs(self) -> bool:
-        """Finish every log; whether all were."""
-        open_logs = [(name, log) for name, log in self.logs.items() if log.offline is None]
-        changed = [(name, log) for name, log in open_logs if self._record.changed(name, log)]
-        touched = {name for name, _ in changed}
-        unsynced = [
-            log
-            for name, log in open_logs
-            if log.log_end_offset > log.recovery_point
-            or name in touched
-            or log.pending_deletes
-            or (log.segments and log.segments[-1].unsealed)  # synced and recorded, but as one that goes on
-        ]
-        with ThreadPoolExecutor(_SYNCERS) as pool:
-            fine = all(list(pool.map(_finish, unsynced)))
-        for name, log in open_logs:
-            if fine and self._record.changed(name, log):
-                self._record.take(name, log, self._ids[name])
-        for name, log in self.logs.items():
-            if log.suspect:
-                self._record.forget(name)
-            for segment in log.segments:
-                segment.close()
-        return fine
-
-
-def _finish(log: Log) -> bool:
-    """Sync a log for a clean stop; whether that worked."""
-    try:
-        if log.pending_deletes:
-            log.delete_scheduled_files(1 << 62, at_most=1 << 30)
-        if not log.log_end_offset and not log.config.preallocate:
-            return True  # an empty log whose files the power takes is made again
-        log.close()
-        if log.has_producers:
-            remove_old_snapshots(log, [segment.base_offset for segment in log.segments])
-        log.flush()
-    except SyncFailedError as error:
-        log.distrust(error)
-        return False
-    except OSError as error:
-        reason = error.strerror or str(error)
-        log.resources.complaints(reason, "closing %s failed: %s", log.topic_partition, reason)
-        return False
-    return True

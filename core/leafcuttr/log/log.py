@@ -26,7 +26,7 @@ from leafcuttr.log.files.region import FileRegion
 from leafcuttr.log.producers.snapshot import write_snapshot
 from leafcuttr.log.read.aborted import aborted_transactions
 from leafcuttr.log.read.lookup import (
-    Found,
+    FoundOffset,
     batch_timestamp,
     max_timestamp_offset,
     offset_for_leader_epoch,
@@ -42,6 +42,7 @@ from leafcuttr.log.retention import (
 from leafcuttr.log.segment.aborts import Aborts
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment, segment_name
+from leafcuttr.log.segment.sync import sync_segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.log.state import LogState
 from leafcuttr_sdk import TopicPartition
@@ -88,10 +89,10 @@ class Log(LogState):
         prepared: Prepared | None = None,
     ) -> Staged:
         """Check one record set (exactly one batch), give it offsets, stamp and queue it; nothing of it is visible
-        before `write`, and the bytes must stay as they are until that is done. What holds for it, and what does not,
-        depends on who made it: see `Origin`.
+        before `write`, and the bytes must stay as they are until that is done. Which of the
+        checks hold for it depends on its origin: see `Origin`.
 
-        Raises LongWork, with nothing staged, where a worker thread has to look at the batch first: call again with what
+        Raises LongWork, with nothing staged, where a worker thread has to check the batch first: call again with what
         it has `prepared`. Raises, of the BrokerError family: CorruptMessage (length, magic, CRC), InvalidRecord
         (counts, control batches, a base offset, more or less than one batch, no key where one is due, records that do
         not fill the batch), UnknownServerError (a record whose length has no end), InvalidTimestamp, MessageTooLarge,
@@ -128,7 +129,7 @@ class Log(LogState):
         keep the event loop from its work. Then the write is to be waited for, and what is staged meanwhile makes the
         next one. With nothing staged it is the one under way, or one that is done.
 
-        Does not raise: `PendingWrite.failure` says what is not there, and why. Its offsets are free again.
+        Does not raise: `PendingWrite.failure` says which offsets are not in the log, and why; they are given out again.
         """
         if not self.groups:
             return self.writing or DONE
@@ -137,7 +138,7 @@ class Log(LogState):
         return commit(self)
 
     def would_wait(self) -> bool:
-        """Whether a write of what is staged would likely wait for the disk, or take long; who waits for it may also
+        """Whether a write of what is staged would likely wait for the disk, or take long; its caller may also
         have to wait for dead letters."""
         groups, rules = self.groups, self.rules
         if rules.sync or rules.flush_messages <= self.unflushed + self.next_offset - self.log_end_offset:
@@ -173,18 +174,18 @@ class Log(LogState):
         Raises StorageError; NotCached if `may_block` is False and the disk is needed (see `off_loop`)."""
         return aborted_transactions(self, from_offset, up_to, may_block=may_block)
 
-    async def off_loop(self, ask: Callable[[bool], T]) -> T:
-        """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
+    async def off_loop(self, attempt: Callable[[bool], T]) -> T:
+        """Call `attempt(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
         worker threads. For example `await log.off_loop(lambda b: log.read(0, 99, at_least_one=True, may_block=b))`."""
-        return await off_loop(ask)
+        return await off_loop(attempt)
 
-    async def offset_for_timestamp(self, timestamp: int) -> Found | None:
+    async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """(timestamp, offset, leader epoch) of the first record with this timestamp (ms, >= 0) or a later one.
         Raises StorageError."""
         with self._readable():
             return await offset_for_timestamp(self, timestamp)
 
-    async def max_timestamp_offset(self) -> Found | None:
+    async def max_timestamp_offset(self) -> FoundOffset | None:
         """(timestamp, offset, leader epoch) of the first record with the largest timestamp of all.
         Raises StorageError."""
         with self._readable():
@@ -217,8 +218,8 @@ class Log(LogState):
         return delete_records_before(self, offset)
 
     def apply_retention(self, now_ms: int) -> int:
-        """Drop what retention.ms, retention.bytes and the log start offset let go; returns the bytes freed once the
-        files are gone. Raises StorageError."""
+        """Drop the segments that are due by retention.ms, retention.bytes and the log start offset; returns the bytes
+        freed once the files are gone. Raises StorageError."""
         return apply_retention(self, now_ms)
 
     def delete_scheduled_files(self, elapsed_ms: int, *, at_most: int = 8) -> int:
@@ -241,7 +242,7 @@ class Log(LogState):
         return [(s.base_offset, s.size, s.largest_timestamp) for s in self.segments]
 
     def flush_indexes(self) -> bool:
-        """Write pending index entries; False if a worker is at it, sealing the segment. Raises OSError."""
+        """Write pending index entries; False while a worker seals the segment. Raises OSError."""
         if self.sealing:
             return False
         if self.segments:
@@ -256,12 +257,12 @@ class Log(LogState):
         unflushed = self.unflushed
         for number, segment in enumerate(segments):
             if number + 1 == len(segments) or segments[number + 1].base_offset > before:
-                segment.sync()
+                sync_segment(segment)
         self.recovery_point = max(self.recovery_point, end)
         self.unflushed = max(self.unflushed - unflushed, 0)
 
     def close(self) -> None:
-        """Write what belongs into a clean stop (indexes, producer snapshot) and let go of the files. Nothing may be
+        """Write what belongs into a clean stop (indexes, producer snapshot) and close the files. Nothing may be
         staged. Raises OSError."""
         if self.offline is None and self.segments:
             if self._producers:

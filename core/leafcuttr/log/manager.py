@@ -1,13 +1,13 @@
 """All logs of the data directories: opened at start, created, deleted, kept safe, closed.
 
-What the manager promises, and to whom:
+What the manager guarantees:
 
 - One process holds the directory. What cannot be used is a StartError of one line.
 - A start after a clean stop reads one file for all partitions, not their folders; after a crash it reads what lies
   behind the last soft checkpoint. One damaged partition is offline, the others serve (`recovery`).
 - Folders that the metadata does not name are left alone, with one warning for all.
-- Everything that touches the disk for long runs in worker threads, everything that looks at many partitions in short
-  turns. `load` and `close` are the exceptions: nobody is served then.
+- Everything that uses the disk for long runs in worker threads, everything that goes through many partitions in
+  short turns. `load` and `close` are the exceptions: no client is served then.
 
 What is done in one of the directories is in `directory`; there is one today. The methods belong to the loop's thread,
 but for `prepare` and `discard`.
@@ -15,7 +15,8 @@ but for `prepare` and `discard`.
 
 import resource
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +74,7 @@ class LogManager:
         cluster_id: str | None = None,
         pressure: WritePressure | None = None,
     ) -> "LogManager":
-        """Take hold of the directory; `load` brings in the logs. Raises StartError."""
+        """Lock the directory; `load` brings in the logs. Raises StartError."""
         found = DataDirectory.open(directory, node_id=node_id, cluster_id=cluster_id)
         return cls([found], runtime, settings, pressure or WritePressure())
 
@@ -88,7 +89,7 @@ class LogManager:
 
     @property
     def stopped_cleanly(self) -> bool:
-        """Whether the broker that was here before has left by itself; a new directory counts as such."""
+        """Whether the last broker on it stopped cleanly; true for a new directory."""
         return all(each.stopped_cleanly for each in self.directories)
 
     @property
@@ -105,23 +106,39 @@ class LogManager:
     def most_open_files(self) -> int:
         return self._pool.limit
 
+    @property
+    def holds_many_files(self) -> bool:
+        """Whether so many files are open for regions alone, half as many as may be kept open, that no reader should get
+        regions of several."""
+        return self._pool.let_go > self._pool.limit // 2
+
     # Start
 
     def load(self, specs: Sequence[LogSpec], *, deleted: Collection[bytes] = ()) -> None:
-        """Open the logs that the metadata names, recovering them as needed; put folders of topics whose ids are in
-        `deleted` on their way. Blocks. Raises StartError if the directory itself cannot be read; a damaged
+        """Open the logs that the metadata names, recovering them as needed; begin to remove the folders of topics whose
+        ids are in `deleted`. Blocks. Raises StartError if the directory itself cannot be read; a damaged
         partition is offline instead."""
         began = time.monotonic()
         for directory in self.directories:
-            try:
-                directory.load(specs, frozenset(deleted), self.reread)
-            except OSError as error:
-                raise StartError(
-                    f"data directory {directory.path} cannot be used: {error.strerror} ({error.filename})"
-                ) from error
+            with _start_of(directory):
+                directory.read_records()
+        of_each: dict[LogDirectory, list[LogSpec]] = {directory: [] for directory in self.directories}
+        for spec in specs:
+            of_each[self._holder(spec)].append(spec)
+        named = {spec.topic_partition for spec in specs}
+        for directory, held in of_each.items():
+            with _start_of(directory):
+                directory.load(held, named, frozenset(deleted), self.reread)
             self.logs.update(directory.logs)
             self._directory_of.update(dict.fromkeys(directory.logs, directory))
         self.load_seconds = time.monotonic() - began
+
+    def _holder(self, spec: LogSpec) -> LogDirectory:
+        """The directory that holds a partition at start: the first with its folder, or else the one that has recorded
+        it. An empty one that the loss of power has taken may be made again in any."""
+        name, directories = spec.topic_partition, self.directories
+        held = next((each for each in directories if each.has_folder(name)), None)
+        return held or next((each for each in directories if each.has_recorded(spec)), directories[0])
 
     # Partitions
 
@@ -132,8 +149,8 @@ class LogManager:
         """Make the files of a new partition (callable in a worker thread), where there are fewest. Raises StorageError;
         then there are none.
 
-        They are made under the name of a folder that goes, so that a crash before `adopt` leaves nothing that looks
-        like a partition. After it, the metadata names the partition: an empty one is made again at start.
+        They are made under the name of a deleted folder, so that a crash before `adopt` leaves nothing that would
+        be taken for a partition. After it, the metadata names the partition: an empty one is made again at start.
         """
         directory = min(self.directories, key=lambda each: len(each.logs))
         directory.prepare(spec)
@@ -157,8 +174,8 @@ class LogManager:
         return self.adopt(spec)
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Forget the partition and rename its folder; the files go after file.delete.delay.ms. Who waits for
-        its records is told. A folder that cannot be renamed stays, as one that no topic has."""
+        """Forget the partition and rename its folder; the files are removed after file.delete.delay.ms. Waiters
+        are notified. A folder that cannot be renamed stays, as one that no topic has."""
         if self.logs.pop(topic_partition, None) is not None:
             self.cleaner.forget(topic_partition)
             self._directory_of.pop(topic_partition).delete(topic_partition)
@@ -167,13 +184,13 @@ class LogManager:
         return self._directory(name).cleaned
 
     def _directory(self, name: TopicPartition) -> LogDirectory:
-        """Where a partition is; one that has been deleted meanwhile is nowhere, and it does not matter."""
+        """Where a partition is; for one that has been deleted meanwhile any will do."""
         return self._directory_of.get(name, self.directories[0])
 
-    # What goes on by itself: called again and again by the server
+    # Background work, called again and again by the server
 
     async def inspect(self) -> None:
-        """Look at every log that the start has taken on trust; damaged ones go offline."""
+        """Check every log that the start has taken as recorded; damaged ones go offline."""
         async with self._turn:
             for directory in self.directories:
                 await directory.inspect()
@@ -211,7 +228,7 @@ class LogManager:
                 await directory.upkeep.checkpoint(directory.logs)
 
     async def apply_retention(self) -> int:
-        """Let go of what retention no longer keeps, in all logs; returns the bytes freed."""
+        """Apply retention to all logs; returns the bytes freed."""
         pace, freed = Pace(), 0
         for log in list(self.logs.values()):
             try:
@@ -242,14 +259,14 @@ class LogManager:
 
     # Stop
 
-    def let_go(self) -> None:
-        """Give up a start before `load`: the directories stay as they are, and others may use them."""
+    def release(self) -> None:
+        """Give up a start before `load`: release the locks, and leave the directories as they are."""
         self._closed = True
         for directory in self.directories:
-            directory.let_go()
+            directory.release()
 
     def close(self) -> bool:
-        """The clean stop: everything synced and recorded, the directories let go. Nothing may be staged.
+        """The clean stop: everything synced and recorded, the locks of the directories released. Nothing may be staged.
         Blocks.
 
         Doing it twice is harmless. What cannot be written is logged, and the answer is False; the next start recovers
@@ -262,6 +279,16 @@ class LogManager:
         for directory in self.directories:
             fine = directory.close() and fine
         return fine
+
+
+@contextmanager
+def _start_of(directory: LogDirectory) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StartError(
+            f"data directory {directory.path} cannot be used: {error.strerror} ({error.filename})"
+        ) from error
 
 
 def _most_open_files() -> int:

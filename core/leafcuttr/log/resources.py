@@ -6,8 +6,8 @@ from leafcuttr.runtime.runtime import Runtime
 
 
 class LogResources:
-    """`refusal` says why clients may write nothing more (see `files.free_space`); `pressure` is asked before a write on
-    the loop."""
+    """`refusal` says why clients may write nothing more (see `files.free_space`); `pressure` is consulted before a
+    write on the loop."""
 
     __slots__ = ("clock", "complaints", "descriptors", "pool", "pressure", "refusal", "writers")
 

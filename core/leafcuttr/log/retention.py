@@ -1,10 +1,11 @@
-"""What goes: segments that are too old, too many, or below the log start offset.
+"""Deletion of segments that are too old, too many, or below the log start offset.
 
-A segment goes in two steps: its files are renamed to `.deleted` at once, and removed after file.delete.delay.ms, so
-that a reader who has just been given a range of them is not cut short. Only whole segments go, the oldest first, and
-the log start offset moves to the base of what remains. An expired log rolls first, so that its last records go too
-(as in Kafka). Nothing of a topic that is only compacted is deleted. What DeleteRecords leaves below the log start
-offset goes with the request, not at the next check as in Kafka: who deletes records often wants the space.
+A segment is deleted in two steps: its files are renamed to `.deleted` at once, and removed after file.delete.delay.ms,
+so that a reader that has just been given a range of them is not cut short. Only whole segments are deleted, the oldest
+first, and the log start offset moves to the base of what remains. An expired log rolls first, so that its last records
+are deleted too (as in Kafka). Nothing of a topic that is only compacted is deleted. What DeleteRecords leaves below the
+log start offset is deleted with the request, not at the next check as in Kafka: DeleteRecords is often used to free
+space.
 """
 
 import logging
@@ -84,15 +85,15 @@ def _drop_deleted(log: LogState) -> int:
     )
 
 
-def _drop_while(log: LogState, reason: str, goes: Callable[[Segment, int], bool]) -> int:
-    """Drop segments from the oldest on while `goes(segment, offset after it)`."""
+def _drop_while(log: LogState, reason: str, expired: Callable[[Segment, int], bool]) -> int:
+    """Drop segments from the oldest on while `expired(segment, offset after it)`."""
     segments = log.segments
     count = 0
     while count < len(segments):
         last = count == len(segments) - 1
         end = log.log_end_offset if last else segments[count + 1].base_offset
         segment = segments[count]
-        if (last and (not segment.size or log.busy)) or not goes(segment, end):
+        if (last and (not segment.size or log.busy)) or not expired(segment, end):
             break
         count += 1
     if not count:
@@ -102,7 +103,7 @@ def _drop_while(log: LogState, reason: str, goes: Callable[[Segment, int], bool]
             try:
                 roll(log)
             except OSError:
-                # On a full disk there is no space for a new segment; what frees some has to go all the same.
+                # On a full disk there is no space for a new segment; what frees some is deleted all the same.
                 if count > 1:
                     _drop(log, segments[: count - 1], reason)
                 raise
@@ -118,7 +119,7 @@ def _drop(log: LogState, dropped: list[Segment], reason: str) -> int:
     freed = 0
     for segment in dropped:
         freed += segment.size
-        _log.info("%s: segment %d goes: %s", log.topic_partition, segment.base_offset, reason)
+        _log.info("%s: segment %d is deleted: %s", log.topic_partition, segment.base_offset, reason)
         due_ms = log.elapsed_ms + log.config.file_delete_delay_ms
         log.pending_deletes.append(PendingDelete(segment.mark_deleted(), due_ms))
         reach("retention.renamed")

@@ -1,11 +1,11 @@
 """The fields of one partition on disk, and what holds between them: what the parts of a log work on.
 
-Offsets, and who may see what when (each holds between any two checkpoints of the event loop):
+Offsets, and what readers may see (each holds between any two checkpoints of the event loop):
 
     log_start_offset <= log_end_offset <= next_offset, and recovery_point <= log_end_offset
 
 - `next_offset` is what the next batch gets. What lies between `log_end_offset` and it is *staged*: it has offsets,
-  perhaps it is being written, and nobody but the appender knows of it.
+  perhaps it is being written, and only the appender knows of it.
 - `log_end_offset` is *published*: every byte before it is in the file (the page cache: it survives the death of the
   process, not that of the machine). There are no followers, so it is the high watermark: readers see all of it, and
   acks=all means published. `last_stable_offset` is where the first open transaction began, or else the same.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.rules import append_rules, jitter_ms
-from leafcuttr.log.append.staged import Group, Tail
+from leafcuttr.log.append.staged import StagedGroup, Tail
 from leafcuttr.log.files.failed_sync import SyncFailedError
 from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
@@ -33,13 +33,13 @@ from leafcuttr.log.segment.segment import Segment
 from leafcuttr_sdk import Clock, TopicPartition
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Chain
+    from leafcuttr.log.append.chain.chain import Chain
 
 _log = logging.getLogger(__name__)
 
 
 class Waiter(Protocol):
-    """Who wants to know that a log has changed."""
+    """Is notified when a log has changed."""
 
     def notify(self) -> None:
         """The log has more, or less, than before. Called synchronously; may not block."""
@@ -75,7 +75,7 @@ class LogState:
         "rules",
         "sealing",
         "segments",
-        "suspect",
+        "sync_failed",
         "tail",
         "topic_partition",
         "unflushed",
@@ -108,7 +108,7 @@ class LogState:
         self.recovery_point = recovery_point
         self.leader_epoch = leader_epoch
         self.offline = offline
-        self.suspect = False  # a sync has failed: see `distrust`
+        self.sync_failed = False  # a sync has failed: see `handle_failed_sync`
         self.resources = resources
         self._producers = producers
         self._waiters: set[Waiter] | None = None
@@ -117,7 +117,7 @@ class LogState:
         self.chain: Chain | None = None
         self.rules = append_rules(config)
         self.roll_jitter_ms = jitter_ms(config.segment_jitter_ms, config.segment_ms)
-        self.groups: list[Group] = []
+        self.groups: list[StagedGroup] = []
         self.tail: Tail | None = None
         self.writing: PendingWrite | None = None  # what a worker writes now
         self.next_write: PendingWrite | None = None  # of what waits until it has
@@ -175,7 +175,7 @@ class LogState:
         """From the next append on this chain runs over every batch that is not the broker's own; None: no chain."""
         self.chain = chain
         rules = append_rules(self._config)
-        # A topic without one has no step more to go: it is one of those that convert what they get.
+        # With a chain each batch takes the path of a conversion, so that topics without one need no further check.
         self.rules = rules if chain is None else rules._replace(always_convert=True, sets_header_only=False)
 
     @property
@@ -224,7 +224,7 @@ class LogState:
 
     @property
     def has_producers(self) -> bool:
-        """Whether any idempotent producer is remembered; asking makes no table."""
+        """Whether any idempotent producer is remembered; does not make a table."""
         return bool(self._producers)
 
     @property
@@ -241,10 +241,10 @@ class LogState:
             _log.error("%s is offline: %s", self.topic_partition, reason)
             self.notify()
 
-    def distrust(self, error: SyncFailedError) -> None:
+    def handle_failed_sync(self, error: SyncFailedError) -> None:
         """A sync has failed: what was written since the last good one may not be on the disk, whatever the page cache
         says. Nothing is served or synced until the next start has read it again; see `files.failed_sync`."""
-        self.suspect = True
+        self.sync_failed = True
         cause = error.strerror or str(error)
         self.take_offline(
             f"syncing {error.filename} failed: {cause}; the next start reads it again from offset "
@@ -252,7 +252,7 @@ class LogState:
         )
 
     def notify(self) -> None:
-        """Tell all waiters."""
+        """Notify all waiters."""
         if self._waiters:
             for waiter in tuple(self._waiters):
                 waiter.notify()

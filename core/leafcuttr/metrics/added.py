@@ -65,7 +65,7 @@ class Series:
         if not self._told:
             self._told = True
             logger.warning(
-                "%s has labels beyond what it may have (%d series, %d characters): what comes there is %s",
+                "%s has labels beyond what it may have (%d series, %d characters): their values are %s",
                 *(self._metric.name, MOST_SERIES, LONGEST_LABEL),
                 f"counted under {OTHER}" if self._metric.kind is Kind.COUNTER else "left out",
             )

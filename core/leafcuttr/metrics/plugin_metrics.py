@@ -1,4 +1,5 @@
-"""Metrics of plugins: what became of them, their services, filters and validators. What plugins add is in `added`."""
+"""Metrics of plugins: what became of them, their services, listeners, filters and validators. What plugins add is in
+`added`."""
 
 from leafcuttr_sdk.metrics import counter, gauge, info
 
@@ -28,6 +29,41 @@ BLOCKS = counter(
     "service",
 )
 
+SERVED = gauge(
+    "leafcuttr_plugin_connections",
+    "Connections that are open, by listener of a plugin (the prefix of its settings) that the broker serves.",
+    "plugin",
+    "listener",
+)
+SERVED_ACCEPTED = counter(
+    "leafcuttr_plugin_connections_accepted_total",
+    "Connections to listeners of plugins that were accepted, without those that were refused.",
+    "plugin",
+    "listener",
+)
+SERVED_REFUSED = counter(
+    "leafcuttr_plugin_connections_refused_total",
+    "Connections to listeners of plugins that were closed at once because too many were open "
+    "(<prefix>.max.connections).",
+    "plugin",
+    "listener",
+)
+SERVED_ENDED = counter(
+    "leafcuttr_plugin_connections_ended_total",
+    "Connections to listeners of plugins that have ended: end is closed (as it should), reset, idle, slow (the client "
+    "took nothing), handshake (it took too long), tls (it failed), cut (the handler went on after the stop) or failed "
+    "(the handler did).",
+    "plugin",
+    "listener",
+    "end",
+)
+SERVED_PAUSES = counter(
+    "leafcuttr_plugin_accept_pauses_total",
+    "How often a listener of a plugin stopped accepting connections, because of the limit of open files.",
+    "plugin",
+    "listener",
+)
+
 FILTERED = counter(
     "leafcuttr_filter_records_total",
     "Records of stored batches by what a record filter did to them: verdict is kept, changed, dropped or dead_letter.",
@@ -43,7 +79,7 @@ FILTER_FAILURES = counter(
 )
 VALIDATED = counter(
     "leafcuttr_validator_records_total",
-    "Records that a produce validator looked at: verdict is accepted (of stored batches) or refused.",
+    "Records that a produce validator checked: verdict is accepted (of stored batches) or refused.",
     "topic",
     "validator",
     "verdict",
@@ -70,6 +106,11 @@ METRICS = (
     UP,
     RESTARTS,
     BLOCKS,
+    SERVED,
+    SERVED_ACCEPTED,
+    SERVED_REFUSED,
+    SERVED_ENDED,
+    SERVED_PAUSES,
     FILTERED,
     FILTER_FAILURES,
     VALIDATED,

@@ -1,4 +1,4 @@
-"""Binding listeners, with errors for the person who reads them."""
+"""Binding listeners, with errors that say what to do."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from typing import Final
 
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings, Source
-from leafcuttr.errors import StartError
+from leafcuttr.errors import AddressTaken, StartError
 
 # Another address of the same listener may have taken a port that the kernel chose for the first.
 _TRIES: Final = 5
@@ -22,17 +22,17 @@ _Address = tuple[int, tuple[str, int] | tuple[str, int, int, int]]
 
 
 def listen_backlog(settings: Settings) -> int:
-    """`socket.listen.backlog.size` where somebody has set it.
+    """`socket.listen.backlog.size` where it is set.
 
-    Kafka's default of 50 suits a thread that does nothing but accept: whom the kernel turns away waits a second, so
-    a thousand clients that come at once would need many.
+    Kafka's default of 50 suits a thread that does nothing but accept: a client that the kernel refuses waits a second,
+    so a thousand clients that come at once would need many.
     """
     name = "socket.listen.backlog.size"
     return settings.int(name) if settings.source(name) is not Source.DEFAULT_CONFIG else _BACKLOG
 
 
 def requested_buffer_sizes(settings: Settings) -> BufferSizes:
-    """`socket.receive.buffer.bytes` and `socket.send.buffer.bytes`, where somebody has set them.
+    """`socket.receive.buffer.bytes` and `socket.send.buffer.bytes`, where they are set.
 
     Kafka's default of 100 KiB would switch the kernel's own sizing off and cost much throughput.
     """
@@ -54,8 +54,8 @@ def bind(
 
     Returns the listener with its real ports (port 0 takes a free one; an advertised port 0 follows it) and its
     non-blocking sockets; connections inherit the buffer sizes. Raises StartError in one line, with the `setting` of the
-    port, when an address cannot be had. Of a host with several addresses those that this machine does not have are left
-    out, if one is left.
+    port, when an address cannot be had, and AddressTaken when another program listens there. Of a host with several
+    addresses those that this machine does not have are left out, if one is left.
     """
     addresses = _addresses(listener)
     for attempt in range(_TRIES):
@@ -64,7 +64,8 @@ def bind(
         except OSError as error:
             if listener.port == 0 and error.errno == errno.EADDRINUSE and attempt < _TRIES - 1:
                 continue
-            raise StartError(_explain(listener, error, setting)) from None
+            kind = AddressTaken if error.errno == errno.EADDRINUSE else StartError
+            raise kind(_explain(listener, error, setting)) from None
         return listener.bound(sockets[0].getsockname()[1]), sockets
     raise AssertionError("the last attempt returns or raises")
 

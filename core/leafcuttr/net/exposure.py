@@ -10,9 +10,10 @@ from leafcuttr.config.listeners import Listener
 def warn_if_open(
     logger: logging.Logger, listener: Listener, sockets: Sequence[socket.socket], what: str, setting: str
 ) -> bool:
-    """Say that all who reach the listener may do `what`, and which `setting` names its address; True if it was said.
+    """Warn that every client which reaches the listener may do `what`, and name the `setting` of its address. Returns
+    whether it has warned.
 
-    Nothing is said of a listener that is bound to addresses of this machine only.
+    There is no warning for a listener that is bound to addresses of this machine only.
     """
     if all(_is_loopback(sock.getsockname()[0]) for sock in sockets):
         return False

@@ -5,6 +5,7 @@ wrong with the files is one line that names the setting.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -33,8 +34,11 @@ class TlsFiles(NamedTuple):
     client_auth: str = "none"
 
 
-def server_context(files: TlsFiles) -> "ssl.SSLContext | None":
-    """None where no keystore is given: plaintext. TLS 1.2 and later. Blocks: files are read. Raises TlsError."""
+def server_context(
+    files: TlsFiles, make: "Callable[[int], ssl.SSLContext] | None" = None
+) -> "ssl.SSLContext | None":
+    """None where no keystore is given: plaintext. TLS 1.2 and later. Blocks: files are read. Raises TlsError. `make`
+    makes the context of a protocol, `ssl.SSLContext` if it is not given."""
     if files.keystore is None:
         _check_plaintext(files)
         return None
@@ -42,7 +46,7 @@ def server_context(files: TlsFiles) -> "ssl.SSLContext | None":
 
     setting = f"{files.prefix}.ssl.keystore.location={files.keystore}"
     pem = _read(setting, files.keystore)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = (make or ssl.SSLContext)(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load_key(context, files, setting, pem)
     _load_trusted(context, files)
@@ -50,7 +54,7 @@ def server_context(files: TlsFiles) -> "ssl.SSLContext | None":
 
 
 def _check_plaintext(files: TlsFiles) -> None:
-    """What only makes sense with TLS says that somebody believes to have it."""
+    """Refuse settings that make sense only with TLS: with them the user expects it."""
     given = {
         "ssl.key.password": files.key_password is not None,
         "ssl.truststore.location": files.truststore is not None,

@@ -1,7 +1,7 @@
 """`leafcuttr repair --adopt`: takes in topic folders that Apache Kafka 4.x, or another LeafCuttr, has written.
 
-Here the folders are found, read whole and brought into the data directory; the caller puts the topics into the
-metadata afterwards. So a crash in between leaves folders that nobody knows, and running it again goes on.
+Here the folders are found, read whole and brought into the data directory; the caller puts the topics into the metadata
+afterwards. So a crash in between leaves folders that the metadata does not know, and running it again continues.
 
 A topic is taken whole or not at all: all its partitions must be there, with one topic id, and every batch sound.
 Its settings are not in its folders (Kafka keeps them in its metadata log).
@@ -13,26 +13,27 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from leafcuttr.log.files.atomic import TEMPORARY
 from leafcuttr.log.layout.checkpoints import (
     LOG_START_OFFSETS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
     DamagedCheckpointError,
-    read_offsets,
     read_topic_id,
     uuid_text,
     write_offsets,
 )
 from leafcuttr.log.layout.folders import DELETE
-from leafcuttr.log.segment.segment import DELETED
+from leafcuttr.log.layout.suffixes import CLEANED, DELETED, SWAP
 from leafcuttr.offline.findings import FileFinding, Severity
-from leafcuttr.offline.repair import rebuild_indexes, sound_ranges
+from leafcuttr.offline.repair_steps import readable_offsets, rebuild_indexes
+from leafcuttr.offline.sound_ranges import sound_ranges
 from leafcuttr.offline.verify import KnownTopic, partition_folders, segment_offsets
 from leafcuttr.offline.verify_segment import SegmentRules, check_segment
 from leafcuttr_sdk import TopicPartition
 
 INTERNAL: Final = "__"
-_LEFT_BEHIND: Final = (DELETED, ".tmp", ".cleaned", ".swap", DELETE)
+_LEFT_BEHIND: Final = (DELETED, TEMPORARY, CLEANED, SWAP, DELETE)
 
 
 class Adoptable(NamedTuple):
@@ -61,9 +62,9 @@ class Adoption(NamedTuple):
 
 
 def plan_adoption(source: Path, topics: Mapping[str, KnownTopic], only: Iterable[str] = ()) -> Adoption:
-    """Look at the topics in the directory `source` that `topics` (the metadata) does not have.
+    """Examine the topics in the directory `source` that `topics` (the metadata) does not have.
 
-    `only` names the topics to look at; without it, all but internal ones. Writes nothing. Raises OSError.
+    `only` names the topics to examine; without it, all but internal ones. Writes nothing. Raises OSError.
     """
     wanted = set(only)
     found: dict[str, dict[int, Path]] = {}
@@ -155,12 +156,12 @@ def _check_tail(log: Path, base: int, end: int) -> None:
 
 
 def take_in(
-    adoption: Adoption, source: Path, target: Path, tell: Callable[[str], None] = lambda text: None
+    adoption: Adoption, source: Path, target: Path, report: Callable[[str], None] = lambda text: None
 ) -> None:
     """Copy the folders into `target` (or leave them, if that is `source`), mend their indexes and ends, and write
-    checkpoints that tell the next start that all of it is sound and synced. Raises OSError."""
-    starts, points = _offsets(target / LOG_START_OFFSETS), _offsets(target / RECOVERY_POINTS)
-    foreign = _offsets(source / LOG_START_OFFSETS)
+    checkpoints by which the next start knows that all of it is sound and synced. Raises OSError."""
+    starts, points = readable_offsets(target / LOG_START_OFFSETS), readable_offsets(target / RECOVERY_POINTS)
+    foreign = readable_offsets(source / LOG_START_OFFSETS)
     for topic in adoption.topics:
         moved: dict[Path, Path] = {}
         for partition, folder in topic.folders.items():
@@ -174,17 +175,10 @@ def take_in(
                 file.truncate(end)
         for folder, base in topic.stale_indexes:
             rebuild_indexes(moved[folder], base)
-        tell(topic.name)
+        report(topic.name)
     os.sync()
     write_offsets(target / LOG_START_OFFSETS, starts)
     write_offsets(target / RECOVERY_POINTS, points)
-
-
-def _offsets(path: Path) -> dict[TopicPartition, int]:
-    try:
-        return read_offsets(path)
-    except DamagedCheckpointError:
-        return {}
 
 
 def _copy(folder: Path, target: Path) -> Path:

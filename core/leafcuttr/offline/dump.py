@@ -23,6 +23,7 @@ from leafcuttr.log.layout.checkpoints import (
     uuid_text,
 )
 from leafcuttr.log.layout.partition_state import STATE_FILE, read_state
+from leafcuttr.log.layout.suffixes import DAMAGED, DELETED
 from leafcuttr.log.producers.snapshot import read_snapshot
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, ZEROS, DamagedSegmentError, headers
@@ -94,7 +95,7 @@ def dump_file(
 
     Raises UnknownFileError, OSError, and ValueError for a small file that does not parse.
     """
-    name = path.name.removesuffix(".deleted").removesuffix(".damaged")
+    name = path.name.removesuffix(DELETED).removesuffix(DAMAGED)
     reader = _BY_NAME.get(name) or _BY_SUFFIX.get(Path(name).suffix)
     if Path(name).suffix == ".log":
         return _log(path, depth, _reading(path, decoder, show or (lambda _, data: readable(data))), max_bytes)
@@ -134,7 +135,7 @@ def _log(path: Path, depth: Depth, decode: Callable[[Record], Row], max_bytes: i
             position = end
         except DamagedSegmentError as error:
             if error.reason == ZEROS and _only_zeros(file, error.position, end):
-                # A broker may be writing to it: see `OpenFile.make_room`. Whether they may be there `verify` can tell.
+                # A broker may be writing to it: see `OpenFile.reserve`. `verify` knows whether they may be there.
                 yield {"position": error.position, "note": f"{end - error.position} bytes of {ZEROS}"}
                 return
             yield {"position": error.position, "damage": error.reason}

@@ -1,8 +1,8 @@
 """Walking a segment file as its batches should be: base offsets lie outside the CRC, so a sound batch may claim another
 than its own.
 
-Nothing is written here; what a walk says is reported by `verify` and carried out by `repair`. What tells a displaced
-batch from a gap is `leafcuttr.log.recovery.displaced`.
+Nothing is written here; what a walk says is reported by `verify` and carried out by `repair`. The rule that tells a
+displaced batch from a gap is `leafcuttr.log.recovery.displaced`.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Placing(NamedTuple):
     following: int | None = None
     """The base offset of the next segment."""
     compact: bool = True
-    """Whether compaction may have left gaps: it has, or nobody knows."""
+    """Whether compaction may have left gaps, also if that is unknown."""
     sure_below: int = 0
     """Below this offset the bytes are those that were written here: a loss of power has not come between."""
 
@@ -95,7 +95,7 @@ def _belongs(
 
 def _overtaken(file: OpenFile, position: int, end: int, header: BatchHeader, following: int | None) -> bool:
     """Whether all that comes behind goes on below what the batch claims: then it is the one that is wrong. Between
-    gaps of compaction nothing tells which offset it had."""
+    gaps of compaction its own offset cannot be determined."""
     position += header.size
     below = False
     for _ in range(_LOOK_AHEAD):

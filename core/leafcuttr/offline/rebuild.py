@@ -1,8 +1,8 @@
-"""`leafcuttr repair --metadata`: what the partition folders tell of the topics, when the metadata file is lost.
+"""`leafcuttr repair --metadata`: what the partition folders say about the topics, when the metadata file is lost.
 
 Here the folders are read and nothing is written but, where the caller wants it, the topic ids that some of them lack;
 the caller makes the new file. Names, numbers of partitions and ids are in the folders. Settings are not, so that what a
-default could do harm to is set: nothing is deleted by age or size until its owner says so, and a topic with gaps
+default could harm is set: nothing is deleted by age or size until its owner says so, and a topic with gaps
 between its offsets has been compacted.
 """
 
@@ -32,8 +32,8 @@ COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 _PRODUCER_ID_MARGIN: Final = 100_000
 
 
-class Found(NamedTuple):
-    """A topic as its folders tell it. `unmarked` are the folders that do not say whose they are."""
+class FoundTopic(NamedTuple):
+    """A topic as its folders describe it. `unmarked` are the folders without a topic id."""
 
     name: str
     id: bytes
@@ -51,10 +51,10 @@ class Found(NamedTuple):
         return text + ("; it has been compacted" if self.compacted else "")
 
 
-class Rebuilt(NamedTuple):
-    """What can be told, the first producer id that is safe to hand out, and the topics that cannot be told."""
+class RebuiltMetadata(NamedTuple):
+    """The topics that were found, the first producer id that is safe to hand out, and why other topics are refused."""
 
-    topics: list[Found]
+    topics: list[FoundTopic]
     next_producer_id: int
     refused: list[str]
 
@@ -64,8 +64,8 @@ def read_topics(
     *,
     new_topic_id: Callable[[], bytes],
     progress: Callable[[int, int], None] | None = None,
-) -> Rebuilt:
-    """Look at every partition folder of a directory; the headers of all batches are read. Raises OSError."""
+) -> RebuiltMetadata:
+    """Read every partition folder of a directory, with the headers of all batches. Raises OSError."""
     by_topic: dict[str, dict[int, Path]] = {}
     for (topic, partition), folder in partition_folders(directory).items():
         by_topic.setdefault(topic, {})[partition] = folder
@@ -73,7 +73,7 @@ def read_topics(
         log for folders in by_topic.values() for folder in folders.values() for log in folder.glob("*.log")
     ]
     total, done, highest = sum(log.stat().st_size for log in logs), 0, -1
-    topics: list[Found] = []
+    topics: list[FoundTopic] = []
     refused: list[str] = []
     for name, folders in by_topic.items():
         ids = {partition: _topic_id(folder) for partition, folder in folders.items()}
@@ -89,7 +89,7 @@ def read_topics(
             refused.append(f"{name}: its folders have different topic ids: {texts}")
             continue
         topics.append(
-            Found(
+            FoundTopic(
                 name,
                 next(iter(known)) if known else new_topic_id(),
                 max(folders) + 1,
@@ -98,10 +98,10 @@ def read_topics(
                 tuple(folder for partition, folder in folders.items() if ids[partition] is None),
             )
         )
-    return Rebuilt(topics, highest + 1 + _PRODUCER_ID_MARGIN if highest >= 0 else 0, refused)
+    return RebuiltMetadata(topics, highest + 1 + _PRODUCER_ID_MARGIN if highest >= 0 else 0, refused)
 
 
-def mark_folders(topic: Found) -> None:
+def mark_folders(topic: FoundTopic) -> None:
     """Write the topic's id where it is missing, durably. Raises OSError."""
     for folder in topic.unmarked:
         write_topic_id(folder / PARTITION_METADATA, topic.id)
@@ -133,7 +133,7 @@ def _read(folder: Path) -> tuple[int, int, bool]:
                 expected = header.next_offset
                 highest = max(highest, _given(header.producer_id))
         except DamagedSegmentError:
-            expected = -1  # that is for the start, or for `repair`; what comes after it tells of no gap
+            expected = -1  # left to the start, or to `repair`; what follows is not a gap
     for path in folder.glob("*.snapshot"):
         try:
             highest = max([highest, *(_given(entry.producer_id) for entry in read_snapshot(path))])

@@ -29,6 +29,7 @@ from leafcuttr.log.layout.checkpoints import (
 from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, META_FILE
 from leafcuttr.log.layout.epochs import EpochsWalk
 from leafcuttr.log.layout.partition_state import STATE_FILE, PartitionState, StateFile, read_state
+from leafcuttr.log.layout.suffixes import CLEAN_SHUTDOWN
 from leafcuttr.log.producers.snapshot import DamagedSnapshotError, read_snapshot
 from leafcuttr.offline.findings import FileFinding, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placing
@@ -37,7 +38,6 @@ from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr_sdk import TopicPartition
 
 _PARTITION: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,10})")
-CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _SEGMENT: Final = re.compile(r"\d{20}")
 
 
@@ -184,7 +184,7 @@ class _Verification:
         self.state = read_state(self.directory)
         if self.state is None and path.exists():
             self.note(path, "cannot be used; the next start recovers from the recovery points")
-        # The mark goes when a broker starts, so what the state file says of a clean stop may be of an earlier one.
+        # A starting broker removes the mark, so what the state file says of a clean stop may be of an earlier one.
         marked = (self.directory / CLEAN_SHUTDOWN).exists()
         self.result.clean_stop = marked and (self.state is None or self.state.clean)
 

@@ -1,4 +1,5 @@
-"""Checks one segment: its log file batch by batch, and in step with it the entries of its two indexes.
+"""Checks one segment: its log file batch by batch, and in step with it the entries of its two indexes
+(`verify_indexes`).
 
 What is checked is what a reader relies on, so that a segment which passes can be served. What a finding means for
 the data directory, and everything outside the segment's own files, belongs to `leafcuttr.offline.verify`.
@@ -9,15 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.layout.epochs import EpochsWalk
-from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError
 from leafcuttr.offline.findings import FileFinding, Report, Severity
 from leafcuttr.offline.placing import EVERYTHING, Placed, Placing, placed
+from leafcuttr.offline.verify_indexes import OffsetIndexWalk, TimeIndexWalk
 from leafcuttr.offline.verify_transactions import TransactionsWalk
 from leafcuttr.wire.batch import HEADER_SIZE, MIN_LENGTH, BatchHeader, parse
 from leafcuttr.wire.errors import WireError
@@ -71,11 +71,11 @@ def check_segment(
     file = OpenFile(str(log), os.O_RDONLY, Holder())
     end = os.fstat(file.fd).st_size
     walks = [
-        _OffsetWalk(log.with_suffix(".index"), base_offset, report),
-        _TimeWalk(log.with_suffix(".timeindex"), base_offset, report),
+        OffsetIndexWalk(log.with_suffix(".index"), base_offset, report),
+        TimeIndexWalk(log.with_suffix(".timeindex"), base_offset, report),
     ]
     expected = base_offset if rules.expected < 0 else max(base_offset, rules.expected)
-    position = told = 0
+    position = reported = 0
     resumed = False
     while position < end:
         try:
@@ -107,9 +107,9 @@ def check_segment(
                         header._replace(base_offset=claimed),
                         report,
                     )
-                if position - told > SCAN_CHUNK:
-                    progress(position - told)
-                    told = position
+                if position - reported > SCAN_CHUNK:
+                    progress(position - reported)
+                    reported = position
                 found.end_position = position + header.size
             position = end
         except DamagedSegmentError as error:
@@ -118,7 +118,7 @@ def check_segment(
             position = _after_damage(log, file, error, end, found, rules, report)
             resumed = True
     found.next_offset = expected
-    progress(end - told)
+    progress(end - reported)
     for walk in walks:
         walk.finish(found.end_position, expected, found.damaged or rules.open_tail is not None)
     if transactions is not None:
@@ -157,7 +157,7 @@ def _after_damage(
     rules: SegmentRules,
     report: Report,
 ) -> int:
-    """Report the damage; return where to go on: behind the batch if its length can be believed, else the end."""
+    """Report the damage; return where to go on: behind the batch if its length is plausible, else the end."""
     at = error.position
     if rules.open_tail is not None and at >= rules.open_tail:
         text = f"{error.reason}; the next start cuts the last {end - at} bytes"
@@ -169,7 +169,7 @@ def _after_damage(
 
 
 def resume_after(file: OpenFile, at: int, end: int, base_offset: int) -> int:
-    """Where the batch after the damaged one at `at` begins, if the length of that one can be believed; else `end`."""
+    """Where the batch after the damaged one at `at` begins, if the length of that one is plausible; else `end`."""
     head = file.pread(HEADER_SIZE, at, may_block=True)
     if len(head) == HEADER_SIZE:
         header = parse(head)
@@ -180,7 +180,7 @@ def resume_after(file: OpenFile, at: int, end: int, base_offset: int) -> int:
 
 
 def _base_offset_at(file: OpenFile, position: int, end: int) -> int:
-    """The base offset of what looks like a batch there, else -1."""
+    """The base offset of the batch there, -1 if it is none."""
     head = file.pread(HEADER_SIZE, position, may_block=True) if position < end else b""
     if len(head) < HEADER_SIZE:
         return -1
@@ -202,129 +202,3 @@ def _check_records(log: Path, position: int, batch: bytes, header: BatchHeader, 
             last = record.offset
     except WireError as error:
         report(FileFinding(Severity.PROBLEM, log, position, f"the records cannot be read: {error}"))
-
-
-def check_index_alone(path: Path, base_offset: int, report: Report) -> int:
-    """What can be said of an index without its log: whole entries, ascending. Returns how many there are."""
-    walk = (_OffsetWalk if path.suffix == ".index" else _TimeWalk)(path, base_offset, report)
-    entries = 0
-    while walk.current is not None:
-        entries += 1
-        walk.advance()
-    return entries
-
-
-_NEVER: Final = 1 << 63
-
-
-class _Walk:
-    """The entries of one index, taken as the batches go by. `due` and `due_offset` say when the next one is."""
-
-    entry: Struct
-    name: str
-
-    def __init__(self, path: Path, base_offset: int, report: Report) -> None:
-        self.path = path
-        self.base_offset = base_offset
-        self.report = report
-        self.due = self.due_offset = _NEVER
-        self.position = 0
-        self.faulty = False
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            data = b""
-            self.fault("the file is missing")
-        used = len(data.rstrip(b"\0"))
-        used += -used % self.entry.size
-        if used < len(data):
-            report(
-                FileFinding(Severity.NOTE, path, used, f"{len(data) - used} bytes of unused preallocation")
-            )
-        elif len(data) % self.entry.size:
-            self.fault(f"{len(data)} bytes are not a multiple of {self.entry.size}")
-        whole = min(used, len(data)) // self.entry.size
-        self.entries = self.entry.iter_unpack(data[: whole * self.entry.size])
-        self.current: tuple[int, int] | None = None
-        self.advance()
-
-    def fault(self, text: str, severity: Severity = Severity.PROBLEM) -> None:
-        """Report the first fault of the file; the rest usually follows from it."""
-        if not self.faulty:
-            self.report(FileFinding(severity, self.path, self.position, text))
-        self.faulty = True
-        self.due = self.due_offset = _NEVER
-        self.current = None
-
-    def advance(self) -> None:
-        if self.faulty:
-            return
-        last, following = self.current, next(self.entries, None)
-        if last is not None:
-            self.position += self.entry.size
-        if following is None:
-            self.current, self.due, self.due_offset = None, _NEVER, _NEVER
-            return
-        self.current = (following[0], following[1])
-        if last is not None and (following[0] <= last[0] or following[1] < last[1]):
-            self.fault(f"the entry {self.current} does not ascend after {last}")
-            return
-        self.arm(*self.current)
-
-    def arm(self, first: int, second: int) -> None:
-        """Say when the entry is due."""
-        raise AssertionError("each index has its own")
-
-    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
-        """Judge the entries that are due with this batch, which is the newest of those gone by."""
-        raise AssertionError("each index has its own")
-
-    def finish(self, end: int, next_offset: int, tolerant: bool) -> None:
-        """The log has ended: an entry that is left points to nothing."""
-        if self.current is not None:
-            severity = Severity.NOTE if tolerant else Severity.PROBLEM
-            self.fault(
-                f"the entry {self.current} points behind the end of the log file ({end} bytes)", severity
-            )
-
-
-class _OffsetWalk(_Walk):
-    """Each position is the beginning of a batch, and each offset is not before that batch: a lookup starts there."""
-
-    entry = OffsetIndex.ENTRY
-
-    def arm(self, first: int, second: int) -> None:
-        self.due = second
-
-    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
-        while self.current is not None and self.due <= position:
-            relative, at = self.current
-            if at != position:
-                self.fault(f"offset {self.base_offset + relative} has position {at}, where no batch begins")
-            elif self.base_offset + relative < header.base_offset:
-                self.fault(
-                    f"offset {self.base_offset + relative} has position {at}, "
-                    f"where the batch {header.base_offset} to {header.last_offset} begins"
-                )
-            else:
-                self.advance()
-
-
-class _TimeWalk(_Walk):
-    """Each timestamp is the largest of all batches up to the entry's offset: a search by time starts behind it."""
-
-    entry = TimeIndex.ENTRY
-
-    def arm(self, first: int, second: int) -> None:
-        self.due_offset = self.base_offset + second
-
-    def batch(self, position: int, header: BatchHeader, max_timestamp: int) -> None:
-        while self.current is not None and self.due_offset <= header.last_offset:
-            timestamp, relative = self.current
-            if timestamp != max_timestamp:
-                self.fault(
-                    f"says that {timestamp} is the largest timestamp up to offset {self.base_offset + relative}, "
-                    f"but {max_timestamp} is"
-                )
-            else:
-                self.advance()

@@ -4,40 +4,65 @@ the broker finds it (`state.plugged`). Their services are planned here, and run 
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+import trio
+
 from leafcuttr.errors import PluginError
 from leafcuttr.state.broker import Broker as Core
+from leafcuttr_sdk.plugin import StartFailure
 
 if TYPE_CHECKING:
-    from leafcuttr.plugins.facade.view import Listen
+    from leafcuttr.plugins.containment import Containment
+    from leafcuttr.plugins.facade.view import Listen, Serve
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.services.supervisor import Supervisor
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk import Broker, Metrics, Settings
 
 
-def activate(core: Core, plugins: "Plugins") -> "Supervisor":
+async def activate(
+    core: Core, plugins: "Plugins", containment: "Containment", stop: trio.Event
+) -> "Supervisor":
     """Call the hooks that get the broker, give topics their filters and validators, and plan the services. Without an
     enabled plugin it is not needed.
 
-    A plugin whose hook raises, or brings what cannot be taken, is left out with one line. Raises StartError:
-    `lc.plugins.strict` is set and there is such a one; services that need each other in a circle, or what is not there.
+    A plugin whose hook raises, takes too long, or brings what cannot be taken, is left out with one line; so is one
+    with a service that needs one that is not there, or itself. Once `stop` is set no hook is waited for, and there
+    are no services. Raises StartError: the broker does not start without such a plugin.
     """
     from leafcuttr.plugins.filters import tables_of
-    from leafcuttr.plugins.services.order import Planned
-    from leafcuttr.plugins.services.supervisor import Supervisor
+    from leafcuttr.plugins.services.order import CannotStart, Planned
+    from leafcuttr.plugins.services.supervisor import Supervisor, cancel_once
 
     planned: list[Planned] = []
-    for loaded in plugins.enabled:
-        view = view_for(core, loaded)
+    failed: list[tuple[Loaded, str]] = []
+    async with trio.open_nursery() as calling:
+        calling.start_soon(cancel_once, stop, calling.cancel_scope)
+        for loaded in plugins.enabled:
+            view = view_for(core, loaded)
+            try:
+                await _add(core, loaded, view)
+            except PluginError as error:
+                _take_back(core, loaded.name)
+                failed.append((loaded, str(error)))
+            else:
+                stops = frozenset(each for each in StartFailure if plugins.stops(loaded, each))
+                planned += [Planned(loaded.name, spec, view, stops) for spec in loaded.services]
+        calling.cancel_scope.cancel()
+    for loaded, why in failed:
+        plugins.fail(loaded, why)
+    if stop.is_set():
+        return Supervisor(())
+    supervisor = None
+    while supervisor is None:
         try:
-            _add(core, loaded, view)
-        except PluginError as error:
-            _take_back(core, loaded.name)
-            plugins.fail(loaded, str(error))
-        else:
-            planned += [Planned(loaded.name, spec, view) for spec in loaded.services]
+            supervisor = Supervisor(planned, containment=containment)
+        except CannotStart as error:
+            _take_back(core, error.plugin)
+            planned = [one for one in planned if one.plugin != error.plugin]
+            for loaded in plugins.enabled:
+                if loaded.name == error.plugin:
+                    plugins.fail(loaded, str(error))
     core.chains.equip(tables_of(core, plugins))
-    supervisor = Supervisor(planned)
     core.plugged.services = supervisor.services
     return supervisor
 
@@ -58,32 +83,35 @@ class Parts(TypedDict):
     settings: "Settings"
     metrics: "Metrics"
     listen: "Listen"
+    serve: "Serve"
 
 
 def parts_for(core: Core, plugin: str, settings: "Settings") -> Parts:
     """The parts of the view of this plugin, or of the program that has the broker in it."""
     from leafcuttr.plugins.listening import listen
+    from leafcuttr.plugins.serving.serve import serve
 
     return {
         "settings": settings,
         "metrics": core.plugged.metrics.of(plugin),
         "listen": partial(listen, core, plugin, settings),
+        "serve": partial(serve, core, plugin, settings),
     }
 
 
-def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
+async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
     from leafcuttr.plugins import registration
 
     assert loaded.hooks is not None
-    call, plugged = partial(loaded.hooks.call, broker=view), core.plugged
+    call, plugged = partial(loaded.hooks.call_on_loop, broker=view), core.plugged
     names: set[str] = set()
-    for check in call(registration.HEALTH_CHECKS):
+    for check in await call(registration.HEALTH_CHECKS):
         if check.name in names:
             raise PluginError(f"it has two health checks named {check.name}")
         names.add(check.name)
         plugged.checks.append((loaded.name, check))
     paths: set[str] = set()
-    for route in call(registration.ADMIN_ROUTES):
+    for route in await call(registration.ADMIN_ROUTES):
         path = route.path.rstrip("/")
         if not route.path.startswith("/") or "?" in path:
             raise PluginError(f"{route.path!r} is no path: it has to begin with a slash")
@@ -91,7 +119,12 @@ def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
             raise PluginError(f"it answers {route.path} twice")
         paths.add(path)
         plugged.routes.append((loaded.name, route))
-    for reading in call(registration.METRICS):
+    for spec in await call(registration.AUTHENTICATORS):
+        other = plugged.authenticators.get(spec.name)
+        if other is not None:
+            raise PluginError(f"there is an authenticator {spec.name} already, of plugin {other[0]}")
+        plugged.authenticators[spec.name] = (loaded.name, spec)
+    for reading in await call(registration.METRICS):
         try:
             plugged.metrics.add(loaded.name, reading)
         except ValueError as error:
@@ -103,4 +136,6 @@ def _take_back(core: Core, plugin: str) -> None:
     plugged = core.plugged
     plugged.checks[:] = [each for each in plugged.checks if each[0] != plugin]
     plugged.routes[:] = [each for each in plugged.routes if each[0] != plugin]
+    for name in [name for name, (of, _) in plugged.authenticators.items() if of == plugin]:
+        del plugged.authenticators[name]
     plugged.metrics.remove(plugin)

@@ -11,10 +11,11 @@ from leafcuttr.config.catalog import CORE, Catalog
 from leafcuttr.config.declared import section
 from leafcuttr.config.findings import ConfigFinding, Level
 from leafcuttr.config.load import examine
+from leafcuttr.config.setting import render
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ConfigError
 from leafcuttr.plugins.finding import DISABLED, STRICT, Choice, find_plugins
-from leafcuttr.plugins.loaded import State
+from leafcuttr.plugins.loaded import PluginState
 from leafcuttr.plugins.table import Plugins
 
 
@@ -36,14 +37,14 @@ def catalog_of(plugins: Plugins) -> Catalog:
     """The core's settings and those of all plugins that are sound, whether or not they are switched on."""
     catalog = CORE
     for one in plugins.all:
-        if one.plugin is not None and one.state is not State.FAILED:
+        if one.plugin is not None and one.state is not PluginState.FAILED:
             try:
                 rows = section(one.plugin, one.settings, one.topic_settings, bundled=one.origin.bundled)
                 catalog = catalog.with_plugin(rows)
                 continue
             except ConfigError as error:
-                one.state, one.why = State.FAILED, str(error)
-        verb = "is left out" if one.state is State.DISABLED else "failed"
+                one.state, one.why = PluginState.FAILED, str(error)
+        verb = "is left out" if one.state is PluginState.DISABLED else "failed"
         catalog = catalog.without_plugin(one.name, f"it {verb}: {one.why}")
     return catalog
 
@@ -68,11 +69,13 @@ def _about_plugins(plugins: Plugins, settings: Settings) -> Iterator[ConfigFindi
     for trouble in plugins.troubles(settings):
         level = Level.ERROR if trouble.stops else Level.WARNING
         if trouble.switch is not None:
-            yield ConfigFinding(level, trouble.switch, "true", settings.where(trouble.switch), trouble.line)
+            value = render(settings.value(trouble.switch))
+            yield ConfigFinding(level, trouble.switch, value, settings.where(trouble.switch), trouble.line)
         else:
-            yield ConfigFinding(level, STRICT, None, str(trouble.plugin.origin), trouble.line)
+            where = str(trouble.plugin.origin) if trouble.plugin else ""
+            yield ConfigFinding(level, STRICT, None, where, trouble.line)
     for one in plugins.all:
-        if one.state is not State.OFF or one.plugin is None:
+        if one.state is not PluginState.OFF or one.plugin is None:
             continue
         owned = (name for name in settings.given_names if settings.catalog.owner_of(name) == one.name)
         idle = [name for name in owned if name != one.plugin.enabled_by]

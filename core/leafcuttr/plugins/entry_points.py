@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from leafcuttr.plugins.origin import Candidate, Origin
+from leafcuttr.plugins.origin import Candidate, PluginOrigin
 
 GROUP: Final = "leafcuttr.plugins"
 _GROUP: Final = GROUP.encode()
@@ -44,7 +44,7 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _in_folder(folder: str, seen: set[str]) -> Iterator[tuple[Origin, str, str]]:
+def _in_folder(folder: str, seen: set[str]) -> Iterator[tuple[PluginOrigin, str, str]]:
     try:
         with os.scandir(folder) as entries:
             folders = [
@@ -58,14 +58,14 @@ def _in_folder(folder: str, seen: set[str]) -> Iterator[tuple[Origin, str, str]]
     except OSError:
         return
     for metadata, stem in folders:
-        # The name without a look at the file: `Acme_Plugin-1.0.dist-info`, also without a version in `.egg-info`.
+        # The name without reading the file: `Acme_Plugin-1.0.dist-info`, also without a version in `.egg-info`.
         key = _key(stem.partition("-")[0])
         if key not in seen:
             seen.add(key)
             yield from _of(metadata)
 
 
-def _of(metadata: str) -> Iterator[tuple[Origin, str, str]]:
+def _of(metadata: str) -> Iterator[tuple[PluginOrigin, str, str]]:
     # There may be hundreds, at every start, and hardly any of them has a plugin: no `Path`, no text before one has.
     try:
         with FileIO(f"{metadata}/entry_points.txt") as file:
@@ -79,7 +79,7 @@ def _of(metadata: str) -> Iterator[tuple[Origin, str, str]]:
         yield from ((origin, name, value) for name, value in lines)
 
 
-def _origin(metadata: Path) -> Origin:
+def _origin(metadata: Path) -> PluginOrigin:
     """Name and version as the metadata spells them, else as the folder does."""
     name, _, version = metadata.stem.partition("-")
     found: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _origin(metadata: Path) -> Origin:
             continue
         break
     version = found.get("version", version.partition("-")[0])
-    return Origin(str(metadata.parent), found.get("name", name), version or None)
+    return PluginOrigin(str(metadata.parent), found.get("name", name), version or None)
 
 
 def _headers(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _headers(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield key.lower(), value.strip()
 
 
-def _by_importlib(place: str, seen: set[str]) -> Iterator[tuple[Origin, str, str]]:
+def _by_importlib(place: str, seen: set[str]) -> Iterator[tuple[PluginOrigin, str, str]]:
     from importlib.metadata import distributions
 
     for distribution in distributions(path=[place]):
@@ -112,7 +112,7 @@ def _by_importlib(place: str, seen: set[str]) -> Iterator[tuple[Origin, str, str
             continue
         seen.add(_key(name))
         for entry in distribution.entry_points.select(group=GROUP):
-            yield Origin(place, name, distribution.version), entry.name, entry.value
+            yield PluginOrigin(place, name, distribution.version), entry.name, entry.value
 
 
 def _key(name: str) -> str:

@@ -6,27 +6,30 @@ Here a plugin's spec becomes what the chains need: an instance for one topic, wi
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import PluginError
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
+from leafcuttr.runtime.plugin_parts import Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.chains import Instance, Tables
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
+from leafcuttr_sdk.records import Record
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
 
+_METHODS: Final = {"record filter": "filter", "produce validator": "validate"}
+
 
 def tables_of(core: Core, plugins: "Plugins") -> Tables:
     """What stands behind the names that topics use."""
+    filters, validators = plugins.record_filters(), plugins.produce_validators()
     return Tables(
-        {n: partial(_made, core, one.name, s, "filter") for n, (one, s) in plugins.record_filters().items()},
-        {
-            n: partial(_made, core, one.name, s, "validate")
-            for n, (one, s) in plugins.produce_validators().items()
-        },
+        {n: partial(_made, core, one.name, s, "record filter") for n, (one, s) in filters.items()},
+        {n: partial(_made, core, one.name, s, "produce validator") for n, (one, s) in validators.items()},
     )
 
 
@@ -34,11 +37,12 @@ def _made(
     core: Core,
     plugin: str,
     spec: RecordFilterSpec | ProduceValidatorSpec,
-    method: str,
+    kind: str,
     topic: str,
     config: TopicConfig,
 ) -> Instance:
-    """An instance for a topic. Raises what `make` raises; PluginError if what it returns cannot be one."""
+    """An instance for a topic. Raises PartError; then nothing that it has registered stays."""
+    part = Part(plugin, f"{kind} {spec.name} of topic {topic}")
     ends: list[Callable[[], None]] = []
     context = TopicContext(
         topic,
@@ -47,8 +51,19 @@ def _made(
         core.clock,
         logging.getLogger(f"leafcuttr.plugin.{plugin}"),
     )
+    try:
+        return Instance(plugin, call(part, _method, spec, context, _METHODS[kind]), ends)
+    except PartError:
+        for end in ends:
+            end()
+        raise
+
+
+def _method(
+    spec: RecordFilterSpec | ProduceValidatorSpec, context: TopicContext, name: str
+) -> Callable[[Record], Any]:
     made: Any = spec.make(context)
-    call = getattr(made, method, None)
-    if not callable(call):
-        raise PluginError(f"what it makes is of type {type(made).__name__} and has no method {method}")
-    return Instance(call, ends)
+    method: Callable[[Record], Any] | None = getattr(made, name, None)
+    if not callable(method):
+        raise PluginError(f"what it makes is {kind_of(made)} and has no method {name}")
+    return method

@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import PluginError
 from leafcuttr.plugins import entry_points, folder
-from leafcuttr.plugins.importing import imported
-from leafcuttr.plugins.loaded import Loaded, State
-from leafcuttr.plugins.origin import Candidate, Origin
-from leafcuttr.plugins.table import Plugins
+from leafcuttr.plugins.importing import imported, package, process_kept
+from leafcuttr.plugins.loaded import Loaded, PluginState
+from leafcuttr.plugins.origin import Candidate, PluginOrigin
+from leafcuttr.plugins.table import REQUIRED, Plugins, Required
+from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time
+from leafcuttr.runtime.plugin_parts import Part, PartError, call
 from leafcuttr_sdk.plugin import Plugin
 
 DISABLED: Final = "lc.plugins.disabled"
@@ -31,6 +33,9 @@ class Choice(NamedTuple):
     folder_from: str = "default"
     """Where the folder was given."""
     strict: bool = False
+    required: tuple[str, ...] = ()
+    required_from: str = "default"
+    """Where those names were given."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Choice":
@@ -40,14 +45,17 @@ class Choice(NamedTuple):
             settings.optional_text(PATH) or None,
             settings.where(PATH),
             settings.bool(STRICT),
+            settings.list(REQUIRED),
+            settings.where(REQUIRED),
         )
 
 
 def find_plugins(choice: Choice, given: Sequence[ModuleType] = ()) -> Plugins:
-    """Everything that is installed or lies in the folder; ours first, then by name.
+    """Everything that is installed or lies in the folder; ours first, then by name. Of two that clash in a name the
+    first one keeps it.
 
-    Modules that are `given` come before all of them, in the place of what has their names. What is disabled is not
-    imported. Raises StartError for a folder that cannot be listed.
+    Modules that are `given` come before all others but ours, in the place of what has their names. What is disabled is
+    not imported. Raises StartError for a folder that cannot be listed.
     """
     found = entry_points.candidates()
     if choice.folder is not None:
@@ -55,16 +63,18 @@ def find_plugins(choice: Choice, given: Sequence[ModuleType] = ()) -> Plugins:
     modules = {_given(module, found): module for module in given}
     names = {candidate.name for candidate in modules}
     plugins: list[Loaded] = []
-    for candidate in (*modules, *(candidate for candidate in found if candidate.name not in names)):
+    every = (*modules, *(candidate for candidate in found if candidate.name not in names))
+    for candidate in sorted(every, key=lambda one: not one.origin.bundled):
         first = next((one for one in plugins if one.name == candidate.name), None)
         if candidate.name in choice.disabled:
-            plugins.append(Loaded.of(candidate, State.DISABLED, f"{DISABLED} names it"))
+            plugins.append(Loaded.of(candidate, PluginState.DISABLED, f"{DISABLED} names it"))
         elif first is not None:
             why = f"{first.origin} has a plugin of that name too, and that one is taken"
-            plugins.append(Loaded.of(candidate, State.FAILED, why))
+            plugins.append(Loaded.of(candidate, PluginState.FAILED, why))
         else:
             plugins.append(_loaded(candidate, modules.get(candidate)))
-    return Plugins(plugins, strict=choice.strict, remarks=_mistyped(choice, plugins))
+    required = Required(choice.required, choice.required_from)
+    return Plugins(plugins, strict=choice.strict, required=required, remarks=_mistyped(choice, plugins))
 
 
 def _mistyped(choice: Choice, found: Sequence[Loaded]) -> list[str]:
@@ -73,7 +83,7 @@ def _mistyped(choice: Choice, found: Sequence[Loaded]) -> list[str]:
     unknown = sorted(choice.disabled - names)
     if not unknown:
         return []
-    import difflib  # of use only to who has mistyped a name
+    import difflib  # used only where a name is mistyped
 
     return [
         f"{DISABLED} ({choice.disabled_from}) names {name}, which is not installed; did you mean {near[0]}?"
@@ -83,22 +93,23 @@ def _mistyped(choice: Choice, found: Sequence[Loaded]) -> list[str]:
 
 
 def _given(module: ModuleType, found: Sequence[Candidate]) -> Candidate:
-    """A module that nobody has to look for. One that is installed too is of that distribution."""
+    """A module that is given. One that is installed too is of that distribution."""
     plugin = getattr(module, "PLUGIN", None)
     name = plugin.name if isinstance(plugin, Plugin) else module.__name__
-    origin = Origin(getattr(module, "__file__", None) or module.__name__)
+    origin = PluginOrigin(getattr(module, "__file__", None) or module.__name__)
     given = Candidate(name, module.__name__, origin)
     return next((one for one in found if one[:2] == given[:2]), given)
 
 
 def _loaded(candidate: Candidate, given: ModuleType | None) -> Loaded:
-    loaded = Loaded.of(candidate, State.FAILED)
+    loaded = Loaded.of(candidate, PluginState.FAILED)
     try:
-        _load(loaded, candidate, given)
+        with process_kept(candidate.name):
+            _load(loaded, candidate, given)
     except PluginError as error:
         loaded.why = str(error)
     else:
-        loaded.state = State.OFF
+        loaded.state = PluginState.OFF
     return loaded
 
 
@@ -106,9 +117,28 @@ def _load(loaded: Loaded, candidate: Candidate, given: ModuleType | None) -> Non
     module, loaded.plugin = imported(candidate, given)
     from leafcuttr.plugins import registration
 
-    hooks = registration.Hooks(module)
+    limit_s = _limit_s(loaded.plugin, bundled=loaded.origin.bundled)
+    optional = loaded.plugin.optional_hooks
+    part = Part(candidate.name, "hooks")
+    try:
+        hooks = in_time(
+            lambda: call(part, registration.Hooks, candidate.name, module, limit_s, optional),
+            limit_s,
+            package(candidate),
+        )
+    except TakesTooLong as error:
+        raise PluginError(f"looking for its hooks {error}") from None
+    except PartError as failed:
+        raise PluginError(
+            failed.why if failed.is_said else f"its hooks cannot be read: {failed.why}"
+        ) from None
     settings = hooks.call(registration.SETTINGS)
     topic_settings = hooks.call(registration.TOPIC_SETTINGS)
     if loaded.plugin.enabled_by is None and loaded.origin.bundled:
         raise PluginError("it has no enabled_by; a bundled plugin is off until a setting switches it on")
     loaded.settings, loaded.topic_settings, loaded.hooks = settings, topic_settings, hooks
+
+
+def _limit_s(plugin: Plugin, *, bundled: bool) -> float:
+    """How long each of its hooks may take."""
+    return plugin.hook_limit_s if bundled else min(plugin.hook_limit_s, LIMIT_S)

@@ -1,13 +1,13 @@
-"""The folder of `lc.plugins.path`: every file `NAME.py` in it is a plugin of that name, for those who do not package.
+"""The folder of `lc.plugins.path`: every file `NAME.py` in it is a plugin of that name, without a package.
 
 A name that begins with `_` or `.` is passed over, as is what is no file. So are the files that pytest looks for: an
-author's tests lie beside his plugins.
+author's tests lie beside the plugins.
 """
 
 from pathlib import Path
 
 from leafcuttr.errors import StartError
-from leafcuttr.plugins.origin import Candidate, Origin
+from leafcuttr.plugins.origin import Candidate, PluginOrigin
 
 
 def candidates(folder: str, where: str) -> list[Candidate]:
@@ -17,7 +17,7 @@ def candidates(folder: str, where: str) -> list[Candidate]:
     except OSError as error:
         raise StartError(f"lc.plugins.path={folder} ({where}): {error.strerror}") from None
     return [
-        Candidate(name_of(file), None, Origin(str(file)))
+        Candidate(name_of(file), None, PluginOrigin(str(file)))
         for file in files
         if file.suffix == ".py" and file.name[0] not in "_." and not _is_of_tests(file) and file.is_file()
     ]

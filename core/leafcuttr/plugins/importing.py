@@ -1,59 +1,61 @@
 """From a candidate to a module with a `PLUGIN` that this LeafCuttr can run; every way to fail ends in one line.
 
 The line says what is wrong and, where it is known, what to do. Whatever a plugin raises while it is imported is its
-own failure, never ours; the traceback is logged at debug level.
+own failure, never ours; the traceback is logged at debug level. What it changes of the process is changed back.
 """
 
 import importlib
 import importlib.util
 import logging
+import os
 import re
 import sys
-import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 from leafcuttr.errors import PluginError
-from leafcuttr.plugins.origin import Candidate
-from leafcuttr_sdk.plugin import API_VERSION, Plugin
+from leafcuttr.plugins.origin import Candidate, module_of_file
+from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time
+from leafcuttr.runtime.frames import package_of
+from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
+from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
 _log: Final = logging.getLogger("leafcuttr.plugins")
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 
 def imported(candidate: Candidate, given: ModuleType | None = None) -> tuple[ModuleType, Plugin]:
-    """Its module, unless that is `given`. Raises PluginError: it is not there, raises, is no plugin, or one for another
-    API version."""
+    """Its module, unless that is `given`. Raises PluginError: it is not there, raises, takes too long, is no plugin, or
+    one for another API version."""
+
+    def load() -> tuple[ModuleType, Plugin]:
+        module = given or _module(candidate)
+        return module, _plugin(module, candidate)
+
     try:
-        module = given if given is not None else _module(candidate)
-    except PluginError:
-        raise
-    except (Exception, SystemExit) as error:
-        _log.debug("importing the plugin %s", candidate.name, exc_info=error)
+        return in_time(lambda: call(Part(candidate.name, "import"), load), LIMIT_S, package(candidate))
+    except TakesTooLong as error:
+        raise PluginError(f"its import {error}") from None
+    except PartError as failed:
+        if failed.is_said:
+            raise PluginError(failed.why) from None
+        log_traceback(failed)
         # One for another version may fail for names that the SDK here does not have: then that is what to say.
         file = _file(candidate)
-        version = api_version_in(file) if file else None
-        if version is not None:
-            _check_version(version, candidate)
-        raise PluginError(f"cannot be imported: {described(error, file)}") from None
-    return module, _plugin(module, candidate)
+        said = numbers_in(file) if file else {}
+        _check_version(said.get("api_version", API_VERSION), candidate)
+        _check_minor(said.get("api_minor", 0), candidate)
+        raise PluginError(f"cannot be imported: {failed.why}") from None
 
 
-def described(error: BaseException, near: str | None = None) -> str:
-    """An exception in one line, with the last place in the plugin's own file or folder, if it went through it."""
-    if isinstance(error, PluginError):
-        return first_line(str(error)) or "PluginError"
-    text = f"{type(error).__name__}: {first_line(str(error))}".removesuffix(": ")
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{text.partition(' (')[0]} ({error.filename}, line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if near and frame.filename == near]
-    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else text
-
-
-def first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0].strip() if lines else ""
+def package(candidate: Candidate) -> str:
+    """The top-level package of its code, or its file."""
+    return candidate.origin.place if candidate.module is None else package_of(candidate.module)
 
 
 def _module(candidate: Candidate) -> ModuleType:
@@ -72,8 +74,7 @@ def _module(candidate: Candidate) -> ModuleType:
 
 
 def _from_file(candidate: Candidate) -> ModuleType:
-    # A name of its own: a file may be called as a module that others import.
-    name = f"leafcuttr_plugin_{candidate.name.replace('-', '_')}"
+    name = module_of_file(candidate.name)
     spec = importlib.util.spec_from_file_location(name, candidate.origin.place)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -89,12 +90,17 @@ def _from_file(candidate: Candidate) -> ModuleType:
 def _plugin(module: ModuleType, candidate: Candidate) -> Plugin:
     plugin = getattr(module, "PLUGIN", None)
     if not isinstance(plugin, Plugin):
-        what = "no PLUGIN" if plugin is None else f"a PLUGIN that is a {type(plugin).__name__}"
+        what = "no PLUGIN" if plugin is None else f"a PLUGIN that is {kind_of(plugin)}"
         raise PluginError(f"the module {module.__name__} has {what}; it has to be a leafcuttr_sdk.Plugin")
+    plugin = Plugin._make(plugin)  # the fields as they are now, whatever a subclass makes of them later
     version: object = plugin.api_version
     if type(version) is not int:
         raise PluginError(f"its api_version is {version!r}; it has to be a number, as {API_VERSION}")
     _check_version(version, candidate)
+    minor: object = plugin.api_minor
+    if type(minor) is not int:
+        raise PluginError(f"its api_minor is {minor!r}; it has to be a number, as {API_MINOR}")
+    _check_minor(minor, candidate)
     if not isinstance(plugin.name, str) or not _NAME.match(plugin.name):
         raise PluginError(
             f"{plugin.name!r} cannot be its name: lower-case letters, digits and -, beginning with a letter"
@@ -102,9 +108,17 @@ def _plugin(module: ModuleType, candidate: Candidate) -> Plugin:
     if plugin.name != candidate.name:
         named = "file" if candidate.module is None else "entry point"
         raise PluginError(f"its {named} calls it {candidate.name}, its PLUGIN {plugin.name}")
+    limit_s: object = plugin.hook_limit_s
+    if type(limit_s) not in (int, float) or not 0 < plugin.hook_limit_s < inf:
+        raise PluginError(f"its hook_limit_s is {limit_s!r}; it has to be a number of seconds")
     modules: object = plugin.modules
     if isinstance(modules, str):
         raise PluginError(f"its modules are the text {modules!r}; they have to be a tuple of names")
+    for field in ("stops_start", "optional_hooks"):
+        kind = StartFailure if field == "stops_start" else str
+        values: object = getattr(plugin, field)
+        if not isinstance(values, tuple) or not all(isinstance(each, kind) for each in values):
+            raise PluginError(f"its {field} is {values!r}; it has to be a tuple of {kind.__name__}")
     return plugin
 
 
@@ -126,6 +140,16 @@ def _check_version(version: int, candidate: Candidate) -> None:
     )
 
 
+def _check_minor(minor: int, candidate: Candidate) -> None:
+    if minor <= API_MINOR:
+        return
+    what = candidate.origin.distribution
+    raise PluginError(
+        f"it needs version {API_VERSION}.{minor} of the plugin API, and this LeafCuttr has {API_VERSION}.{API_MINOR}: "
+        f"install a newer leafcuttr{f', or an older {what}' if what else ', or change the file'}"
+    )
+
+
 def _file(candidate: Candidate) -> str | None:
     """Where the source of the candidate's module is."""
     if candidate.module is None:
@@ -137,20 +161,55 @@ def _file(candidate: Candidate) -> str | None:
     return spec.origin if spec else None
 
 
-def api_version_in(file: str) -> int | None:
-    """The number that the source gives for `api_version`, found without running it."""
+def numbers_in(file: str) -> dict[str, int]:
+    """The numbers that the source gives for `api_version` and `api_minor`, found without running it."""
     import ast
 
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
+        return {}
+    return {
+        node.arg: node.value.value
+        for node in reversed(list(ast.walk(tree)))
+        if isinstance(node, ast.keyword)
+        and node.arg in ("api_version", "api_minor")
+        and isinstance(node.value, ast.Constant)
+        and type(node.value.value) is int
+    }
+
+
+@contextmanager
+def process_kept(plugin: str) -> Iterator[None]:
+    """For the import of a plugin or one of its hooks: the working directory, below which a relative data directory is,
+    and the mask of files that are created are afterwards as before. A line says what was changed; a command that shows
+    plugins keeps no log."""
+    directory, mask = _directory(), _mask()
+    try:
+        yield
+    finally:
+        changed = []
+        if directory is not None and _directory() != directory:
+            with suppress(OSError):
+                os.chdir(directory)
+                changed.append("working directory")
+        if _mask() != mask:
+            os.umask(mask)
+            changed.append("umask")
+        if changed and _log.hasHandlers():
+            _log.warning(
+                "plugin %s has changed the %s of the process: changed back", plugin, " and ".join(changed)
+            )
+
+
+def _directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:  # it is no longer there
         return None
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.keyword)
-            and node.arg == "api_version"
-            and isinstance(node.value, ast.Constant)
-            and type(node.value.value) is int
-        ):
-            return node.value.value
-    return None
+
+
+def _mask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

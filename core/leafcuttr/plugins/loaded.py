@@ -4,7 +4,8 @@ from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from leafcuttr.plugins.origin import Candidate, Origin
+from leafcuttr.plugins.origin import Candidate, PluginOrigin, module_of_file
+from leafcuttr.runtime.frames import package_of
 from leafcuttr_sdk.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Setting
 
 
-class State(Enum):
+class PluginState(Enum):
     """What became of a plugin that was found."""
 
     ENABLED = "enabled"
     OFF = "off"
-    """Nobody has switched it on."""
+    """It is not switched on."""
     DISABLED = "disabled"
     """`lc.plugins.disabled` names it: it was not even imported."""
     UNAVAILABLE = "unavailable"
@@ -33,7 +34,9 @@ class Loaded:
     What it brings to a broker (services, filters, validators) is there once it is enabled; its settings always are.
     """
 
-    def __init__(self, name: str, origin: Origin, state: State, module: str, why: str = "") -> None:
+    def __init__(
+        self, name: str, origin: PluginOrigin, state: PluginState, module: str, why: str = ""
+    ) -> None:
         self.name = name
         self.origin = origin
         self.state = state
@@ -53,7 +56,7 @@ class Loaded:
         self._missing: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate, state: State, why: str = "") -> "Loaded":
+    def of(cls, candidate: Candidate, state: PluginState, why: str = "") -> "Loaded":
         return cls(candidate.name, candidate.origin, state, candidate.module or candidate.origin.place, why)
 
     @property
@@ -62,8 +65,19 @@ class Loaded:
         return self.origin.version or ""
 
     @property
+    def package(self) -> str:
+        """The top-level package, or module, of its code."""
+        return module_of_file(self.name) if self.module.endswith(".py") else package_of(self.module)
+
+    @property
     def became(self) -> str:
         return self.state.value
+
+    @property
+    def left_out(self) -> bool:
+        """Whether a broker lacks it that should have it."""
+        always = self.plugin is not None and self.plugin.enabled_by is None
+        return self.state is PluginState.FAILED or (self.state is PluginState.UNAVAILABLE and always)
 
     @property
     def line(self) -> str:
@@ -96,6 +110,6 @@ class Loaded:
 
 def _there(module: str) -> bool:
     try:
-        return find_spec(module.partition(".")[0]) is not None
+        return find_spec(package_of(module)) is not None
     except (ImportError, ValueError):
         return False

@@ -6,7 +6,12 @@ OURS: Final = "leafcuttr"
 """The distribution whose plugins are the bundled ones."""
 
 
-class Origin(NamedTuple):
+def module_of_file(plugin: str) -> str:
+    """What the module of a plugin in a single file is called. A file may be named as a module that others import."""
+    return f"leafcuttr_plugin_{plugin.replace('-', '_')}"
+
+
+class PluginOrigin(NamedTuple):
     """`place` is the folder or file in which it was found. `str()` of it is what a person recognizes."""
 
     place: str
@@ -31,4 +36,4 @@ class Candidate(NamedTuple):
 
     name: str
     module: str | None
-    origin: Origin
+    origin: PluginOrigin

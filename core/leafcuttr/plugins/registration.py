@@ -6,8 +6,9 @@ decorator: every function of its module whose name begins with `leafcuttr_` is a
 """
 
 import inspect
-import logging
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
+from functools import partial
+from itertools import islice
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,12 @@ import pluggy
 
 import leafcuttr_sdk
 from leafcuttr.errors import PluginError
-from leafcuttr.plugins.importing import described, first_line
+from leafcuttr.plugins.time_limit import LIMIT_S, TakesTooLong, in_time, in_time_on_loop
+from leafcuttr.runtime.described import first_line
+from leafcuttr.runtime.frames import package_of
+from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
 from leafcuttr_sdk import hooks
+from leafcuttr_sdk._described import kind_of
 
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, HookspecOpts
@@ -33,6 +38,7 @@ CLI_COMMANDS: Final = "leafcuttr_register_cli_commands"
 HEALTH_CHECKS: Final = "leafcuttr_register_health_checks"
 METRICS: Final = "leafcuttr_register_metrics"
 ADMIN_ROUTES: Final = "leafcuttr_register_admin_routes"
+AUTHENTICATORS: Final = "leafcuttr_register_authenticators"
 
 RETURNS: Final[dict[str, str]] = {
     name: hook.__annotations__["return"].removeprefix("Iterable[").removesuffix("]")
@@ -44,8 +50,8 @@ RETURNS: Final[dict[str, str]] = {
 _TEXTS: Final = ("name", "path", "summary")
 _FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open")
 """Fields that things of several kinds have."""
-
-_log: Final = logging.getLogger("leafcuttr.plugins")
+_MOST: Final = 10_000
+"""Things of one hook: an iterator without end would take all memory before its time is over."""
 
 
 class _Manager(pluggy.PluginManager):
@@ -61,13 +67,17 @@ class _Manager(pluggy.PluginManager):
             "warn_on_impl_args": None,
         }
 
+    def __init__(self, optional: Container[str]) -> None:
+        super().__init__("leafcuttr")
+        self._optional = optional
+
     def parse_hookimpl_opts(self, plugin: object, name: str) -> "HookimplOpts | None":
         if not name.startswith(PREFIX) or not inspect.isroutine(getattr(plugin, name)):
             return None
         return {
             "wrapper": False,
             "hookwrapper": False,
-            "optionalhook": False,
+            "optionalhook": name in self._optional,
             "tryfirst": False,
             "trylast": False,
             "specname": None,
@@ -75,11 +85,17 @@ class _Manager(pluggy.PluginManager):
 
 
 class Hooks:
-    """The hooks of one plugin's module. Raises PluginError where one is none, or takes what is not given."""
+    """The hooks of a plugin's module. Raises PluginError where one is none, or takes what is not given."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self.file: Final[str | None] = getattr(module, "__file__", None)
-        self._manager = _Manager("leafcuttr")
+    def __init__(
+        self, plugin: str, module: ModuleType, limit_s: float = LIMIT_S, optional: Iterable[str] = ()
+    ) -> None:
+        """`limit_s` is how long each may take; `optional` are those that the plugin can do without."""
+        self._plugin: Final = plugin
+        self._package: Final = package_of(module.__name__)
+        self._limit_s: Final = limit_s
+        self._optional = frozenset(optional)
+        self._manager = _Manager(self._optional)
         self._manager.add_hookspecs(hooks)
         try:
             self._manager.register(module)
@@ -87,32 +103,53 @@ class Hooks:
         except pluggy.PluginValidationError as error:
             raise PluginError(self._refusal(module, error)) from None
         callers = self._manager.get_hookcallers(module) or []
-        self.names: Final = tuple(sorted(caller.name for caller in callers))
+        self.names: Final = tuple(sorted(caller.name for caller in callers if caller.name in RETURNS))
         """Those that it has."""
 
     def call(self, name: str, **arguments: object) -> tuple[Any, ...]:
         """What the hook returned, checked: instances of the class in `RETURNS`. Empty if the plugin has it not.
 
-        Raises PluginError, one line, for whatever the hook raises and for what is of another type.
+        Raises PluginError, one line, for whatever the hook raises, for what is of another type, and for one that takes
+        too long: it is called on a thread of its own.
         """
         if name not in self.names:
             return ()
         try:
-            # pluggy leaves None out of the results.
-            returned = [*getattr(self._manager.hook, name)(**arguments), None][0]
-            return _checked(name, returned)
-        except PluginError as error:
-            raise PluginError(f"{name}: {first_line(str(error))}") from None
-        except (Exception, SystemExit) as error:
-            _log.debug("calling %s", name, exc_info=error)
-            raise PluginError(f"{name} raised {described(error, self.file)}") from None
+            return in_time(partial(self._call, name, arguments), self._limit_s, self._package)
+        except TakesTooLong as error:
+            raise PluginError(f"{name} {error}") from None
+
+    async def call_on_loop(self, name: str, **arguments: object) -> tuple[Any, ...]:
+        """As `call`, while the event loop goes on."""
+        if name not in self.names:
+            return ()
+        try:
+            return await in_time_on_loop(partial(self._call, name, arguments), self._limit_s, self._package)
+        except TakesTooLong as error:
+            raise PluginError(f"{name} {error}") from None
+
+    def _call(self, name: str, arguments: Mapping[str, object]) -> tuple[Any, ...]:
+        """On the thread of the call."""
+        try:
+            return call(Part(self._plugin, name), self._returned, name, arguments)
+        except PartError as failed:
+            if failed.is_said:
+                raise PluginError(f"{name}: {failed.why}") from None
+            log_traceback(failed)
+            raise PluginError(f"{name} raised {failed.why}") from None
+
+    def _returned(self, name: str, arguments: Mapping[str, object]) -> tuple[Any, ...]:
+        # pluggy leaves None out of the results.
+        return _checked(name, [*getattr(self._manager.hook, name)(**arguments), None][0])
 
     def _refusal(self, module: ModuleType, error: pluggy.PluginValidationError) -> str:
         for name in dir(module):
             if not name.startswith(PREFIX) or not inspect.isroutine(getattr(module, name)):
                 continue
+            if name not in RETURNS and name in self._optional:
+                continue
             if name not in RETURNS:
-                import difflib  # of use only to who has mistyped a name
+                import difflib  # used only where a name is mistyped
 
                 near = difflib.get_close_matches(name, RETURNS, 1, cutoff=0)
                 return f"{name} is not a hook; did you mean {near[0]}?"
@@ -130,29 +167,37 @@ def _checked(hook: str, returned: object) -> tuple[Any, ...]:
     expected = getattr(leafcuttr_sdk, name)
     # A NamedTuple can be iterated too: the person forgot the comma or the brackets.
     if not isinstance(returned, Iterable) or isinstance(returned, str | bytes) or _is(returned, expected):
-        close = getattr(returned, "close", None)
-        if inspect.iscoroutine(returned) and close is not None:
-            close()
-        raise PluginError(f"it returned {_shown(returned)}; it has to return an iterable of {name}")
-    things = tuple(returned)
+        hint = ""
+        if inspect.iscoroutine(returned):
+            returned.close()
+            hint = " (hooks are not async)"
+        raise PluginError(f"it returned {kind_of(returned)}{hint}; it has to return an iterable of {name}")
+    things = tuple(islice(returned, _MOST + 1))
+    if len(things) > _MOST:
+        raise PluginError(f"it returned more than {_MOST} of {name}")
     for thing in things:
         if not _is(thing, expected):
-            raise PluginError(f"it returned {_shown(thing)} among others; all have to be of type {name}")
+            raise PluginError(f"it returned {kind_of(thing)} among others; all have to be of type {name}")
         _check_fields(thing)
     return things
 
 
 def _check_fields(thing: Any) -> None:
     """What would fail later, in a place that knows nothing of hooks. Raises PluginError."""
-    kind = type(thing).__name__
+    kind = kind_of(thing)
     for field in _TEXTS:
         text = getattr(thing, field, "-")
         if not isinstance(text, str) or not text:
-            raise PluginError(f"a {kind} has {text!r} as its {field}; it has to be a text")
+            raise PluginError(f"{kind} has {text!r} as its {field}; it has to be a text")
     for field in _FUNCTIONS:
         function = getattr(thing, field, print)
         if not callable(function):
-            raise PluginError(f"a {kind} has {function!r} as its {field}; it has to be a function")
+            raise PluginError(f"{kind} has {function!r} as its {field}; it has to be a function")
+    needs = getattr(thing, "needs", ())
+    if not isinstance(needs, tuple | list) or not all(isinstance(need, str) for need in needs):
+        raise PluginError(f"{kind} has {needs!r} as its needs; it has to be a tuple of names")
+    if kind == "a MetricReading" and kind_of(thing.metric) != "a Metric":
+        raise PluginError(f"{kind} has {thing.metric!r} as its metric; `counter` and `gauge` make one")
 
 
 def _is(thing: object, expected: type) -> bool:
@@ -160,12 +205,3 @@ def _is(thing: object, expected: type) -> bool:
         return isinstance(thing, expected)
     # A protocol: what has its parts is one.
     return isinstance(getattr(thing, "name", None), str) and callable(getattr(thing, "open", None))
-
-
-def _shown(thing: object) -> str:
-    if inspect.iscoroutine(thing):
-        return "a coroutine (hooks are not async)"
-    if thing is None:
-        return "None"
-    kind = type(thing).__name__
-    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -4,23 +4,22 @@ A name that the plugin has not declared is a KeyError, also where the broker or 
 come from, and what they are checked with, is `leafcuttr.config`'s business.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr.config.catalog import Section
 from leafcuttr.config.setting import ConfigKey, Value
+from leafcuttr.config.settings import Changed
 from leafcuttr.config.settings import Settings as Core
 from leafcuttr.config.topic import TopicConfig
+from leafcuttr.runtime import plugin_parts
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError
 from leafcuttr_sdk.settings import Values
 
 if TYPE_CHECKING:
     import leafcuttr_sdk
 
-_log: Final = logging.getLogger("leafcuttr.plugins")
 _NOT_HERE: Final = Section("")
-
-Changed = Callable[[frozenset[str]], None]
 
 
 def plugin_settings(
@@ -96,31 +95,31 @@ class PluginSettings(_View):
     def on_change(self, call: Changed) -> Callable[[], None]:
         """See `leafcuttr_sdk.Settings`. One that raises is logged; neither the change nor others are harmed."""
         catalog, own = self._core.catalog, self._declared
+        part, tell = Part(self._plugin, "callback on changed settings"), Failures()
 
         def told(names: frozenset[str]) -> None:
             concerned = frozenset(n for n in names if n in own or catalog.owner_of(n) == self._plugin)
             if not concerned:
                 return
             try:
-                call(concerned)
-            except (Exception, SystemExit) as error:
-                line = "plugin %s: what it does when settings change failed with %s%s"
-                _log.error(line, self._plugin, type(error).__name__, self._words(error))
+                plugin_parts.call(part, call, concerned)
+            except PartError as failed:
+                tell(failed if self._tells_nothing(failed.words) else PartError(part, failed.kind))
 
         end = self._core.on_change(told)
         if self._ends is not None:
             self._ends.append(end)
         return end
 
-    def _words(self, error: BaseException) -> str:
-        """What the exception says, unless it quotes a secret: `int("open sesame")` does."""
-        words, values = str(error), self._core.values
+    def _tells_nothing(self, words: str) -> bool:
+        """Whether the words of an exception quote no secret: those of `int("open sesame")` would."""
+        values = self._core.values
         secrets = (
             values.get(name)
             for name in values
             if (setting := self._core.catalog.broker_setting(name)) and setting.sensitive
         )
-        return f": {words}" if words and not any(one and str(one) in words for one in secrets) else ""
+        return not any(one and str(one) in words for one in secrets)
 
 
 class TopicSettings(_View):

@@ -1,11 +1,15 @@
 """All plugins that were found, and what the enabled ones bring to a broker."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from leafcuttr.config.setting import render
 from leafcuttr.errors import PluginError, StartError
-from leafcuttr.plugins.loaded import Loaded, State
+from leafcuttr.plugins.importing import process_kept
+from leafcuttr.plugins.loaded import Loaded, PluginState
+from leafcuttr.plugins.switch import how_to, is_on
+from leafcuttr_sdk.plugin import StartFailure
 
 if TYPE_CHECKING:
     from leafcuttr.config.settings import Settings
@@ -14,13 +18,36 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.formats import RecordFormat
     from leafcuttr_sdk.services import ServiceSpec
 
+REQUIRED: Final = "lc.plugins.required"
+_FAILURES: Final = {failure.value.replace(" ", "-"): failure for failure in StartFailure}
+
 _log: Final = logging.getLogger("leafcuttr.plugins")
 
 
-class Trouble(NamedTuple):
-    """A plugin that is not as somebody meant it to be: a line, whether it stops a start, and the setting that does."""
+class Required:
+    """`lc.plugins.required`: plugins without which a broker does not start, or those of their failures that end the
+    start; and where that was given."""
 
-    plugin: Loaded
+    def __init__(self, entries: Iterable[str] = (), where: str = "default") -> None:
+        """Raises StartError for an entry that is neither `name` nor `name:failure`."""
+        self.where: Final = where
+        self.failures: Final[dict[str, frozenset[StartFailure]]] = {}
+        for entry in entries:
+            name, colon, word = entry.partition(":")
+            if colon and word not in _FAILURES:
+                raise StartError(
+                    f"{REQUIRED} ({where}) has {entry}: allowed is the name of a plugin, or name:failure with one of "
+                    f"{', '.join(_FAILURES)}"
+                )
+            more = {_FAILURES[word]} if colon else _FAILURES.values()
+            self.failures[name] = self.failures.get(name, frozenset()).union(more)
+
+
+class Trouble(NamedTuple):
+    """A plugin that is not as it was meant to be: a line, whether it stops a start, and the setting that does. None is
+    one that is required and not installed."""
+
+    plugin: Loaded | None
     line: str
     stops: bool
     switch: str | None = None
@@ -30,33 +57,40 @@ class Plugins:
     """In the order in which they were found. Without any, everything here is empty."""
 
     def __init__(
-        self, found: Sequence[Loaded] = (), *, strict: bool = False, remarks: Sequence[str] = ()
+        self,
+        found: Sequence[Loaded] = (),
+        *,
+        strict: bool = False,
+        required: Required | None = None,
+        remarks: Sequence[str] = (),
     ) -> None:
         self.all: Final = tuple(found)
         self.remarks: Final = tuple(remarks)
         """Lines on what settings say of plugins that are not there."""
         self.strict: Final = strict
+        self.required: Final = required or Required()
 
     def get(self, name: str) -> Loaded | None:
         return next((one for one in self.all if one.name == name), None)
 
     @property
     def enabled(self) -> list[Loaded]:
-        return [one for one in self.all if one.state is State.ENABLED]
+        return [one for one in self.all if one.state is PluginState.ENABLED]
 
     @property
     def usable(self) -> list[Loaded]:
         """Those that are imported and sound, whether or not a broker has them switched on."""
-        return [one for one in self.all if one.hooks is not None and one.state is not State.FAILED]
+        return [one for one in self.all if one.hooks is not None and one.state is not PluginState.FAILED]
 
     @property
     def failed(self) -> list[Loaded]:
-        return [one for one in self.all if one.state is State.FAILED]
+        return [one for one in self.all if one.state is PluginState.FAILED]
 
     def start(self, settings: "Settings") -> None:
         """Decide which are enabled, and register what those bring; log a line for each that is left out.
 
-        Raises StartError: one is switched on whose packages are missing, or has failed and `lc.plugins.strict` is set.
+        Raises StartError: one is switched on whose packages are missing, is required and not there, or has failed and
+        `lc.plugins.strict` is set, or it says itself that this ends the start.
         """
         self.settle(settings)
         for remark in self.remarks:
@@ -68,29 +102,61 @@ class Plugins:
 
     def troubles(self, settings: "Settings") -> "list[Trouble]":
         """What there is to say of them once they are settled, what stops a start first."""
-        found: list[Trouble] = []
+        found = list(self._required_and_not_on())
         for one in self.all:
             switch = one.plugin.enabled_by if one.plugin else None
-            if one.state is State.UNAVAILABLE and switch is not None and settings.bool(switch):
-                line = f"{switch}=true ({settings.where(switch)}): plugin {one.name}: {one.why}"
+            if one.state is PluginState.UNAVAILABLE and switch is not None and is_on(settings, switch):
+                given = render(settings.value(switch))
+                line = f"{switch}={given} ({settings.where(switch)}): plugin {one.name}: {one.why}"
                 found.append(Trouble(one, line, stops=True, switch=switch))
-            # One that nobody has switched on lacks nothing.
-            elif one.state is State.FAILED or (one.state is State.UNAVAILABLE and one.plugin and not switch):
-                found.append(Trouble(one, self._strictly(one), stops=self.strict))
+            # One that is not switched on lacks nothing.
+            elif one.left_out:
+                found.append(self._left_out(one))
         return sorted(found, key=lambda trouble: not trouble.stops)
 
-    def _strictly(self, one: Loaded) -> str:
-        return f"{one.line} (lc.plugins.strict=true)" if self.strict else one.line
+    def stops(self, one: Loaded, failure: StartFailure) -> bool:
+        """Whether such a failure of this plugin ends the start."""
+        named = self.required.failures.get(one.name)
+        if named is not None:
+            return failure in named
+        return one.plugin is not None and failure in one.plugin.stops_start
+
+    def _left_out(self, one: Loaded) -> Trouble:
+        if self.strict:
+            return Trouble(one, f"{one.line} (lc.plugins.strict=true)", stops=True)
+        if not self.stops(one, StartFailure.LEFT_OUT):
+            return Trouble(one, one.line, stops=False)
+        named = one.name in self.required.failures
+        why = f"{REQUIRED} names it" if named else "its PLUGIN says that the broker needs it"
+        return Trouble(one, f"{one.line} ({why})", stops=True)
+
+    def _required_and_not_on(self) -> Iterator[Trouble]:
+        for name, failures in self.required.failures.items():
+            one = self.get(name)
+            if one is None:
+                import difflib  # used only where a name is mistyped
+
+                near = difflib.get_close_matches(name, [one.name for one in self.all], 1)
+                why = f"which is not installed{f'; did you mean {near[0]}?' if near else ''}"
+            elif StartFailure.LEFT_OUT not in failures:
+                continue
+            elif one.state in (PluginState.OFF, PluginState.DISABLED):
+                why = f"which is {one.became}: {one.why}"
+            elif one.state is PluginState.UNAVAILABLE:
+                why = f"which is not available: {one.why}"
+            else:
+                continue
+            line = f"{REQUIRED} ({self.required.where}) names {name}, {why}"
+            yield Trouble(one, line, stops=True, switch=REQUIRED)
 
     def settle(self, settings: "Settings") -> None:
-        """As `start`, but nothing is said and nothing stops: for who wants to look at the table."""
+        """As `start`, but nothing is said and nothing stops: for a command that prints the table."""
         for one in self.usable:
             assert one.plugin is not None
-            on = one.plugin.enabled_by is None or settings.bool(one.plugin.enabled_by)
             if one.missing:
-                one.state, one.why = State.UNAVAILABLE, one.lacks
-            elif not on:
-                one.state, one.why = State.OFF, f"{one.plugin.enabled_by}=true switches it on"
+                one.state, one.why = PluginState.UNAVAILABLE, one.lacks
+            elif (switch := one.plugin.enabled_by) is not None and not is_on(settings, switch):
+                one.state, one.why = PluginState.OFF, f"{how_to(switch, one.settings)} switches it on"
             else:
                 self._enable(one)
 
@@ -106,11 +172,12 @@ class Plugins:
         return {spec.name: (one, spec) for one in self.enabled for spec in one.produce_validators}
 
     def fail(self, one: Loaded, why: str) -> None:
-        """Leave it out from here on. Raises StartError if `lc.plugins.strict` is set; else logs one line."""
-        one.state, one.why = State.FAILED, why
-        if self.strict:
-            raise StartError(self._strictly(one))
-        _log.error("%s", one.line)
+        """Leave it out from here on. Raises StartError if that ends the start, else logs one line."""
+        one.state, one.why = PluginState.FAILED, why
+        trouble = self._left_out(one)
+        if trouble.stops:
+            raise StartError(trouble.line)
+        _log.error("%s", trouble.line)
 
     # What installed ones bring to the command line
 
@@ -130,7 +197,7 @@ class Plugins:
             try:
                 things = one.hooks.call(hook)
             except PluginError as error:
-                one.state, one.why = State.FAILED, str(error)
+                one.state, one.why = PluginState.FAILED, str(error)
             else:
                 yield from ((one, thing) for thing in things)
 
@@ -138,19 +205,20 @@ class Plugins:
         from leafcuttr.plugins import registration
 
         assert one.hooks is not None
-        one.state, one.why = State.ENABLED, ""
+        one.state, one.why = PluginState.ENABLED, ""
         try:
-            one.services = one.hooks.call(registration.SERVICES)
-            one.record_filters = one.hooks.call(registration.RECORD_FILTERS)
-            one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
+            with process_kept(one.name):
+                one.services = one.hooks.call(registration.SERVICES)
+                one.record_filters = one.hooks.call(registration.RECORD_FILTERS)
+                one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
             for kind in ("services", "record_filters", "produce_validators"):
                 self._refuse_taken(one, kind)
         except PluginError as error:
-            one.state, one.why = State.FAILED, str(error)
+            one.state, one.why = PluginState.FAILED, str(error)
             one.services, one.record_filters, one.produce_validators = (), (), ()
 
     def _refuse_taken(self, one: Loaded, kind: str) -> None:
-        """A second thing of one name would be found by nobody."""
+        """A second object of one name would never be found."""
         taken = {
             thing.name: other for other in self.enabled for thing in getattr(other, kind) if other is not one
         }

@@ -1,8 +1,8 @@
 """The guard of descriptors: what opens a file goes on where the process may have no more of them.
 
-Descriptors that are kept for speed alone can be had again. Their holders tell the guard how one of theirs is let go,
-and what needs one, an import as well as a segment, is tried again with one less kept. So a request is served at the
-limit too, also one whose handler has to be imported first.
+Descriptors that are kept for speed alone can be opened again. Their holders register a function that closes one of
+theirs, and what needs one, an import as well as a segment, is tried again with one less kept. So a request is served at
+the limit too, also one whose handler has to be imported first.
 """
 
 import errno
@@ -26,9 +26,9 @@ class DescriptorGuard:
     def __init__(self) -> None:
         self._holders: list[Callable[[], bool]] = []
 
-    def add(self, let_one_go: Callable[[], bool]) -> None:
-        """`let_one_go` closes a descriptor that its owner can have again; False if there is none."""
-        self._holders.append(let_one_go)
+    def add(self, release_one: Callable[[], bool]) -> None:
+        """`release_one` closes a descriptor that its owner can open again; False if there is none."""
+        self._holders.append(release_one)
 
     def opening(self, opens: Callable[[], T]) -> T:
         """Do what opens a file; as long as the process may have no more, again with one less kept. Raises OSError."""
@@ -36,7 +36,7 @@ class DescriptorGuard:
             try:
                 return opens()
             except OSError as error:
-                if error.errno not in NO_DESCRIPTORS or not any(let_go() for let_go in self._holders):
+                if error.errno not in NO_DESCRIPTORS or not any(release() for release in self._holders):
                     raise
 
     def import_late(self, *names: str) -> None:

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 def as_refusal(complain: Complaints, error: Exception, what: str) -> BrokerError:
     """What to answer because `what` has failed; the log says so. Where the process has run out of something, the same
-    request may succeed later, and there is a line a minute."""
+    request may succeed later, and there is one line as long as that goes on."""
     reason = exhausted(error)
     if reason is None:
         logger.error("%s failed", what, exc_info=error)

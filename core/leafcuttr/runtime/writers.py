@@ -3,8 +3,8 @@
 An acknowledgement in topic sync mode waits for one trip to a worker and back. `trio.to_thread` wakes the loop through
 its queue of callbacks and starts each job in a fresh context; here a thread takes the job from a queue of its own and
 says that it is done by an eventfd, and no task has to run for the next step to begin: the watcher of the eventfd
-(the server's reactor, beside its sockets; else a task for as long as something is under way) calls `land`, and that
-calls back.
+(the server's reactor, beside its sockets; else a task for as long as something is under way) calls `complete`, which
+runs the callbacks.
 """
 
 import logging
@@ -83,7 +83,7 @@ class Writers:
         return self._busy > 0
 
     def fileno(self) -> int:
-        """Readable when `land` has something to do. Raises OSError when there is no descriptor."""
+        """Readable when a job is done. Raises OSError when there is no descriptor."""
         if self._event < 0:
             self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         return self._event
@@ -112,8 +112,8 @@ class Writers:
         self._done.append((job, thread))
         os.eventfd_write(self._event, 1)
 
-    def land(self) -> None:
-        """Call back for every job that has been done."""
+    def complete(self) -> None:
+        """Run the callbacks of the jobs that are done."""
         try:
             os.eventfd_read(self._event)
         except BlockingIOError:
@@ -128,7 +128,7 @@ class Writers:
             try:
                 job.then(job.result, job.error)
             except Exception:
-                logger.exception("what follows a write failed")
+                logger.exception("the callback of a write failed")
 
     def limit(self, most: int) -> None:
         """How many jobs may be under way at once; with 0 they wait. Those under way go on."""
@@ -137,9 +137,9 @@ class Writers:
             self._begin(self._waiting.popleft())
         self._watch()
 
-    def watched(self, by_somebody: bool) -> None:
-        """Whether somebody calls `land` whenever the descriptor is readable; if not, a task does it."""
-        self._watched = by_somebody
+    def watched(self, by_reactor: bool) -> None:
+        """Whether the reactor calls `complete` whenever the descriptor is readable; if not, a task does it."""
+        self._watched = by_reactor
         self._watch()
 
     def _watch(self) -> None:
@@ -151,7 +151,7 @@ class Writers:
         try:
             while self._busy and not self._watched:
                 await trio.lowlevel.wait_readable(self._event)
-                self.land()
+                self.complete()
         finally:
             self._pumping = False
 

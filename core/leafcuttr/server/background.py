@@ -6,6 +6,7 @@ the next one comes all the same.
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import trio
@@ -21,11 +22,11 @@ from leafcuttr_sdk.trouble import exhausted
 logger = logging.getLogger(__name__)
 
 _SOFT_CHECKPOINT_S: Final = 1.0
-_ROOM_S: Final = 1.0
+_FREE_SPACE_S: Final = 1.0
 # Kafka starts retention half a minute after the start, so that a start is not slowed by it.
 _RETENTION_DELAY_S: Final = 30.0
 _PRODUCER_EXPIRY_S: Final = 600.0
-# How often a connection is looked at while it may be idle, and at most how long between two looks.
+# How often a connection is checked while it may be idle, and at most how long between two checks.
 _IDLE_CHECKS: Final = 4
 _SWEEP_S: Final = 2.0
 
@@ -47,12 +48,15 @@ def start(broker: Broker, connections: Connections, nursery: trio.Nursery) -> No
         logs.apply_retention,
         _RETENTION_DELAY_S,
     )
-    nursery.start_soon(_every, "the look at the free space", lambda: _ROOM_S, logs.watch_free_space)
+    nursery.start_soon(_every, "the check of the free space", lambda: _FREE_SPACE_S, logs.watch_free_space)
     nursery.start_soon(_every, "deletion", lambda: _SOFT_CHECKPOINT_S, logs.remove_deleted)
     nursery.start_soon(logs.cleaner.run)
     nursery.start_soon(_every, "producer expiry", lambda: _PRODUCER_EXPIRY_S, logs.expire_producers)
     nursery.start_soon(_sweep_idle, broker, connections)
     nursery.start_soon(loop_delay.sample, broker.counts.loop_delay)
+    if every_ms := settings.int("lc.tls.reload.interval.ms"):
+        look = partial(_read_certificates, broker)
+        nursery.start_soon(_every, "reading certificates", lambda: every_ms / 1000, look)
 
 
 async def _every(
@@ -80,6 +84,12 @@ async def _every(
                 logger.info("%s works again", what)
             refused = None
         await trio.sleep(period_s())
+
+
+async def _read_certificates(broker: Broker) -> None:
+    """Those whose files have changed."""
+    for certificates in list(broker.plugged.certificates.values()):
+        await trio.to_thread.run_sync(certificates.look)
 
 
 def _known_reason(error: Exception) -> str | None:

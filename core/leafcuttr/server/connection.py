@@ -17,7 +17,6 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final
 
@@ -30,7 +29,7 @@ from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.outbox import Outbox
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.reactor import Reactor
-from leafcuttr.server.receive import SMALL_FRAME, ReceiveBuffer
+from leafcuttr.server.receive import SMALL_FRAME, FrameTooLarge, ReceiveBuffer
 from leafcuttr.server.repeated_produce import RepeatedProduce
 from leafcuttr.server.routes import FEW_ELEMENTS, REFUSED, Route, route
 from leafcuttr.server.states import ENDED, WAITS, WATCHED, Event, State, after
@@ -231,6 +230,10 @@ class Connection:
         self.stage()  # a request that cannot be read does not keep those before it from being written
         try:
             produce.write_staged((self.produce_turn,))
+        except Exception as error:
+            self.fail_unwritten(error)
+            return True
+        try:
             more = self._answer()
         except Exception as error:
             self.fail(error)
@@ -250,20 +253,18 @@ class Connection:
         self.arrivals += 1
         buffer = self.buffer
         try:
-            space = buffer.free_space()
-            count = self._transport.receive_into(space)
+            count = self._transport.receive_into(buffer.free_space())
             if not count:
                 self._end_of_stream()
                 return False
             if self._transport.buffered:
                 self._reactor.look_again(self)
-            # All of the buffer is free: nothing has arrived before, and a request that is all of it leaves nothing.
-            if space is buffer.view and self.repeated.stage(space, count, now_ms):
-                return True
             buffer.received(count)
-            size = buffer.frame_size()
-            if size > SMALL_FRAME and not self._memory.try_reserve(self, size):
-                self._awaited = self._memory.reserve(self, size)
+            start = buffer.start
+            buffer.start = self.repeated.stage(buffer.view, start, buffer.end, now_ms)
+            if buffer.start != start:
+                return True
+            self._reserve_memory()
         except BlockingIOError:
             pass
         except Exception as error:
@@ -271,6 +272,12 @@ class Connection:
         self._arrived_at = now = perf_counter()
         self._yield_at = now + _TURN_S
         return False
+
+    def _reserve_memory(self) -> None:
+        """For the request that has begun to arrive; or wait for it. Raises FrameTooLarge."""
+        size = self.buffer.frame_size()
+        if size > SMALL_FRAME and not self._memory.try_reserve(self, size):
+            self._awaited = self._memory.reserve(self, size)
 
     def receive_later(self) -> None:
         if self._transport.buffered:
@@ -291,7 +298,7 @@ class Connection:
                 repeated.hand_to_turn(pending)
                 return False
             repeated.pending = None
-            self._counts.answered[_PRODUCE].add(perf_counter() - self._arrived_at)
+            self._counts.answered[_PRODUCE].add(perf_counter() - self._arrived_at, repeated.count)
         answer = repeated.answer()
         try:
             sent = self._transport.send(answer)
@@ -300,13 +307,25 @@ class Connection:
         except Exception as error:
             self.fail(error)
             return False
-        if sent == len(answer):
+        if sent != len(answer):
+            self._outbox.add(bytearray(answer[sent:]), ())
+        elif not self.buffer.pending:
             return True
-        self._outbox.add(bytearray(answer[sent:]), ())
-        return False
+        return self._only_begun(since) and not self._outbox.size
+
+    def _only_begun(self, since: float) -> bool:
+        """Whether what is left in the buffer, which arrived not before `since`, is nothing but the beginning of a
+        request that is welcome: the round has nothing to do for it."""
+        self._arrived_at = since
+        self._yield_at = perf_counter() + _TURN_S
+        try:
+            self._reserve_memory()
+        except FrameTooLarge:  # which `stage` finds again
+            return False
+        return self._awaited is None and not self.buffer.has_frame
 
     def stage(self) -> None:
-        if self._awaited is None and self.state is not _CLOSING:
+        if self.state is not _CLOSING:
             try:
                 self._stage()
             except Exception as error:
@@ -362,7 +381,7 @@ class Connection:
                 request, self._long_produce = self._long_produce, None
             self._next = None
             self.produce_turn.stage(self._broker, self._context, request, found)
-            if self.produce_turn.rest is not None:
+            if self.produce_turn.unfinished is not None:
                 self._awaited = self.produce_turn.finish(self._broker)
                 return
             if self.repeated.due(self._end - self._begin):
@@ -375,7 +394,7 @@ class Connection:
         """Answer what was written; handle what comes next, up to a Produce. Whether that comes next."""
         turn = self.produce_turn
         if turn:
-            if turn.waits or turn.rest is not None:
+            if turn.waits or turn.unfinished is not None:
                 return False
             self._answer_produce()
         context = self._context
@@ -391,6 +410,10 @@ class Connection:
                 return False
             if found.api.key == _PRODUCE:
                 return True
+            if self._outbox.holds_files and not self._outbox.flush_now():
+                # For the connection's task, also if the peer takes bytes again by the end of the round.
+                self._awaited = self._let_others()
+                return False
             self._next = None
             if found is REFUSED:
                 self._refuse()
@@ -490,7 +513,7 @@ class Connection:
             if raw != self._client_id_bytes:
                 self._client_id_bytes = raw
                 name = None if raw is None else raw.decode(errors="replace")
-                context.client = replace(context.client, client_id=name)
+                context.client = context.client._replace(client_id=name)
         self._next, self._at, self._end = found, at, end
         return found
 
@@ -515,13 +538,17 @@ class Connection:
             logger.debug("the connection from %s ended inside a request", self)
         self._move(Event.END)
 
+    def fail_unwritten(self, error: Exception) -> None:
+        self.produce_turn.abandon()
+        self.fail(error)
+
     def fail(self, error: Exception) -> None:
         """End the connection with one line about why, if it has not ended yet."""
         if self.state in ENDED:
             return
         if isinstance(error, CloseConnection | WireError) and not isinstance(error, EncodeError):
             self._counts.malformed += 1
-            # The same of one host is said once a minute: a health check that speaks HTTP comes every second.
+            # One line as long as the same of one host goes on: a health check that speaks HTTP comes every second.
             key = f"{self._context.client.host} {_DIGITS.sub('', str(error))}"
             self._broker.runtime.complaints(
                 key, "closing the connection from %s: %s", self, error, level=logging.WARNING

@@ -9,7 +9,6 @@ get the descriptors that the logs may need.
 import errno
 import itertools
 import logging
-import resource
 import socket
 from collections.abc import Mapping
 from typing import Final
@@ -19,12 +18,13 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.handlers.context import context_of
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.connection_budget import most_of_clients
 from leafcuttr.server.connection import Connection
 from leafcuttr.server.memory import RequestMemory
 from leafcuttr.server.queue import RequestQueue
 from leafcuttr.server.rate import CreationRate
 from leafcuttr.server.reactor import Reactor
-from leafcuttr.server.transport import MakeTransport, PlainTransport
+from leafcuttr.server.transport import MakeTransport, PlainTransport, Transport, accept
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.api import ApiKey
 
@@ -32,10 +32,8 @@ logger = logging.getLogger(__name__)
 
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S: Final = 0.25
-_LOOK_S: Final = 1.0
+_RECHECK_S: Final = 1.0
 _MOST_REFUSED: Final = 1_000  # addresses of which it is remembered that their refusal was logged
-# For the metadata, the loop, listeners, files that are read by a send after the logs have let go of them.
-_OTHER_DESCRIPTORS: Final = 256
 
 
 class Connections:
@@ -43,7 +41,7 @@ class Connections:
 
     def __init__(self, broker: Broker, make_transport: MakeTransport = PlainTransport) -> None:
         self._broker = broker
-        self._make_transport = make_transport
+        self.make_transport = make_transport
         self._numbers = itertools.count(1)
         self._by_address: dict[str, int] = {}
         self._refused: set[str] = set()
@@ -72,7 +70,8 @@ class Connections:
 
     def full(self, listener: Listener) -> bool:
         """The limit of open files may be changed while the process runs, so it is read each time."""
-        descriptors = _descriptors_for_connections(self._broker.logs.most_open_files)
+        broker = self._broker
+        descriptors = most_of_clients(broker.logs.most_open_files, broker.plugged.connections)
         most = min(self._broker.settings.int("max.connections"), descriptors)
         return len(self.all) >= most or self._of_listener(listener).full
 
@@ -113,7 +112,7 @@ class Connections:
                 level=logging.WARNING,
             )
         while self.full(listener):
-            with trio.move_on_after(_LOOK_S):
+            with trio.move_on_after(_RECHECK_S):
                 await self._ended.wait()
         if self.too_fast_s(listener) > 0:
             self.pauses += 1
@@ -130,8 +129,8 @@ class Connections:
         while self.all:
             await self._ended.wait()
 
-    def add(self, sock: socket.socket, listener: Listener, host: str, port: int) -> Connection | None:
-        """A connection for an accepted socket, or None if its address may not have another."""
+    def add(self, transport: Transport, listener: Listener, host: str, port: int) -> Connection | None:
+        """A connection over an accepted transport, or None if its address may not have another."""
         limits = self._of_listener(listener)
         self._rate.took()
         limits.rate.took()
@@ -151,7 +150,6 @@ class Connections:
                 )
             return None
         context = context_of(listener, host, port, next(self._numbers))
-        transport = self._make_transport(sock)
         connection = Connection(self._broker, transport, context, self._memory, self._queue, self.reactor)
         self.all.add(connection)
         self.accepted[name] = self.accepted.get(name, 0) + 1
@@ -203,15 +201,12 @@ async def accept_loop(
         try:
             # All that have come: the queue of the kernel is short, and a client that it refuses waits a second.
             while not connections.full(listener) and not connections.too_fast_s(listener):
-                accepted, address = sock.accept()
-                accepted.setblocking(False)
-                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                connection = connections.add(accepted, listener, str(address[0]), address[1])
+                transport, host, port = accept(sock, connections.make_transport)
+                connection = connections.add(transport, listener, host, port)
                 if connection is None:
-                    accepted.close()
+                    transport.close()
                     continue
-                nursery.start_soon(connections.serve, connection, listener, str(address[0]))
+                nursery.start_soon(connections.serve, connection, listener, host)
         except BlockingIOError:
             continue
         except OSError as error:
@@ -221,11 +216,6 @@ async def accept_loop(
             connections.pauses += 1
             complain("pause", "listener %s pauses: %s", listener.name, error.strerror, level=logging.WARNING)
             await trio.sleep(_PAUSE_S)
-
-
-def _descriptors_for_connections(for_logs: int) -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(soft - for_logs - _OTHER_DESCRIPTORS, soft // 4)
 
 
 def _overrides(text: str) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
-"""How late the event loop is: a task that wants to run at a certain time, and looks when it did.
+"""How late the event loop is: a task sleeps until a certain time, and measures when it runs.
 
 A tenth of a second lies between two samples while the process works; a second while it does not, because a loop that
-has nothing to do is not late, and looking ten times a second would be most of what an idle broker costs.
+has nothing to do is not late, and sampling ten times a second would be most of what an idle broker costs.
 """
 
 import time

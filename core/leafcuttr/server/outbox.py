@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import trio
 
 from leafcuttr.log.log import FileRegion
-from leafcuttr.server.transport import Bytes, Transport
+from leafcuttr.server.transport import Sendable, Transport
 from leafcuttr.wire.codec import Region
 
 # One sendfile call at most: what other connections wait for, at about a gigabyte a second.
@@ -21,19 +21,20 @@ _COPY: Final = 256 * 1024
 # Below this a copy is cheaper than a call of its own for the file, and the peer is woken once instead of twice.
 _SMALL: Final = 16 * 1024
 
-Chunk = Bytes | FileRegion
+Chunk = Sendable | FileRegion
 T = TypeVar("T")
 
 
 class Outbox:
     """What one connection has to send."""
 
-    __slots__ = ("_chunks", "_transport", "size", "warming")
+    __slots__ = ("_chunks", "_transport", "holds_files", "size", "warming")
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._chunks: list[Chunk] = []
         self.size = 0
+        self.holds_files = False  # descriptors, until all is sent
         self.warming = False  # records are read in from the disk
 
     def add(self, answer: bytearray, regions: Sequence[Region]) -> None:
@@ -46,7 +47,11 @@ class Outbox:
         for position, region in regions:
             self._chunks.append(view[at:position])
             small = region.read_cached() if region.length <= _SMALL else None
-            self._chunks.append(region if small is None else small)
+            if small is None:
+                self.holds_files = True
+                self._chunks.append(region)
+            else:
+                self._chunks.append(small)
             self.size += position - at + region.length
             at = position
         if at < len(answer):
@@ -67,10 +72,10 @@ class Outbox:
                 self._chunks = [rest, *chunks[done + 1 :]]
                 self.size = sum(map(_size, self._chunks))
                 return False
-        self._chunks, self.size = [], 0
+        self._chunks, self.size, self.holds_files = [], 0, False
         return True
 
-    def _bytes_now(self, chunk: Bytes) -> Bytes | None:
+    def _bytes_now(self, chunk: Sendable) -> Sendable | None:
         sent = self._transport.send(chunk)
         return None if sent == len(chunk) else memoryview(chunk)[sent:]
 
@@ -100,7 +105,7 @@ class Outbox:
 
     async def flush(self) -> None:
         """Send everything. Raises OSError when the peer has gone; what was queued is then lost with it."""
-        chunks, self._chunks, self.size = self._chunks, [], 0
+        chunks, self._chunks, self.size, self.holds_files = self._chunks, [], 0, False
         send_region = self._send_file if self._transport.can_send_files else self._send_copy
         for chunk in _joined(chunks):
             if isinstance(chunk, FileRegion):
@@ -108,7 +113,7 @@ class Outbox:
             else:
                 await self._send(chunk)
 
-    async def _send(self, data: Bytes) -> None:
+    async def _send(self, data: Sendable) -> None:
         transport = self._transport
         try:
             sent = transport.send(data)
@@ -149,7 +154,7 @@ class Outbox:
         left = _nonempty(region)
         while left is not None:
             part = left.first(_COPY)
-            data: Bytes | None = part.read_cached()
+            data: Sendable | None = part.read_cached()
             if data is None:
                 data = await self._read_in(part.read)
                 if len(data) < part.length:
@@ -173,7 +178,7 @@ def _nonempty(region: FileRegion) -> FileRegion | None:
 
 
 def _too_short(region: FileRegion) -> ConnectionError:
-    return ConnectionError(region.shortfall)
+    return ConnectionError(f"a segment ends at {region.position}, expected {region.position + region.length}")
 
 
 def _joined(chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -181,7 +186,7 @@ def _joined(chunks: Sequence[Chunk]) -> list[Chunk]:
     if not any(isinstance(chunk, FileRegion) for chunk in chunks):
         return [b"".join(chunks)] if len(chunks) > 1 else list(chunks)  # type: ignore[arg-type]
     out: list[Chunk] = []
-    gathered: list[Bytes] = []
+    gathered: list[Sendable] = []
     for chunk in chunks:
         if isinstance(chunk, FileRegion):
             if gathered:

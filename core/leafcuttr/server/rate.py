@@ -5,8 +5,8 @@ from typing import Final
 
 from leafcuttr.config.setting import INT_MAX
 
-# While nothing may be accepted it is looked whether the limit has been changed.
-_LOOK_S: Final = 1.0
+# How often the limit is read again while nothing may be accepted.
+_RECHECK_S: Final = 1.0
 
 
 class CreationRate:
@@ -31,7 +31,7 @@ class CreationRate:
         self._at_s = now_s
         if self._permits >= 1:
             return 0.0
-        return min((1 - self._permits) / limit, _LOOK_S) if limit else _LOOK_S
+        return min((1 - self._permits) / limit, _RECHECK_S) if limit else _RECHECK_S
 
     def took(self) -> None:
         """A connection has been accepted."""

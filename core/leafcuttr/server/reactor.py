@@ -70,7 +70,7 @@ class Served(Protocol):
         ...
 
     def receive(self, now_ms: int) -> bool:
-        """Take what has arrived, once. Whether it was nothing but the same Produce again, which is staged now."""
+        """Take what has arrived, once. Whether it began with the same Produce again, which is staged now."""
         ...
 
     def receive_later(self) -> None:
@@ -97,8 +97,8 @@ class Served(Protocol):
     def unpark(self) -> None:
         """What it has staged is written: it can be answered."""
 
-    def fail(self, error: Exception) -> None:
-        """End the connection because of an error."""
+    def fail_unwritten(self, error: Exception) -> None:
+        """End the connection, without an answer to what it has staged, because of an error in the write of that."""
 
 
 class Reactor:
@@ -141,7 +141,7 @@ class Reactor:
             self._keeps_awake = True
 
     def _take_buffered(self, most: int, arrived: list[Served]) -> list[Served]:
-        """Those to be looked at again, and not among the `arrived`, in order of their coming."""
+        """Those to be served again, and not among the `arrived`, in order of their coming."""
         if not self._buffered:
             if self._keeps_awake:
                 self._epoll.unregister(self._always_readable)
@@ -203,7 +203,7 @@ class Reactor:
             if len(arrived) != len(ready):
                 # Not a connection's: workers have reported, or transports have something buffered; look at both.
                 self._hears_workers = True
-                self._writers.land()
+                self._writers.complete()
                 self._hears_workers = False
                 arrived += self._take_buffered(most - len(arrived), arrived)
             written, self._written = self._written, []
@@ -221,8 +221,9 @@ class Reactor:
     def serve(self, connection: Served) -> None:
         """Serve this one now, outside the rounds."""
         since = time.perf_counter()
-        if _serve((connection,), self._clock.now_ms(), since):
-            self._times.add(time.perf_counter() - since)
+        repeated = _serve((connection,), self._clock.now_ms(), since)
+        if repeated:
+            self._times.add(time.perf_counter() - since, repeated)
 
 
 def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequence[Served] = ()) -> int:
@@ -247,13 +248,20 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequen
         else:  # what it has staged is answered below first
             connection.receive_later()
     if repeating:
-        write_repeated(repeating)
-        repeated = len(repeating)
+        try:
+            write_repeated(repeating)
+        except Exception as error:
+            for connection in repeating:
+                connection.fail_unwritten(error)
+            repeating = []
         for connection in repeating:
-            # Answered; or parked; or its write failed, or its peer does not read: those go the way of the others.
+            count = connection.repeated.count
+            # Answered; or parked; or its write failed, its peer does not read, or it has sent something else behind
+            # that: those go the way of the others.
             if not connection.answer_repeat(since):
                 others.append(connection)
-            repeated -= connection.state is _PARKED or bool(connection.produce_turn)
+            if connection.state is not _PARKED and not connection.produce_turn:
+                repeated += count
     active: Sequence[Served] = others
     while active:
         for connection in active:
@@ -263,7 +271,7 @@ def _serve(arrived: Sequence[Served], now_ms: int, since: float, written: Sequen
         except Exception as error:
             # Not a failed write, which is an answer: what has been written of these is not known.
             for connection in active:
-                connection.fail(error)
+                connection.fail_unwritten(error)
         # As long as a connection has come to another Produce, its turn lasts and nothing in it has to wait.
         active = [connection for connection in active if connection.answer()]
     for connection in others:

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from leafcuttr.config import listeners
 from leafcuttr.state.broker import Broker
 from leafcuttr.version import __version__
 
@@ -38,6 +39,5 @@ def write_ready_file(path: Path, broker: Broker, directory: str) -> None:
 
 
 def address(host: str, port: int) -> str:
-    """`host:port` of what is bound."""
-    host = host or "0.0.0.0"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    """`host:port` of what is bound, or the path of a Unix socket."""
+    return listeners.address(host or "0.0.0.0", port)

@@ -39,16 +39,16 @@ def _looks_like(size: bytes) -> str:
 
 
 class ReceiveBuffer:
-    """A byte buffer with a window of unhandled bytes [start, end)."""
+    """A byte buffer with a window of unhandled bytes [`start`, `end`) of its `view`."""
 
-    __slots__ = ("_data", "_end", "_max_frame", "_start", "_useless", "view")
+    __slots__ = ("_data", "_max_frame", "_useless", "end", "start", "view")
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
         self._data: bytearray | mmap.mmap = bytearray(SMALL_FRAME)
         self.view = memoryview(self._data)
-        self._start = 0
-        self._end = 0
+        self.start = 0
+        self.end = 0
         self._useless = 0
 
     @property
@@ -58,16 +58,16 @@ class ReceiveBuffer:
     @property
     def pending(self) -> int:
         """Bytes received and not handed out."""
-        return self._end - self._start
+        return self.end - self.start
 
     def free_space(self) -> memoryview:
         """Space to receive into; views handed out before are invalid from here on."""
-        start, end, capacity = self._start, self._end, len(self._data)
+        start, end, capacity = self.start, self.end, len(self._data)
         if start and end == capacity < _GATHERED:
             self._resize(2 * capacity)
-            return self.view[self._end :]
+            return self.view[self.end :]
         if start == end:
-            self._start = self._end = 0
+            self.start = self.end = 0
             if capacity > _COMFORTABLE:
                 self._useless = self._useless + 1 if end < capacity // 4 else 0
                 if self._useless > _PATIENCE:
@@ -78,32 +78,35 @@ class ReceiveBuffer:
         if start:
             # The memoryview's own assignment copies overlapping ranges correctly (memmove).
             self.view[: end - start] = self.view[start:end]
-            self._start, self._end = 0, end - start
-            if self._frame_size_at(0) <= capacity and self._end < capacity:
-                return self.view[self._end :]
-        if self._end == capacity:
+            self.start, self.end = 0, end - start
+        elif end == capacity:
             self._resize(min(2 * capacity, max(self._frame_size_at(0), _COMFORTABLE)))
-        return self.view[self._end :]
+        return self.view[self.end :]
 
     def received(self, count: int) -> None:
-        """`count` bytes were written into `free_space()`. Grows the buffer when the peer filled all of it."""
-        self._end += count
+        """`count` bytes have been written to the beginning of `free_space()`."""
+        self.end += count
 
     def frame_size(self) -> int:
         """The claimed size of the frame that has begun to arrive, 0 if not even its size has. Raises FrameTooLarge."""
-        if self._end - self._start < 4:
+        if self.end - self.start < 4:
             return 0
-        size = int.from_bytes(self.view[self._start : self._start + 4], "big", signed=True)
+        size = int.from_bytes(self.view[self.start : self.start + 4], "big", signed=True)
         if size < 0 or size > self._max_frame:
             raise FrameTooLarge(
                 f"a request of {size} bytes, allowed are 0 to {self._max_frame} (socket.request.max.bytes)"
-                f"{_looks_like(bytes(self.view[self._start : self._start + 4]))}"
+                f"{_looks_like(bytes(self.view[self.start : self.start + 4]))}"
             )
         return size
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame has arrived, the claim of whose size is not checked."""
+        return self.pending >= self._frame_size_at(self.start)
+
     def next_frame(self) -> tuple[int, int] | None:
         """Where the next complete frame's body lies in `view`, as (at, end), or None. Raises FrameTooLarge."""
-        start, have = self._start, self._end - self._start
+        start, have = self.start, self.end - self.start
         if have < 4:
             return None
         size = int.from_bytes(self.view[start : start + 4], "big", signed=True)
@@ -111,8 +114,8 @@ class ReceiveBuffer:
             self.frame_size()
         if have - 4 < size:
             return None
-        self._start = start + 4 + size
-        return start + 4, self._start
+        self.start = start + 4 + size
+        return start + 4, self.start
 
     def shrink(self) -> None:
         """Give the memory of an idle connection back."""
@@ -125,13 +128,13 @@ class ReceiveBuffer:
             self._resize(SMALL_FRAME)
 
     def _frame_size_at(self, start: int) -> int:
-        if self._end - start < 4:
+        if self.end - start < 4:
             return 4
         return 4 + int.from_bytes(self.view[start : start + 4], "big")
 
     def _resize(self, capacity: int) -> None:
         data, count = self._data, self.pending
-        if isinstance(data, mmap.mmap) and capacity > len(data) and not self._start:
+        if isinstance(data, mmap.mmap) and capacity > len(data) and not self.start:
             self.view.release()
             try:
                 data.resize(capacity)
@@ -145,6 +148,6 @@ class ReceiveBuffer:
         else:
             fresh = bytearray(capacity)
         view = memoryview(fresh)
-        view[:count] = self.view[self._start : self._end]
-        self._start, self._end = 0, count
+        view[:count] = self.view[self.start : self.end]
+        self.start, self.end = 0, count
         self._data, self.view = fresh, view

@@ -1,26 +1,26 @@
-"""The same Produce again: a short way for producers that wait for each answer.
+"""The same Produce again: a short way for producers that send small batches to one partition.
 
 Successive requests of a producer to one partition are the same bytes but for the correlation id, the records and
 their length; their answers differ in the correlation id and three numbers. `RepeatedProduce` has learned one such
-request of its connection. A frame that repeats it goes straight to `Log.stage`, and its answer is put together
-from the bytes around the numbers; everything else is for the general way, `handlers.produce`, which remains the one
-place where a request is judged. Many producers with one request under way each cost the broker some 40 % less CPU for
-it; of a producer that has several under way those arrive together that waited together, and go the general way.
+request of its connection. Frames that repeat it, one behind the other in what was received at once, go straight to
+`Log.stage`, are written together, and their answers are put together from the bytes around the numbers; everything
+else is for the general way, `handlers.produce`, which remains the one place where a request is judged.
 
 What has to hold:
 
 - Only a frame in the one canonical form is learned (read and written again it is the same bytes), so that one which
   agrees with it in every byte but those named above is read as the same request with other records.
 - The learned request is forgotten as soon as anything that it was judged by changes: `_Learned.holds` is the one place
-  that says what that is. What the general way comes to ask for every request (a right, a quota) belongs there, or has
-  to keep the request from being learned. Offsets and producers are the log's, which is asked each time. Nothing of the
-  transport is remembered.
-- Whatever `Log.stage` raises, the general way will find again, and answer; nothing is staged then. What
+  that says what that is. What the general way comes to check for every request (a right, a quota) belongs there, or has
+  to keep the request from being learned. Offsets and producers are the log's, which checks them each time. Nothing of
+  the transport is remembered.
+- Requests are taken in the order in which they arrived, and none behind one that is not taken.
+- Whatever `Log.stage` raises, the general way will find again, and answer; nothing of that request is staged then. What
   cannot be written at once, or fails to be, is handed to the connection's `Turn`, which waits for it or answers the
   failure.
 - Not learned: acks=0, a transactional id, more than one partition, an internal topic. Never taken: a batch that is
-  transactional or of control records, a frame above LARGEST, or one that `queued.max.request.bytes` counts, a second
-  frame behind it, one for a topic with record filters or produce validators.
+  transactional or of control records, a frame above LARGEST, or one that `queued.max.request.bytes` counts, one for a
+  topic with record filters or produce validators.
 """
 
 import struct
@@ -54,6 +54,8 @@ _OLDEST: Final = 7  # before it some codecs are refused, which only the general 
 _FLEXIBLE: Final = 9
 _TOPIC_IDS: Final = 13
 _UNUSUAL: Final = TRANSACTIONAL | CONTROL
+# Requests that are taken together: a millisecond of work, after which other connections have their turn.
+_TOGETHER: Final = 128
 _LEARN_AFTER: Final = 2  # requests of a connection before one is learned,
 _LEARN_EVERY: Final = 64  # and before the next is, if that one does not come again
 
@@ -66,7 +68,17 @@ _MARKS: Final = (-0x7E7D7C7B7A797877, -0x6E6D6C6B6A696867, -0x5E5D5C5B5A595857)
 class RepeatedProduce:
     """What one connection has learned of its Produce requests, and the state of the one that repeats it just now."""
 
-    __slots__ = ("_broker", "_context", "_largest", "_learned", "_until_learning", "log", "pending", "turn")
+    __slots__ = (
+        "_broker",
+        "_context",
+        "_largest",
+        "_learned",
+        "_until_learning",
+        "count",
+        "log",
+        "pending",
+        "turn",
+    )
 
     def __init__(
         self, broker: Broker, context: RequestContext, turn: Turn, *, counted_from: int | None
@@ -80,20 +92,30 @@ class RepeatedProduce:
         self.turn = turn
         self.log: Log | None = None
         """That of what was staged last."""
+        self.count = 0
+        """Of the requests that were staged last."""
         self.pending: PendingWrite | None = None
         """What is staged is being written by a worker, or has been, and is not answered."""
 
-    def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
-        """Stage the request that is the first `size` bytes of `frame`, if it is one and repeats the learned one.
-        They must stay as they are until it is written."""
+    def stage(self, view: memoryview, at: int, end: int, now_ms: int) -> int:
+        """Stage the requests that repeat the learned one, from `at` on in what was received, which ends at `end`.
+        Returns where what is left begins: `at` if nothing is staged. They must stay as they are until they are written.
+        """
         learned = self._learned
-        if learned is None or size > self._largest or not learned.fits(frame, size):
-            return False
+        if learned is None:
+            return at
         if not learned.holds(self._broker, self._context):
             self._learned, self._until_learning = None, _LEARN_AFTER
-            return False
-        self.log = learned.log
-        return learned.stage(frame, size, now_ms)
+            return at
+        staged: list[tuple[int, Staged]] = []
+        while size := learned.stage(view, at, end, self._largest, now_ms, staged):
+            at += size
+            # Most often there is one, and nothing behind it.
+            if at == end or len(staged) == _TOGETHER:
+                break
+        if staged:
+            learned.staged, self.count, self.log = staged, len(staged), learned.log
+        return at
 
     def due(self, size: int) -> bool:
         """Whether the request at hand, of `size` bytes, which goes the general way, should be learned."""
@@ -108,7 +130,7 @@ class RepeatedProduce:
         self._learned = _learn(self._broker, self._context, route, frame, body_at, request) or self._learned
 
     def answer(self) -> bytes:
-        """The answer to what was staged last, once it is written."""
+        """The answers to what was staged last, once it is written."""
         assert self._learned is not None
         return self._learned.answer()
 
@@ -135,8 +157,8 @@ class _Learned:
         "_around",
         "_changes",
         "_client",
-        "_correlation_id",
         "_head",
+        "_head_size",
         "_key_and_version",
         "_length",
         "_name",
@@ -145,10 +167,10 @@ class _Learned:
         "_records",
         "_records_at",
         "_route",
-        "_staged",
         "_tags",
         "_topics",
         "log",
+        "staged",
     )
 
     def __init__(
@@ -177,72 +199,79 @@ class _Learned:
         self._key_and_version = bytes(frame[4:8])
         self._prefix = bytes(frame[12:before])
         # Size, key and version, correlation id, what does not change, length of the records; attributes.
-        self._head = struct.Struct(f">i4si{before - 12}s{len(self._length)}s{ATTRIBUTES_AT}xh").unpack_from
+        head = struct.Struct(f">i4si{before - 12}s{len(self._length)}s{ATTRIBUTES_AT}xh")
+        self._head, self._head_size = head.unpack_from, head.size
         self._answer, self._answer_size, self._around = _answer_of(route, name, partition.index)
-        self._staged: Staged | None = None
-        self._correlation_id = 0
         self.log = partition.log
+        self.staged: list[tuple[int, Staged]] = []
+        """With the correlation id of each, in order."""
 
     def holds(self, broker: Broker, context: RequestContext) -> bool:
-        """Whether all that the learned request was judged by is as it was: who asks, and all topics and settings, every
-        change of which is counted. A worker thread counts it before the loop learns of it, so the topic and its log
-        are asked besides. A log with a chain must not show it twice what it refuses."""
-        partition = self._partition
+        """Whether all that the learned request was judged by is as it was: the client, and all topics and settings,
+        every change of which is counted. A worker thread counts it before the loop learns of it, so the topic and the
+        chain of its log are compared besides; the log of a partition is never another one. A log with a chain must not
+        show it twice what it refuses."""
         return (
             context.client is self._client
             and broker.metadata.changes == self._changes
-            and self._topics.get(self._name) is partition.topic
-            and partition.log is self.log
+            and self._topics.get(self._name) is self._partition.topic
             and self.log.chain is None
         )
 
-    def fits(self, frame: memoryview, size: int) -> bool:
-        """Whether the first `size` bytes of `frame` are the learned request with other records."""
-        at, tags = self._records_at, self._tags
-        end = size - len(tags)
-        records = end - at
-        if records < HEADER_SIZE:
-            return False
+    def stage(
+        self,
+        view: memoryview,
+        at: int,
+        end: int,
+        largest: int,
+        now_ms: int,
+        staged: list[tuple[int, Staged]],
+    ) -> int:
+        """Stage the frame at `at`, if it is whole and the learned request with other records, and note it in `staged`.
+        Returns its size; 0 if it is not staged."""
+        have = end - at
+        if have < self._head_size:
+            return 0
+        claimed, key_and_version, correlation_id, prefix, length, attributes = self._head(view, at)
+        size: int = claimed + 4
+        tags = self._tags
+        records_at, records_end = self._records_at, size - len(tags)
+        records = records_end - records_at
+        if size > have or size > largest or records < HEADER_SIZE:
+            return 0
         if records != self._records:
             self._records, self._length = records, _length(records, bool(tags))
-        claimed, key_and_version, self._correlation_id, prefix, length, attributes = self._head(frame)
-        return not (
-            claimed != size - 4
-            or prefix != self._prefix
+        if (
+            prefix != self._prefix
             or key_and_version != self._key_and_version
             or length != self._length
             or attributes & _UNUSUAL
-            or (tags and frame[end:size] != tags)
-        )
-
-    def stage(self, frame: memoryview, size: int, now_ms: int) -> bool:
-        """Stage the records of a frame that `fits`."""
+            or (tags and view[at + records_end : at + size] != tags)
+        ):
+            return 0
         try:
-            self._staged = self.log.stage(
-                frame[self._records_at : size - len(self._tags)], _CLIENT, now_ms=now_ms
-            )
+            one = self.log.stage(view[at + records_at : at + records_end], _CLIENT, now_ms=now_ms)
         except Exception:  # the general way finds it too, and answers it
-            return False
-        return True
+            return 0
+        staged.append((correlation_id, one))
+        return size
 
     def answer(self) -> bytes:
-        staged = self._staged
-        assert staged is not None
+        """The answers to all that is staged, in order."""
+        pack, size, log = self._answer, self._answer_size, self.log
         before, after = self._around
-        return self._answer(
-            self._answer_size,
-            self._correlation_id,
-            before,
-            staged.base_offset,
-            staged.log_append_time,
-            self.log.log_start_offset,
-            after,
-        )
+        start = log.log_start_offset
+        answers: list[bytes] = []
+        for correlation_id, one in self.staged:
+            answers.append(
+                pack(size, correlation_id, before, one.base_offset, one.log_append_time, start, after)
+            )
+        return answers[0] if len(answers) == 1 else b"".join(answers)
 
     def hand_to(self, turn: Turn, write: PendingWrite) -> None:
-        assert self._staged is not None
-        part = succeeded(self._partition.index, self._staged, self.log.log_start_offset)
-        turn.adopt(self._correlation_id, self._route, _topic_answer(self._name, part), self.log)
+        for correlation_id, staged in self.staged:
+            part = succeeded(self._partition.index, staged, self.log.log_start_offset)
+            turn.adopt(correlation_id, self._route, _topic_answer(self._name, part), self.log)
         turn.write({self.log: write})
 
 
@@ -279,7 +308,7 @@ def _learn(
 
 
 class Repeating(Protocol):
-    """A connection that has just staged a repeated request."""
+    """A connection that has just staged repeated requests."""
 
     repeated: RepeatedProduce
 

@@ -18,6 +18,7 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.files.write_pressure import WritePressure
+from leafcuttr.runtime.apart import run_apart
 from leafcuttr.runtime.clock import SystemClock
 from leafcuttr.server import background as loops
 from leafcuttr.server.admin import listening as admin
@@ -71,9 +72,10 @@ async def run_broker(
         broker.plugged.found = plugins.all if plugins else ()
         broker.admin = admin_bound[0] if admin_bound else None
         try:
-            services = _services(broker, plugins, stop)
-            connections = Connections(broker, make_transport)
-            await _serve(broker, connections, services, bound, admin_bound, stop, task_status)
+            with ExitStack() as contained:
+                services = await _services(broker, plugins, contained, stop)
+                connections = Connections(broker, make_transport)
+                await _serve(broker, connections, services, bound, admin_bound, stop, task_status)
         finally:
             opened.close()
             clean = broker.logs.close()
@@ -86,7 +88,7 @@ async def _serve(
     connections: Connections,
     services: AbstractAsyncContextManager[None],
     bound: Sequence[Bound],
-    admin_bound: admin.Bound | None,
+    admin_bound: admin.AdminBound | None,
     stop: trio.Event,
     task_status: trio.TaskStatus[Broker],
 ) -> None:
@@ -98,7 +100,8 @@ async def _serve(
             await background.start(broker.groups.run)
             await background.start(broker.transactions.run)
             if admin_bound is not None:
-                background.start_soon(admin.serve, admin_bound, partial(_admin_endpoint, broker, connections))
+                serve_admin = partial(admin.serve, admin_bound, partial(_admin_endpoint, broker, connections))
+                background.start_soon(run_apart, serve_admin, "the admin endpoint", broker.plugged.leave)
             async with services, trio.open_nursery() as serving:
                 serving.start_soon(connections.reactor.run)
                 async with trio.open_nursery() as listening:
@@ -130,16 +133,21 @@ async def _finish(broker: Broker, connections: Connections) -> None:
                 await connections.drained()
 
 
-def _services(
-    broker: Broker, plugins: "Plugins | None", stop: trio.Event
+async def _services(
+    broker: Broker, plugins: "Plugins | None", contained: ExitStack, stop: trio.Event
 ) -> AbstractAsyncContextManager[None]:
-    """Nothing of plugins is imported where none is on."""
+    """Plugins are contained from before their first call on the loop until `contained` ends, after their last one.
+    Nothing of them is imported where none is on."""
     if plugins is None or not plugins.enabled:
         broker.chains.equip(Tables())
         return nullcontext()
     from leafcuttr.plugins.activation import activate
+    from leafcuttr.plugins.containment import Containment
 
-    return activate(broker, plugins).running(stop)
+    containment = Containment(plugins.enabled, broker.plugged.failures)
+    contained.enter_context(containment.active())
+    broker.plugged.find_holder = containment.watchdog.holder
+    return (await activate(broker, plugins, containment, stop)).running(stop)
 
 
 def _bind(settings: Settings, listener: Listener, opened: ExitStack) -> Bound:

@@ -30,6 +30,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from leafcuttr.runtime.transitions import TransitionError
+
 
 class State(Enum):
     READING = "reading"
@@ -129,10 +131,6 @@ WAITS: Final = frozenset({State.PARKED, State.WAITING, State.DRAINING_WAITING, S
 
 ENDED: Final = frozenset({State.CLOSING, State.CLOSING_WAITING, State.CLOSED})
 """No request is begun any more."""
-
-
-class TransitionError(AssertionError):
-    """The connection tried a move that the table does not have: a mistake in this package, never a peer's."""
 
 
 def after(state: State, event: Event) -> State:

@@ -1,7 +1,7 @@
 """What lies between a connection and its peer: bytes in, bytes and ranges of files out.
 
-This module alone calls the sockets of connections; `listener` accepts them. A `Transport` never waits, but in
-`wait_writable`: what cannot be done now raises BlockingIOError, and a peer that has gone any other OSError.
+This module alone calls the sockets of connections. A `Transport` never waits, but in `wait_writable`: what cannot be
+done now raises BlockingIOError, and a peer that has gone any other OSError.
 """
 
 import socket
@@ -13,7 +13,7 @@ import trio
 
 from leafcuttr.log.log import FileRegion
 
-Bytes = bytes | bytearray | memoryview
+Sendable = bytes | bytearray | memoryview
 
 # States of a TCP connection (linux/tcp_states.h) whose peer has gone: TCP_CLOSE and TCP_CLOSE_WAIT.
 _PEER_GONE: Final = (7, 8)
@@ -44,7 +44,7 @@ class Transport(Protocol):
         """Receive what has arrived, as far as it fits; how many bytes. 0 is the end of the stream."""
         ...
 
-    def send(self, data: Bytes, /) -> int:
+    def send(self, data: Sendable, /) -> int:
         """Send what can be sent now; how many bytes. After BlockingIOError the same bytes have to come again, with
         or without others behind them."""
         ...
@@ -73,10 +73,24 @@ class Transport(Protocol):
         """End both directions: whatever waits on the transport returns. Raises nothing."""
 
     def close(self) -> None:
-        """Give the descriptor back. What waits on it is told."""
+        """Give the descriptor back. Tasks that wait on it are woken."""
 
 
 MakeTransport = Callable[[socket.socket], Transport]
+
+
+def accept(listening: socket.socket, make_transport: MakeTransport) -> tuple[Transport, str, int]:
+    """Accept a connection; its transport, and the address and port of the peer. Raises BlockingIOError if no connection
+    waits, and any other OSError if it cannot be used, in which case it is closed."""
+    sock, address = listening.accept()
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return make_transport(sock), str(address[0]), address[1]
+    except OSError:
+        sock.close()
+        raise
 
 
 class PlainTransport:

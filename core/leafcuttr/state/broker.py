@@ -17,7 +17,7 @@ from leafcuttr.log.manager import LogManager
 from leafcuttr.metrics.counts import Counts
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr.state.chains import Chains
-from leafcuttr.state.dead_letter_box import DeadLetterBox
+from leafcuttr.state.dead_letter_writer import DeadLetterWriter
 from leafcuttr.state.dynamic_settings import DynamicSettings
 from leafcuttr.state.features import Features
 from leafcuttr.state.fetch_sessions import FetchSessions
@@ -56,7 +56,7 @@ class Broker:
     metadata: MetadataStore
     topics: Topics
     chains: Chains
-    dead_letters: DeadLetterBox
+    dead_letters: DeadLetterWriter
     producer_ids: ProducerIds
     features: Features
     groups: GroupCoordinator
@@ -78,19 +78,20 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
     Raises StartError, with one line for the person, when the directory cannot be used.
     """
     node_id = settings.int("node.id")
-    directory = data_directory(settings)
+    # Plugins, and the program that has the broker in it, may change the working directory.
+    directory = data_directory(settings).absolute()
     runtime = Runtime.new(clock)
     logs = LogManager.open(directory, runtime=runtime, settings=settings, node_id=node_id, pressure=pressure)
     try:
         metadata = MetadataStore.open(directory)
     except BaseException:
-        logs.let_go()
+        logs.release()
         raise
     dynamic_settings = DynamicSettings(settings, metadata, node_id)
     dynamic_settings.load()
     topics = Topics(settings=settings, metadata=metadata, logs=logs, clock=clock, node_id=node_id)
     topics.load()
-    dead_letters = DeadLetterBox(topics, clock)
+    dead_letters = DeadLetterWriter(topics, clock)
     features = Features(metadata)
     producer_ids = ProducerIds(metadata)
     groups = GroupCoordinator(settings=settings, topics=topics, clock=clock)

@@ -2,7 +2,7 @@
 
 A topic names them in its settings; what stands behind a name is in two tables, which `plugins.activation` hands over
 (`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
-nobody has handed over tables yet, its chain refuses all. Internal topics have no chain.
+there are no tables yet, its chain refuses all. Internal topics have no chain.
 
 Instances are made for each topic, and made again when any of its settings changes: by a worker thread, which may import
 what is heavy, before the topic is there or its change is. At the start, and when settings of the broker change, it is
@@ -19,12 +19,13 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import InvalidConfig, InvalidTopic, PluginError
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError
 from leafcuttr.state import topic_names
 from leafcuttr.state.topics import Topic, Topics
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Chain, Step, Tally
-    from leafcuttr.log.append.dead_letters import Letters
+    from leafcuttr.log.append.chain.chain import Chain, Step, Tally
+    from leafcuttr.log.append.chain.dead_letters import Letters
     from leafcuttr_sdk.records import Record
 
 FILTERS: Final = "lc.filters"
@@ -34,16 +35,16 @@ DEAD_LETTER_SUFFIX: Final = ".dlq"
 
 
 class Instance(NamedTuple):
-    """A validator or filter of one topic: what is called with each record, and what to call when it is not used any
-    more."""
+    """A validator or filter of one topic: whose it is, what is called with each record, and what to call when it is not
+    used any more."""
 
+    plugin: str
     call: "Callable[[Record], Any]"
     ends: Sequence[Callable[[], None]] = ()
 
 
 Make: TypeAlias = Callable[[str, TopicConfig], Instance]
-"""Makes an instance for a topic of this name and these settings, in any thread. Raises PluginError with a line for a
-person, and whatever else its author did not think of."""
+"""Makes an instance for a topic of this name and these settings, in any thread. Raises PartError."""
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +84,14 @@ class Chains:
         self._made: dict[Topic, _Made] = {}
         self._prepared: dict[str, _Made] = {}  # for topics, by name, that are about to be created or changed
         self._complain = Complaints(logger)
+        self._failures = Failures()
         topics.vets.append(self.vet)
         topics.prepares.append(self.prepare)
         topics.abandons.append(self._abandon)
         topics.on_changed.append(self._changed)
         topics.on_deleted.append(self._deleted)
-        settings.on_change(lambda _: self._look_at_all())
-        self._look_at_all()
+        settings.on_change(lambda _: self._update_all())
+        self._update_all()
 
     def equip(self, tables: Tables) -> None:
         """From now on these stand behind the names; every chain is made anew, and a warning logged for each that lacks
@@ -97,7 +99,7 @@ class Chains:
         self._tables = tables
         for topic in tuple(self._made):
             self._let_go(topic)
-        self._look_at_all()
+        self._update_all()
         for line in self.warnings():
             logger.warning("%s", line)
 
@@ -119,7 +121,7 @@ class Chains:
         """Make what a topic needs that is about to have these settings."""
         self._forget_prepared(topic)
         if config.lc_filters or config.lc_validators:
-            self._prepared[topic] = await trio.to_thread.run_sync(self._make, topic, config)
+            self._prepared[topic] = await self._made_by_worker(topic, config)
 
     def vet_broker(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """The same for the families in the broker's own settings, in one scope."""
@@ -134,6 +136,11 @@ class Chains:
         """The topics that take no records."""
         return (topic.name for topic, made in self._made.items() if made.chain.refusal is not None)
 
+    @property
+    def failing(self) -> Iterator[str]:
+        """The topics of whose last batches a validator or filter has failed on each."""
+        return (topic.name for topic, made in self._made.items() if made.chain.fails)
+
     def warnings(self) -> Iterator[str]:
         """A line for each topic, or member of a family in the broker's settings, that names what is not there."""
         for topic, made in self._made.items():
@@ -146,6 +153,22 @@ class Chains:
                         yield f"{setting}.{member}={name}: {self._unknown(setting, name)}; its topics take no records"
 
     # Steps of the above
+
+    async def _made_by_worker(self, topic: str, config: TopicConfig) -> _Made:
+        """Cancelled: what a plugin is at is not waited for."""
+        left = False
+
+        def make() -> _Made:
+            made = self._make(topic, config)
+            if left:
+                made.end()
+            return made
+
+        try:
+            return await trio.to_thread.run_sync(make, abandon_on_cancel=True)
+        except trio.Cancelled:
+            left = True
+            raise
 
     def _check(self, setting: str, key: str, text: str) -> None:
         for name in (one.strip() for one in text.split(",")) if text.strip() else ():
@@ -171,18 +194,18 @@ class Chains:
     def _changed(self, name: str) -> None:
         topic = self._topics.by_name.get(name)
         if topic is not None:
-            self._look_at(topic)
+            self._update(topic)
 
     def _deleted(self, topic: Topic) -> None:
         self._let_go(topic)
         self._forget_tallies(topic.name)
 
-    def _look_at_all(self) -> None:
+    def _update_all(self) -> None:
         for topic in self._topics.by_name.values():
-            self._look_at(topic)
+            self._update(topic)
 
-    def _look_at(self, topic: Topic) -> None:
-        """See to it that the topic has the chain that its settings ask for."""
+    def _update(self, topic: Topic) -> None:
+        """Give the topic the chain that its settings name."""
         config = topic.config
         if topic.internal or not (config.lc_filters or config.lc_validators):
             chain = None
@@ -225,7 +248,7 @@ class Chains:
 
     def _make(self, topic: str, config: TopicConfig) -> _Made:
         """Does not fail: a chain that lacks something refuses every batch and says so. Any thread."""
-        from leafcuttr.log.append.chain import Chain
+        from leafcuttr.log.append.chain.chain import Chain
 
         ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
@@ -246,6 +269,7 @@ class Chains:
             refuses_letters=lambda name: self._refuses_letters(topic, name),
             post=self._post,
             complain=self._complain,
+            failures=self._failures,
             refusal=refusal,
         )
         return _Made(config, chain, ends)
@@ -254,25 +278,23 @@ class Chains:
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
     ) -> "Step":
         """Raises PluginError."""
-        from leafcuttr.log.append.chain import Step, Tally
+        from leafcuttr.log.append.chain.chain import Step, Tally
 
         make, kind = self._table(setting).get(name), _KINDS[setting]
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:
-            call, own_ends = make(topic, config)
-        except PluginError as error:
-            raise PluginError(f"{kind} {name}: {error}") from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            # Of whatever kind: it is this topic's trouble.
-            logger.debug("making the %s %s for %s", kind, name, topic, exc_info=error)
+            plugin, call, own_ends = make(topic, config)
+        except PartError as failed:
+            logger.debug("making the %s %s for %s", kind, name, topic, exc_info=failed.cause)
+            if failed.is_said:
+                raise PluginError(f"{kind} {name}: {failed.why}") from None
             raise PluginError(
-                f"{kind} {name} cannot be made: {type(error).__name__}: {error}".removesuffix(": ")
+                f"{kind} {name} of plugin {failed.part.plugin} cannot be made: {failed.why}"
             ) from None
         ends += own_ends
-        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()))
+        part = Part(plugin, f"{kind} {name} of topic {topic}")
+        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part)
 
     def _refuses_letters(self, source: str, target: str) -> str | None:
         """Why dead letters of one topic cannot go to another."""

@@ -1,9 +1,9 @@
 """Incremental fetch sessions (KIP-227): what a consumer requested last time, so that it need not say it again.
 
 A full fetch (epoch 0) may open a session; later fetches name it and send only what changed, and the answer leaves
-out partitions about which there is nothing new. The rules of epochs, of which partitions are left out, and of who
-may push whom out of the full cache are Kafka's. Sessions live in memory: after a restart a client is told that its
-session is unknown and opens another.
+out partitions about which there is nothing new. The rules of epochs, of which partitions are left out, and of which
+session may evict which from the full cache are Kafka's. Sessions are kept in memory: after a restart a client is told
+that its session is unknown, and opens another.
 """
 
 import random

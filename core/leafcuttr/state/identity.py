@@ -8,9 +8,11 @@ changes nothing: the principal of a connection never has the type Plugin.
 """
 
 import socket
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
+
+from leafcuttr_sdk.authentication import ANONYMOUS as ANONYMOUS
+from leafcuttr_sdk.authentication import Principal as Principal
 
 UNKNOWN: Final = "unknown"
 """The software of a client that has not said it, as in Kafka."""
@@ -19,21 +21,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _IPV6: Final = Struct(">8H")
 
 
-class Principal(NamedTuple):
-    """Kafka's `KafkaPrincipal`."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type}:{self.name}"
-
-
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")
-
-
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
+class ClientIdentity(NamedTuple):
     """One client as of one request; it is replaced, never changed, so that what waits may keep it.
 
     `host` is an IP address. `client_id` is what the header of the request says, `software_name` and `software_version`
@@ -65,5 +53,6 @@ class ClientIdentity:
 
 
 def of_plugin(name: str) -> ClientIdentity:
-    """What a plugin is when it produces, reads or joins a group."""
-    return ClientIdentity(Principal("Plugin", name), IN_PROCESS, "PLAINTEXT", _LOOPBACK, 0)
+    """The identity of a plugin when it produces, reads or joins a group. A consumer may have another client id."""
+    client_id = f"leafcuttr-plugin-{name.replace('.', '-')}"
+    return ClientIdentity(Principal("Plugin", name), IN_PROCESS, "PLAINTEXT", _LOOPBACK, 0, client_id)

@@ -30,15 +30,15 @@ from leafcuttr_sdk import Clock
 
 logger = logging.getLogger(__name__)
 
-Entry = tuple[bytes, bytes | None]
+KeyValue = tuple[bytes, bytes | None]
 """Key and value of a record; None is a tombstone."""
 
-Then = Callable[[ErrorCode, int], None]
+WhenPublished = Callable[[ErrorCode, int], None]
 """Called with the outcome of a write: the error to answer, and the offset of the first record (-1 on error).
 """
 
 _TURN_BYTES: Final = 128 << 10
-"""So much of a log is looked at between two looks at what else the loop has to do: some milliseconds."""
+"""So much of a log is read between two checkpoints of the loop: some milliseconds."""
 
 _ACTIVE_BYTES: Final = 1 << 20
 """An active segment below this is short enough to be read at every start: see `_keep_short`."""
@@ -55,7 +55,7 @@ class InternalLog:
     """One internal topic as a store of keyed records.
 
     `partitions_setting` says how many partitions it will have, `load_setting` how much is read at once at start;
-    `answers` what a client hears when the log refuses, UNKNOWN_SERVER_ERROR for what is not in it.
+    `answers` the error that a client gets when the log refuses, UNKNOWN_SERVER_ERROR for others.
     """
 
     def __init__(
@@ -117,7 +117,12 @@ class InternalLog:
         }
 
     def write(
-        self, partition: int, entries: Sequence[Entry], then: Then, *, producer: Producer | None = None
+        self,
+        partition: int,
+        entries: Sequence[KeyValue],
+        then: WhenPublished,
+        *,
+        producer: Producer | None = None,
     ) -> None:
         """Append the records as one batch, then call `then`: before this returns, unless the disk is slow.
 
@@ -154,11 +159,11 @@ class InternalLog:
             return DECOMPRESSED_LIMIT
         return topic.config.max_message_bytes
 
-    async def _wait(self, log: Log, write: PendingWrite, staged: Staged, then: Then) -> None:
+    async def _wait(self, log: Log, write: PendingWrite, staged: Staged, then: WhenPublished) -> None:
         await write.wait()
         self._finish(log, write, staged, then)
 
-    def _finish(self, log: Log, write: PendingWrite, staged: Staged, then: Then) -> None:
+    def _finish(self, log: Log, write: PendingWrite, staged: Staged, then: WhenPublished) -> None:
         failure = write.failure_of(staged)
         if failure is not None:
             then(self._answer(log.topic_partition.partition, failure), -1)
@@ -179,7 +184,7 @@ class InternalLog:
             raise CoordinatorNotAvailable
         return topic.partitions[partition].log
 
-    def _batch(self, entries: Sequence[Entry], producer: Producer | None) -> bytearray:
+    def _batch(self, entries: Sequence[KeyValue], producer: Producer | None) -> bytearray:
         now_ms = self._clock.now_ms()
         records = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(entries)]
         if producer is None:

@@ -1,5 +1,5 @@
-"""The topics that the broker keeps for itself, and the shape it creates them in. Their records are not
-here."""
+"""The topics that the broker keeps for itself, and the shape it creates them in. Their records are handled
+elsewhere."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

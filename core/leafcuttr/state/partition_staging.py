@@ -1,7 +1,7 @@
 """The staging of partitions: those of a new topic, and those that a topic grows by.
 
-Nobody sees a topic of which only a part exists, and no crash leaves one. Therefore there is one moment at which the
-partitions come to exist, the commit of the metadata; what comes before it can be taken back, what comes behind it
+No client sees a topic of which only a part exists, and no crash leaves one. Therefore there is one moment at which the
+partitions come to exist, the commit of the metadata; the steps before it can be taken back, those after it
 cannot fail as a whole:
 
     1  prepared    the folders are made under names of deleted ones            worker     may fail, taken back
@@ -36,7 +36,7 @@ from leafcuttr.log.manager import LogManager, LogSpec
 
 _Item = TypeVar("_Item")
 
-# How many partitions are worked on between two looks at what else the loop or the worker has to do.
+# How many partitions are worked on between two checkpoints of the loop or the worker.
 _CHUNK: Final = 64
 
 

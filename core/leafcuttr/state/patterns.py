@@ -17,7 +17,7 @@ MOST_REPEATS: Final = 1000  # RE2's limit for {n,m}
 MOST_STATES: Final = 1000
 MOST_NESTED: Final = 100
 _STEP: Final = 32
-"""Characters that are looked at between two looks at what else the loop has to do."""
+"""Characters that are read between two checkpoints of the loop."""
 
 _Test = Callable[[str], bool]
 _SPLIT: Final = 0  # goes on at both of two places

@@ -1,14 +1,23 @@
-"""What plugins have added to a running broker, for those parts of it that show or use it. Who fills it is
-`leafcuttr.plugins`; nothing is called from here."""
+"""What plugins have added to a running broker, for those parts of it that show or use it. `leafcuttr.plugins`
+fills it; nothing is called from here."""
 
-from collections.abc import Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from leafcuttr.runtime.plugin_parts import Failures, Part
 
 if TYPE_CHECKING:
     from leafcuttr.config.listeners import Listener
     from leafcuttr.metrics.added import AddedMetrics
+    from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+    from leafcuttr_sdk.authentication import AuthenticatorSpec
+
+
+logger = logging.getLogger("leafcuttr.plugins")
 
 
 class ServiceState(Protocol):
@@ -41,6 +50,13 @@ class ServiceState(Protocol):
         ...
 
 
+class LoopHolder(NamedTuple):
+    """A part of a plugin that holds the event loop, and where it is."""
+
+    part: str
+    place: str
+
+
 class FoundPlugin(Protocol):
     """A plugin that is installed, whether or not it is on."""
 
@@ -56,19 +72,81 @@ class FoundPlugin(Protocol):
         """`enabled`, `off`, `disabled`, `unavailable` or `failed`."""
         ...
 
+    @property
+    def left_out(self) -> bool:
+        """Whether the broker lacks it that should have it."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """One line, for any state but enabled."""
+        ...
+
+
+class ServedListener(Protocol):
+    """A listener that `Broker.serve` serves."""
+
+    @property
+    def ends(self) -> Mapping[str, int]:
+        """How many connections have ended in each way."""
+        ...
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """What its handler has raised last, a line each."""
+        ...
+
+    @property
+    def accepted(self) -> int:
+        """How many connections there have been."""
+        ...
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        ...
+
+
+class ServedCounts:
+    """What was counted of a listener that `Broker.serve` serves, however often its service was started again: the
+    connections that were accepted, those that are open, and in `ends` by kind (`plugins.serving.ends`) those that have
+    ended not as they should; there also how many were refused, and how often accepting paused."""
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin: Final = plugin
+        self.accepted = 0
+        self.open = 0
+        self.ends: Final[Counter[str]] = Counter()
+
+    def ended(self) -> Iterator[tuple[str, int]]:
+        """Connections that have ended, by kind; `closed` are those that ended as they should."""
+        kinds = {kind: count for kind, count in self.ends.items() if kind not in ("refused", "pause")}
+        yield "closed", self.accepted - self.open - sum(kinds.values())
+        yield from kinds.items()
+
 
 class Plugged:
     """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
-    their settings, and `warned` the prefixes of those that a warning was given of; `checks` and `routes` have the name
-    of their plugin beside them."""
+    their settings, `served` those of them that the broker serves, `counts` of every one that it has served, and
+    `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
+    are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
+    the name of their plugin beside them. `failures` logs what parts of plugins raise."""
 
     def __init__(self) -> None:
+        self.failures = Failures()
         self.found: Sequence[FoundPlugin] = ()
         self.services: Sequence[ServiceState] = ()
         self.listeners: dict[str, Listener] = {}
+        self.served: dict[str, ServedListener] = {}
+        self.counts: dict[str, ServedCounts] = {}
+        self.connections = 0
+        self.certificates: dict[str, LiveCertificates] = {}
         self.warned: set[str] = set()
         self.checks: list[tuple[str, HealthCheck]] = []
         self.routes: list[tuple[str, AdminRoute]] = []
+        self.find_holder: Callable[[], LoopHolder | None] | None = None
+        self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
+        self._left = False
 
     @cached_property
     def metrics(self) -> "AddedMetrics":
@@ -77,7 +155,21 @@ class Plugged:
 
         return AddedMetrics()
 
+    def counts_of(self, plugin: str, prefix: str) -> ServedCounts:
+        """Those of the listener with this prefix."""
+        return self.counts.setdefault(prefix, ServedCounts(plugin))
+
+    def holder(self) -> LoopHolder | None:
+        """Which part of a plugin holds the event loop, if one does. Any thread."""
+        return None if self.find_holder is None else self.find_holder()
+
+    def leave(self, parts: Sequence[Part]) -> None:
+        """Tasks of these have not ended when the broker stopped, and it does not wait for them."""
+        self._left = True
+        for part in parts:
+            logger.error("the %s has not ended when the broker stopped: it is left behind", part)
+
     @property
     def left_behind(self) -> bool:
-        """Whether a service has not ended. trio would wait for it."""
-        return any(service.left for service in self.services)
+        """Whether a service, or another task of a plugin, has not ended. trio would wait for it."""
+        return self._left or any(service.left for service in self.services)

@@ -1,8 +1,8 @@
 """The topics of the running broker: found by name or id, created, deleted, enlarged, configured.
 
-What is here is in memory and speaks for what `state.metadata` has on the disk and `log.manager` holds open.
-Requests and answers are not here, nor are the rules of names (`state.topic_names`) or of settings
-(`config.topic`), nor how partitions come to exist (`state.partition_staging`).
+They are kept in memory; `state.metadata` has them on the disk, and `log.manager` holds their logs open.
+Requests and answers are handled elsewhere, and so are the rules of names (`state.topic_names`) and of settings
+(`config.topic`), and the creation of partitions (`state.partition_staging`).
 
 Reading is plain and synchronous. A change takes its topic's turn, so that two changes of one topic, or two
 creations of names that collide, never overlap; changes of different topics do. Each follows one order:
@@ -12,7 +12,7 @@ creations of names that collide, never overlap; changes of different topics do. 
     delete            metadata committed (worker), withdrawn, folders renamed a few at a time (loop)
 
 so that a crash leaves at most folders that the metadata does not know: half-made ones, and those of topics that
-it remembers as deleted. Both go at the next start. Nobody sees a topic of which only a part exists. A cancelled
+it remembers as deleted. Both go at the next start. No client sees a topic of which only a part exists. A cancelled
 caller stops a change before its commit, not after.
 
 One module, longer than others, because all changes keep to that order and one turn for each topic.
@@ -54,7 +54,7 @@ class Partition:
 
     topic: "Topic"
     index: int
-    log: Log
+    log: Final[Log]
 
     @property
     def leader_epoch(self) -> int:
@@ -81,7 +81,7 @@ Prepare = Callable[[str, TopicConfig], Awaitable[None]]
 class Topics:
     """Every topic. `by_name` and `by_id` are for reading only.
 
-    `on_deleted` are called with a topic after it is gone for everybody and before its name is free again, `on_changed`
+    `on_deleted` are called with a topic that no client sees any more, before its name is free again, `on_changed`
     with the name of one that was created, enlarged, configured or deleted, once that can be seen; they must not fail
     and not wait. Before that `vets` are called with the name, what the topic overrides, and what it would; they may
     raise InvalidConfig. Then `prepares` are waited for, with the name and the settings that the topic is about to have:
@@ -196,7 +196,7 @@ class Topics:
             logs = await adopted(self._logs, specs)
             crashpoints.reach("topic-create.adopted")
             topic = self._publish(record, specs, logs)
-            # The broker's defaults may have changed while the logs were made, and `_settings_changed` looks only at
+            # The broker's defaults may have changed while the logs were made, and `_settings_changed` changes only
             # topics that are published.
             _configure(topic, stored_topic_config(self._settings, record.overrides, name))
             self._tell(name)

@@ -6,9 +6,8 @@ that Apache Kafka 4.3 answers on a client listener.
 """
 
 import importlib
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from leafcuttr_sdk.trouble import import_late
 
@@ -65,8 +64,7 @@ class ApiKey(IntEnum):
 _NEVER_FLEXIBLE = 32767
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(NamedTuple):
     """One API: `min_version` to `max_version` are served, both included.
 
     `advertised_min_version` is what ApiVersions says. It is lower than `min_version` for Produce alone:

@@ -1,6 +1,6 @@
 """CRC-32C of bytes, which every batch carries: the function of the C extension in the package `crc32c`.
 
-That package imports its own command line and asks `importlib.metadata` for its version: with `email`, `zipfile`,
+That package imports its own command line and reads its version by `importlib.metadata`: with `email`, `zipfile`,
 `argparse` and a search of all that is installed, the largest single item of a start. So the extension is loaded here
 without the package around it. Where a release keeps it under another name, the package is imported as it is.
 """

@@ -8,7 +8,7 @@ It knows nothing of records or batches: the input is the part of a batch behind 
 - lz4: the LZ4 frame format with independent 64 KiB blocks, the only kind that the Java clients read.
 - zstd: RFC 8878, one frame or several.
 
-Nothing is trusted: `decompress` writes into a buffer that ends at the caller's limit, so a bomb is stopped at
+No length is relied on: `decompress` writes into a buffer that ends at the caller's limit, so a bomb is stopped at
 the limit whatever its header claims. Where the limit is large the buffer is an anonymous mapping, whose pages
 cost memory only once they are written.
 
@@ -50,7 +50,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 * 1024
 _LENGTH: Final = Struct(">I")
-# A snappy copy element of three bytes yields at most 64: no honest block grows more than that.
+# A snappy copy element of three bytes yields at most 64: no valid block grows more than that.
 _SNAPPY_MAX_RATIO: Final = 22
 # Below this a zeroed bytearray is cheaper than a mapping and its page faults.
 _SMALL: Final = 256 * 1024

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from leafcuttr.wire.errors import EncodeError, MalformedMessage, WireError
-from leafcuttr.wire.schema import Array, FieldSpec, PrimitiveType, Type, declaration
+from leafcuttr.wire.schema import Array, FieldSpec, FieldType, PrimitiveType, declaration
 
 PER_STEP: Final = 100
 """Array elements that are read or written between two stops of a reader or writer in steps: about 0.1 ms."""
@@ -110,7 +110,7 @@ def present_fields(cls: type[Any], version: int) -> tuple[list[FieldSpec], list[
     return plain, sorted((spec for spec in fields if version in spec.tagged), key=lambda spec: spec.tag)
 
 
-def least_size(type_: Type, version: int, flexible: bool, *, nullable: bool = False) -> int:
+def least_size(type_: FieldType, version: int, flexible: bool, *, nullable: bool = False) -> int:
     """The fewest bytes that a value of the type can take: what a claimed array length is checked against."""
     if isinstance(type_, Array):
         return 1 if flexible else 4

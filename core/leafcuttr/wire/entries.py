@@ -8,23 +8,23 @@ from leafcuttr.wire.primitives import Buffer
 from leafcuttr.wire.record_frames import compile_frame
 from leafcuttr.wire.records import record_bytes
 
-Entry = tuple[int, bytes | None, bytes | None]
+OffsetKeyValue = tuple[int, bytes | None, bytes | None]
 """Offset, key and value of a record."""
 
 
-def decode_entries(header: BatchHeader, batch: Buffer) -> list[Entry]:
+def decode_entries(header: BatchHeader, batch: Buffer) -> list[OffsetKeyValue]:
     """The records of a batch that begins and ends with `batch`; `header` is its header. Raises as `decode_records`."""
     data = bytes(memoryview(batch)[HEADER_SIZE:]) if not header.codec else record_bytes(batch).tobytes()
     return _read(data, header.base_offset, header.count)
 
 
-def _compile(data: bytes, base_offset: int, count: int) -> list[Entry]:
+def _compile(data: bytes, base_offset: int, count: int) -> list[OffsetKeyValue]:
     global _read  # noqa: PLW0603 - compiled once, at the first use
     _read = compile_frame(_compile, _ENTRIES, misfit="record {index} does not end where its length says")
     return _read(data, base_offset, count)
 
 
-_read: Callable[[bytes, int, int], list[Entry]] = _compile
+_read: Callable[[bytes, int, int], list[OffsetKeyValue]] = _compile
 _ENTRIES: Final = """
     def read(data, base_offset, count):
         found, at, index, total = [], 0, 0, len(data)

@@ -26,7 +26,7 @@ from leafcuttr.wire.emit import (
 )
 from leafcuttr.wire.errors import MalformedMessage, ManyElements
 from leafcuttr.wire.primitives import more_of_unsigned_varint
-from leafcuttr.wire.schema import UUID, Array, FieldSpec, PrimitiveType, Type, declaration
+from leafcuttr.wire.schema import UUID, Array, FieldSpec, FieldType, PrimitiveType, declaration
 
 MAX_ELEMENTS = 25_000
 """The most array elements and tagged fields that one message may have, all levels together.
@@ -120,7 +120,7 @@ class _Reader(Emitter):
             self.line(f"{made}.__class__ = {self.constant(f'frozen_{found.name}', cls)}")
         return made
 
-    def _value(self, type_: Type, target: str, *, nullable: bool) -> None:
+    def _value(self, type_: FieldType, target: str, *, nullable: bool) -> None:
         if isinstance(type_, Array):
             self._array(type_.element, target, nullable)
         elif not isinstance(type_, PrimitiveType):

@@ -29,7 +29,7 @@ _PROBE: Final = 16
 _WIDEN: Final = 8
 """How much longer the next slice is while a run goes on: what is compared in vain stays a part of what was not."""
 _APART: Final = 1024
-"""Records of different lengths that are stepped over before the next look for a run."""
+"""Records of different lengths that are stepped over before the next search for a run."""
 _WINDOW: Final = 32 * 1024
 """Bytes of which a copy is made at a time, because indexing bytes costs less than indexing a view. A copy of the whole
 batch would be memory that the kernel hands out anew each time."""

@@ -83,7 +83,7 @@ def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryvie
 def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterator[Record]:
     """The records of one batch, one at a time.
 
-    `batch` begins at the batch's header and ends with it; the header is believed (see `wire/batch.py` for
+    `batch` begins at the batch's header and ends with it; the header is not checked (see `wire/batch.py` for
     its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
     that is broken, or at the end when there are more or fewer records than the header says.
     """

@@ -86,7 +86,7 @@ class Array(NamedTuple):
     element: "PrimitiveType | type[Any]"
 
 
-Type = PrimitiveType | Array | type[Any]
+FieldType = PrimitiveType | Array | type[Any]
 
 
 def array(element: PrimitiveType | type[Any]) -> Array:
@@ -99,7 +99,7 @@ class FieldSpec(NamedTuple):
     tagged."""
 
     name: str
-    type: Type
+    type: FieldType
     versions: Versions
     nullable: Versions
     default: Any
@@ -109,7 +109,7 @@ class FieldSpec(NamedTuple):
 
 
 def field(
-    type_: Type,
+    type_: FieldType,
     present: str,
     *,
     nullable: str = "",

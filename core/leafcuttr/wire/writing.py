@@ -14,7 +14,7 @@ from typing import Any, Final
 from leafcuttr.wire.emit import PER_STEP, Emitter, literal, locate_writing, present_fields
 from leafcuttr.wire.errors import EncodeError, ManyElements
 from leafcuttr.wire.primitives import write_unsigned_varint
-from leafcuttr.wire.schema import UUID, Array, FieldSpec, PrimitiveType, Type, declaration
+from leafcuttr.wire.schema import UUID, Array, FieldSpec, FieldType, PrimitiveType, declaration
 
 _ANY: Final = 1 << 62  # elements: no limit
 
@@ -108,7 +108,7 @@ class _Writer(Emitter):
             if self._flexible:
                 self._tags(name, source, tagged)
 
-    def _value(self, type_: Type, source: str, *, nullable: bool) -> None:
+    def _value(self, type_: FieldType, source: str, *, nullable: bool) -> None:
         if isinstance(type_, Array):
             self._array(type_.element, source, nullable)
         elif not isinstance(type_, PrimitiveType):

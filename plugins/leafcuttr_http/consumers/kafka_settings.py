@@ -1,6 +1,6 @@
 """The settings of Kafka's consumer, by name: clients send them along when they create a consumer over HTTP.
 
-A name that is not here is misspelt. A test holds KAFKA to what Kafka's own ConsumerConfig says.
+Any other name is misspelt. A test holds KAFKA to what Kafka's own ConsumerConfig says.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
-"""All consumers of the proxy: each has a task that is its membership in a group, from its creation until somebody
-deletes it, nobody has used it for long, or the proxy stops. They are in memory only, as with every such proxy."""
+"""All consumers of the proxy: each has a task that is its membership in a group, from its creation until it
+is deleted, has been unused for long, or the proxy stops. They are in memory only, as with every such proxy."""
 
 import uuid
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Registry:
         if not self._runs:
             self._runs = True
             self._proxy.nursery.start_soon(self._run)
-        self._instances[key] = None  # nobody else takes the name meanwhile
+        self._instances[key] = None  # no other request takes the name meanwhile
         instance = Instance(group, name, config, self._proxy.broker.logger)
         try:
             await self._proxy.nursery.start(self._keep, instance)

@@ -178,7 +178,7 @@ def _records(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.get(f"{_ONE}/records")
     async def read(group: str, name: str) -> Response:
         if request.method == "HEAD":
-            # Quart's word for a GET without its answer: records would be read, and nobody would get them.
+            # Quart answers HEAD by a GET without its body: records would be read, and no client would get them.
             raise ApiError(405, f"{request.path} does not take HEAD.", (("allow", "GET"),))
         with registry.use(group, name) as instance:
             content_type = _format(instance)

@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What a stream says that is no record: `gap`, `offline`, `end`."""
+    """What a stream says that is no record: `gap`, `unreadable`, `reset`, `end`."""
 
     name: str
     data: str

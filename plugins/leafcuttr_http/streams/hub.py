@@ -51,12 +51,12 @@ class Tap:
         return True
 
     def end(self) -> None:
-        """What is here can still be taken."""
+        """End it; what it holds can still be taken."""
         self.cut = True
         self._woken.set()
 
     def drop(self) -> None:
-        """What is here cannot be taken either: it is in the log, and nobody is to keep it for a client that is slow."""
+        """Drop what it holds too: it is in the log, and is not kept for a client that is slow."""
         self._chunks.clear()
         self._size = 0
         self.end()
@@ -120,7 +120,7 @@ class Hub:
         await self._moved.wait()
 
     async def run(self) -> None:
-        """Until nobody listens, or the topic is gone."""
+        """Until no stream listens, or the topic is deleted."""
         try:
             while self._taps:
                 chunk = None

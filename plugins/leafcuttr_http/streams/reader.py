@@ -114,7 +114,7 @@ class Reader:
     async def _fetch(
         self, at: Mapping[TopicPartition, int], max_bytes: int, max_records: int | None, wait_s: float
     ) -> "Fetched | None":
-        """None: look again, something has changed."""
+        """None: try again, something has changed."""
         try:
             return await self._broker.fetch(at, max_bytes=max_bytes, max_records=max_records, wait_s=wait_s)
         except OffsetOutOfRange:

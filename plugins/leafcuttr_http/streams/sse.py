@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_http.connection import PIECE
 from leafcuttr_http.negotiation import choose
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk
 from leafcuttr_http.streams.query import read
 from leafcuttr_http.streams.reader import GoneError, notice
 from leafcuttr_http.streams.subscription import StoppingError
+from leafcuttr_sdk.web.connection import PIECE
 
 if TYPE_CHECKING:
-    from leafcuttr_http.asgi import Receive
-    from leafcuttr_http.exchange import Exchange
     from leafcuttr_http.streams.streams import Streams
     from leafcuttr_http.streams.subscription import Subscription
+    from leafcuttr_sdk.web.asgi import Receive
+    from leafcuttr_sdk.web.exchange import Exchange
 
 EVENTS: Final = "text/event-stream"
 

@@ -1,4 +1,4 @@
-"""What all streams of one start of the proxy share: hubs, limits, the stop. No single stream is known here."""
+"""What all streams of one start of the proxy share: hubs, limits, the stop. It knows no single stream."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

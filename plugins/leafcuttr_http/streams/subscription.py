@@ -65,7 +65,7 @@ class Subscription:
         self._joined_at = []
 
     async def next(self, wait_s: float) -> Chunk | None:
-        """What comes next; None if nothing has within so many seconds at the end of the topic. Raises GoneError,
+        """The next records; None if nothing has within so many seconds at the end of the topic. Raises GoneError,
         StoppingError. Cancelled: nothing has happened."""
         until = trio.current_time() + wait_s
         while True:
@@ -105,7 +105,7 @@ class Subscription:
             return None
         chunk = await self._piece(self._joined_at)
         if chunk.notices:
-            self.close()  # what is missing was passed over: look anew where the hub is
+            self.close()  # what is missing was passed over: join the hub again
         return chunk
 
     def _gaps(self, ends: list[int], left_out: Set[int]) -> list[int]:

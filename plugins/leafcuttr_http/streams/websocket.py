@@ -6,7 +6,7 @@ request had the parameter `credits`: so many records more may come. Without it o
 back.
 
 A page of another origin may open a WebSocket without a preflight request (CORS does not hold there), so the origin is
-looked at here: that of the proxy itself, and those that lc.http.proxy.cors.allowed.origins names.
+checked here: allowed are that of the proxy itself, and those that lc.http.proxy.cors.allowed.origins names.
 """
 
 import json
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from leafcuttr_http.errors import ApiError
-from leafcuttr_http.negotiation import JSON
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Chunk, Event, Notice
 from leafcuttr_http.streams.query import MOST_CREDITS, read
 from leafcuttr_http.streams.reader import GoneError
 from leafcuttr_http.streams.subscription import StoppingError
+from leafcuttr_sdk.web.websockets import check_origin, refuse_websocket, without_compression
 
 if TYPE_CHECKING:
-    from leafcuttr_http.asgi import Message, Receive, Scope, Send
     from leafcuttr_http.streams.streams import Streams
     from leafcuttr_http.streams.subscription import Subscription
+    from leafcuttr_sdk.web.asgi import Message, Receive, Scope, Send
 
 LONGEST: Final = 4096
 """Characters of a message from a client."""
@@ -87,22 +87,21 @@ async def serve(
 ) -> None:
     """One WebSocket, from its handshake to its end. `topic` is None where the path is that of no stream."""
     await receive()
-    headers = dict(scope["headers"])
     try:
         if topic is None:
             raise ApiError(404, f"There is no WebSocket at {scope['path']}.")
-        _check_origin(headers, streams.proxy.limits.origins)
+        check_origin(scope, streams.proxy.limits.origins, "lc.http.proxy.cors.allowed.origins")
         requested = read(scope["query_string"], None, websocket=True)
         with streams.opened():
             subscription, notices = await subscribe(streams, topic, requested)
-            _without_compression(send)
+            without_compression(scope)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             try:
                 await _run(streams, subscription, notices, _Credits(requested.credits), receive, send)
             finally:
                 subscription.close()
     except ApiError as error:
-        await _reject(send, error)
+        await refuse_websocket(send, error)
 
 
 async def _run(
@@ -224,30 +223,3 @@ def _credits(message: "Message") -> int:
     if type(count) is not int or not 0 < count <= MOST_CREDITS:
         raise _Closing(Close.POLICY, f'a message is {{"credits": n}} with n from 1 to {MOST_CREDITS}')
     return count
-
-
-def _check_origin(headers: dict[bytes, bytes], allowed: frozenset[str]) -> None:
-    origin = headers.get(b"origin", b"").decode("latin-1").lower()
-    if not origin or "*" in allowed or origin in allowed:
-        return
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    if origin.partition("://")[2] != host:
-        raise ApiError(
-            403,
-            f"Pages of {origin} may not read here; lc.http.proxy.cors.allowed.origins names those that may.",
-        )
-
-
-async def _reject(send: "Send", error: ApiError) -> None:
-    body = json.dumps(error.body).encode()
-    fields = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body))]
-    await send({"type": "websocket.http.response.start", "status": error.status, "headers": fields})
-    await send({"type": "websocket.http.response.body", "body": body, "more_body": False})
-
-
-def _without_compression(send: "Send") -> None:
-    """Hypercorn agrees on permessage-deflate with everybody who offers it, at a third of a megabyte for each stream and
-    with the same text compressed for each of them anew. ASGI has no word for it."""
-    handshake = getattr(getattr(send, "__self__", None), "handshake", None)
-    if handshake is not None:
-        handshake.extensions = None

@@ -13,22 +13,26 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from leafcuttr_sdk.testing.admin_checks import check_health_check, check_metric_reading
+    from leafcuttr_sdk.testing.authenticator_checks import check_authenticator
     from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
     from leafcuttr_sdk.testing.format_checks import check_record_format
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.samples import Sample, sample_records
-    from leafcuttr_sdk.testing.service_checks import check_service
+    from leafcuttr_sdk.testing.service_checks import check_handler, check_service
 
 _PLACES: Final = {
+    "admin_checks": "check_health_check check_metric_reading",
+    "authenticator_checks": "check_authenticator",
     "broker": "RunningBroker running_broker",
     "context": "HandClock fixed_settings topic_context",
     "format_checks": "check_record_format",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
     "samples": "Sample sample_records",
-    "service_checks": "check_service",
+    "service_checks": "check_handler check_service",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
@@ -39,6 +43,10 @@ __all__ = [
     "Report",
     "RunningBroker",
     "Sample",
+    "check_authenticator",
+    "check_handler",
+    "check_health_check",
+    "check_metric_reading",
     "check_produce_validator",
     "check_record_filter",
     "check_record_format",

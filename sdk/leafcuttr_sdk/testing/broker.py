@@ -15,6 +15,7 @@ from leafcuttr_sdk.broker import EARLIEST
 from leafcuttr_sdk.records import Headers, Produced, StoredRecord
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing import watch
+from leafcuttr_sdk.testing.installed import settings_for
 from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class RunningBroker:
         self,
         data_dir: Path,
         settings: Mapping[str, Value] | None = None,
-        plugins: Sequence[ModuleType] = (),
+        plugins: Sequence[ModuleType | str] = (),
     ) -> None:
         self.data_dir: Final = data_dir
         """Where it keeps its data. They stay when it is stopped."""
@@ -119,7 +120,7 @@ class RunningBroker:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Produced:
-        """Append one record, through filters and validators as from a client; a topic that is not there is created.
+        """Append one record, through filters and validators as from a client; a topic that does not exist is created.
         Text is written as UTF-8. Raises BrokerError."""
         return self.call(
             lambda broker: broker.produce(
@@ -153,17 +154,20 @@ class RunningBroker:
     # Its life
 
     def start(self) -> None:
-        """Returns once it serves. Raises ConfigError, StartError: a setting or a plugin is not right."""
+        """Returns once it serves. Raises ConfigError, StartError: a setting or a plugin is not right; LookupError: a
+        plugin is not installed."""
         if self._thread is not None:
             raise RuntimeError("the broker is running")
         from leafcuttr import run_broker
 
-        given = {name: text_of(value) for name, value in self._settings.items() if value is not None}
-        self._thread = self._running.enter_context(run_broker(given, plugins=self._plugins))
-        self._keep_ports()
+        settings = {**settings_for(self._plugins, self._settings), **self._settings}
+        given = {name: text_of(value) for name, value in settings.items() if value is not None}
+        modules = [one for one in self._plugins if not isinstance(one, str)]
+        self._thread = self._running.enter_context(run_broker(given, plugins=modules))
+        self._keep_ports(settings)
 
     def stop(self) -> None:
-        """As SIGTERM does: requests at hand are answered, services end, the data is closed. Twice is not wrong."""
+        """As SIGTERM does: open requests are answered, services end, the data is closed. It may be called twice."""
         try:
             self._running.close()
         finally:
@@ -189,7 +193,7 @@ class RunningBroker:
             raise LookupError("the broker answers no metrics: lc.metrics.enable is false")
         return address
 
-    def _keep_ports(self) -> None:
+    def _keep_ports(self, settings: Mapping[str, Value]) -> None:
         """So that clients find it after a restart."""
         bound = dict(self.listeners)
         listeners: list[str] = []
@@ -201,7 +205,7 @@ class RunningBroker:
             listeners.append(f"{name}://{host}:{port}")
         self._settings["listeners"] = ",".join(listeners)
         for prefix, address in bound.items():
-            if str(self._settings.get(f"{prefix}.port")) == "0":
+            if str(settings.get(f"{prefix}.port")) == "0":
                 self._settings[f"{prefix}.port"] = address.rpartition(":")[2]
         if str(self._settings["lc.metrics.port"]) == "0" and self._broker.metrics_address is not None:
             self._settings["lc.metrics.port"] = self.admin_port
@@ -211,12 +215,14 @@ class RunningBroker:
 def running_broker(
     data_dir: Path,
     settings: Mapping[str, Value] | None = None,
-    plugins: Sequence[ModuleType] = (),
+    plugins: Sequence[ModuleType | str] = (),
 ) -> Generator[RunningBroker]:
     """A broker for as long as the context lasts, for tests without pytest: what the fixture gives.
 
-    `settings` by the names of `server.properties`, over `DEFAULTS`; `plugins` are modules of plugins beside those that
-    are installed, and in the place of one of the same name.
+    `settings` by the names of `server.properties`, over `DEFAULTS`. `plugins` are those that run in it: modules, which
+    need not be installed, or names of installed ones. Of the installed plugins that are on by default no other runs,
+    but for those that `settings` has a setting of; with `lc.plugins.disabled` in `settings` all run but those. The
+    listeners of plugins take free ports where `settings` gives none.
     """
     broker = RunningBroker(data_dir, settings, plugins)
     broker.start()

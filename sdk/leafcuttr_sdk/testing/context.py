@@ -1,4 +1,5 @@
-"""What an instance is made with, outside a broker: its topic's context, with settings and a clock that stand still."""
+"""What an instance is made with, outside a broker: its topic's context, with settings and a clock that do not
+change."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -78,8 +79,9 @@ class FixedSettings(Values):
             family = next((one for one in self._families if name.startswith(one.partition("<")[0])), None)
             if family is None:
                 raise UndeclaredSettingError(name, self._declared)
-            _check(self._declared[family], value)
-            self._families[family][name.removeprefix(family.partition("<")[0])] = value
+            place = name.removeprefix(family.partition("<")[0])
+            _check(self._declared[family], value, place)
+            self._families[family][place] = value
         else:
             _check(setting, value)
             self._by_name[name] = _typed(setting, value)
@@ -109,8 +111,8 @@ def _typed(setting: Setting, value: Value) -> Value:
     return float(value) if setting.type is Type.DOUBLE and type(value) is int else value
 
 
-def _check(setting: Setting, value: Value) -> None:
-    """Raises ValueError where a broker would refuse the value."""
+def _check(setting: Setting, value: Value, member: str = "") -> None:
+    """Raises ValueError where a broker would refuse the value, for a `member` of a family."""
     if value is None and setting.default is None:
         return
     kinds = _PYTHON[setting.type]
@@ -124,6 +126,8 @@ def _check(setting: Setting, value: Value) -> None:
     if setting.choices and value not in setting.choices:
         raise ValueError(f"{setting.name}: {value!r} is none of {', '.join(setting.choices)}")
     reason = setting.check(value) if setting.check is not None else None
+    if not reason and setting.check_member is not None:
+        reason = setting.check_member(member, value)
     if reason:
         raise ValueError(f"{setting.name}: {reason}")
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
-from leafcuttr_sdk.testing.report import Notes, Report
+from leafcuttr_sdk.testing.report import Notes, Report, told
 from leafcuttr_sdk.testing.samples import sample_records
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def check_record_format(
 def format_report(
     format: RecordFormat, options: Mapping[str, str] | None = None, texts: Iterable[str] = ()
 ) -> Report:
-    """What `check_record_format` raises, to look at."""
+    """The report that `check_record_format` would raise."""
     name: Any = format.name
     notes = Notes("record format", str(name), _PROMISES)
     if not isinstance(name, str) or not _NAME.match(name):
@@ -65,8 +66,10 @@ def format_report(
     try:
         codec = format.open(options or {})
         format.open(options or {}).close()
-    except Exception as error:
-        notes.add("opens", f"open({dict(options or {})}) raised {_told(error)}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        notes.add("opens", f"open({dict(options or {})}) raised {told(error)}")
         return notes.report(["named", "opens"])
     trial = _Trial(codec, notes)
     for sample in sample_records():
@@ -79,8 +82,10 @@ def format_report(
         trial.there_and_back(text, must=True)
     try:
         codec.close()
-    except Exception as error:
-        notes.add("closes", f"close() raised {_told(error)}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        notes.add("closes", f"close() raised {told(error)}")
     return notes.report()
 
 
@@ -134,25 +139,29 @@ class _Trial:
             result: object = call(place)
         except FormatError as error:
             if must:
-                self._notes.add(check, f"it refuses {what}: {_told(error)}")
+                self._notes.add(check, f"it refuses {what}: {told(error)}")
             elif len(str(error).splitlines()) != 1:
                 self._notes.add(
                     check, f"the FormatError for {what} says {str(error)!r}: it is one line for the person"
                 )
             return None
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self._notes.add(
-                check, f"it raised {_told(error)} for {what}: raise FormatError for what is not of the format"
+                check, f"it raised {told(error)} for {what}: raise FormatError for what is not of the format"
             )
             return None
         if not isinstance(result, kind):
-            self._notes.add(check, f"it made a {type(result).__name__} of {what}, not {kind.__name__}")
+            self._notes.add(check, f"it made {kind_of(result)} of {what}, not {kind.__name__}")
             return None
         return result
 
     def _check_json(self, text: str) -> None:
         try:
-            json.loads(text)
+            json.loads(text, parse_int=str)  # Python refuses long numbers, which are JSON all the same
+        except RecursionError:
+            pass  # too deep for the parser, which says nothing of the text
         except ValueError:
             self._notes.add("json", f"json_text is True, and {text[:60]!r} is no JSON")
         else:
@@ -162,8 +171,3 @@ class _Trial:
 
 def _shown(data: bytes) -> str:
     return repr(data) if len(data) <= 40 else f"{data[:40]!r}..."
-
-
-def _told(error: BaseException) -> str:
-    text = str(error).partition("\n")[0][:200]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

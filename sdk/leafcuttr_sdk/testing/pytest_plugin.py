@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from leafcuttr_sdk.testing.broker import RunningBroker
 
 _MARKER = "leafcuttr"
@@ -17,8 +19,8 @@ _TAKES = frozenset({"settings", "plugins"})
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(settings={{...}}, plugins=[...]): settings of the test's leafcuttr_broker by name, and modules of "
-        "plugins that it runs beside the installed ones",
+        f"{_MARKER}(settings={{...}}, plugins=[...]): settings of the test's leafcuttr_broker by name, and the plugins "
+        "that it runs: modules, or names of installed ones",
     )
 
 
@@ -28,37 +30,63 @@ def leafcuttr_settings() -> Mapping[str, Any]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def leafcuttr_plugins(pytestconfig: pytest.Config) -> "Sequence[ModuleType | str]":
+    """The plugins that run in every broker of the fixtures: modules, or names of installed ones. By default those of
+    the project that is tested, if they are installed. Override it in a conftest.py."""
+    return _of_the_project(pytestconfig.rootpath)
+
+
 @pytest.fixture
 def leafcuttr_broker(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     leafcuttr_settings: Mapping[str, Any],
+    leafcuttr_plugins: "Sequence[ModuleType | str]",
 ) -> "Iterator[RunningBroker]":
-    """A real broker of this test alone, on free ports, with empty data. Its settings come from
-    `@pytest.mark.leafcuttr(settings={...})` of the test, its class and its module."""
+    """A real broker of this test alone, on free ports, with empty data. Its settings and plugins come from
+    `@pytest.mark.leafcuttr(settings={...}, plugins=[...])` of the test, its class and its module."""
     from leafcuttr_sdk.testing.broker import running_broker
 
     settings, plugins = _marked(request)
     folder = tmp_path_factory.mktemp("leafcuttr")
-    with running_broker(folder, {**leafcuttr_settings, **settings}, plugins) as broker:
+    chosen = [*leafcuttr_plugins, *plugins]
+    with running_broker(folder, {**leafcuttr_settings, **settings}, chosen) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def leafcuttr_broker_session(
-    tmp_path_factory: pytest.TempPathFactory, leafcuttr_settings: Mapping[str, Any]
+    tmp_path_factory: pytest.TempPathFactory,
+    leafcuttr_settings: Mapping[str, Any],
+    leafcuttr_plugins: "Sequence[ModuleType | str]",
 ) -> "Iterator[RunningBroker]":
     """A real broker that all tests share: quicker, but each has to use topics and groups of its own."""
     from leafcuttr_sdk.testing.broker import running_broker
 
-    with running_broker(tmp_path_factory.mktemp("leafcuttr-session"), leafcuttr_settings) as broker:
+    folder = tmp_path_factory.mktemp("leafcuttr-session")
+    with running_broker(folder, leafcuttr_settings, leafcuttr_plugins) as broker:
         yield broker
 
 
-def _marked(request: pytest.FixtureRequest) -> tuple[dict[str, Any], Sequence[ModuleType]]:
+def _of_the_project(root: "Path") -> list[str]:
+    """The names of its plugins, as its pyproject.toml has them, of those that are installed."""
+    import tomllib
+
+    from leafcuttr.plugins.entry_points import GROUP, candidates
+
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, ValueError):
+        return []
+    installed = {one.name for one in candidates()}
+    return [name for name in project.get("entry-points", {}).get(GROUP, {}) if name in installed]
+
+
+def _marked(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Sequence[ModuleType | str]]":
     """What the markers say; one that is nearer to the test wins."""
     settings: dict[str, Any] = {}
-    plugins: list[ModuleType] = []
+    plugins: list[ModuleType | str] = []
     for mark in reversed(list(request.node.iter_markers(_MARKER))):
         if mark.args or not mark.kwargs.keys() <= _TAKES:
             raise pytest.UsageError(

@@ -1,7 +1,7 @@
 """Conformance of record filters and produce validators: `leafcuttr_sdk.filters` says what they promise.
 
 Each is made as a broker makes it and is given records that clients do send, `sample_records()` and those of the author,
-in this thread and in others. Nothing is known of what it is for, so what is checked holds for every one: that it can be
+in this thread and in others. The checks hold for every filter and validator, whatever it does: that it can be
 made and called, that each answer can be carried out, that ordinary records raise nothing, that it does not wait and
 leaves nothing behind. `record_trial` does it.
 """
@@ -19,6 +19,7 @@ from leafcuttr_sdk.filters import (
 )
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Value
+from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import topic_context
 from leafcuttr_sdk.testing.record_trial import Trial, TrialKind
 from leafcuttr_sdk.testing.report import Report
@@ -78,9 +79,8 @@ def filter_report(
     *,
     repeatable: bool = True,
 ) -> Report:
-    """What `check_record_filter` raises, to look at."""
-    name, make = _named(filter)
-    return Trial(_FILTER, name, make, context).run(records, repeatable=repeatable)
+    """The report that `check_record_filter` would raise."""
+    return _report(_FILTER, filter, context, records, repeatable)
 
 
 def validator_report(
@@ -90,9 +90,21 @@ def validator_report(
     *,
     repeatable: bool = True,
 ) -> Report:
-    """What `check_produce_validator` raises, to look at."""
-    name, make = _named(validator)
-    return Trial(_VALIDATOR, name, make, context).run(records, repeatable=repeatable)
+    """The report that `check_produce_validator` would raise."""
+    return _report(_VALIDATOR, validator, context, records, repeatable)
+
+
+def _report(
+    kind: TrialKind,
+    checked: RecordFilterSpec | ProduceValidatorSpec | Callable[[TopicContext], object],
+    context: TopicContext,
+    records: Iterable[Record],
+    repeatable: bool,
+) -> Report:
+    name, make = _named(checked)
+    trial = Trial(kind, name, make, context)
+    # In a thread of its own: there a KeyboardInterrupt can only be what the plugin raises.
+    return watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
 
 
 def _named(

@@ -12,7 +12,7 @@ from leafcuttr_sdk.filters import TopicContext
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import UndeclaredSettingError
-from leafcuttr_sdk.testing.report import Notes, Report, literally
+from leafcuttr_sdk.testing.report import Notes, Report, literally, told
 from leafcuttr_sdk.testing.samples import NOW_MS, Sample, sample_records
 
 PROMISES: Final = {
@@ -23,7 +23,7 @@ PROMISES: Final = {
     "does not wait": "it neither waits nor computes for long",
     "other instances": "it keeps nothing beside the instance: another one decides the same",
     "any thread": "it works in a thread other than the one that made it",
-    "leaves nothing": "it leaves no threads and no open descriptors behind",
+    "leaves nothing": "it leaves no threads, processes and open descriptors behind",
 }
 _ROUNDS: Final = 3
 _COUNTED: Final = ("descriptors", "threads")
@@ -42,7 +42,7 @@ class TrialKind(NamedTuple):
 
 class _Outcome(NamedTuple):
     verdict: object
-    error: Exception | None
+    error: BaseException | None
 
 
 class Trial:
@@ -57,7 +57,7 @@ class Trial:
     def run(self, records: Iterable[Record], *, repeatable: bool) -> Report:
         """Check everything that can be checked: what cannot be made is not called."""
         samples = [*sample_records(), *_of_the_author(records)]
-        threads = watch.threads()
+        threads, processes = watch.threads(), watch.child_processes()
         instance = self._new()
         if instance is None:
             return self._notes.report(["made"])
@@ -70,7 +70,7 @@ class Trial:
         self._in_another_thread(call, samples, outcomes)
         self._look_for_leaks(call, samples)
         del instance, call
-        self._look_for_leftovers(threads)
+        self._look_for_leftovers(threads, processes)
         return self._notes.report(name for name in PROMISES if repeatable or name != "other instances")
 
     def _new(self) -> object | None:
@@ -170,12 +170,15 @@ class Trial:
                 f"{grown} more {what} are open after {len(samples)} records, and again after as many more",
             )
 
-    def _look_for_leftovers(self, threads: set[int]) -> None:
+    def _look_for_leftovers(self, threads: set[int], processes: set[int]) -> None:
         """What is still there when its instances have gone, and new ones have come and gone."""
         if watch.threads() - threads:
             gc.collect()
         if watch.threads() - threads:
             self._notes.add("leaves nothing", "a thread that it started goes on when it is no longer used")
+        if left := watch.child_processes() - processes:
+            ids = ", ".join(map(str, sorted(left)))
+            self._notes.add("leaves nothing", f"it started processes and did not wait for their end: {ids}")
         for what, grown in _growth(lambda: watch.watched(lambda: self._make(self._context))):
             if what == "descriptors":
                 self._notes.add(
@@ -205,7 +208,9 @@ def _growth(step: Callable[[], object]) -> Iterable[tuple[str, int]]:
 def _try(call: Call, record: Record) -> _Outcome:
     try:
         result = call(record)
-    except Exception as error:
+    except BaseException as error:
+        if watch.of_the_person(error):
+            raise
         return _Outcome(None, error)
     if inspect.iscoroutine(result):
         cast("Coroutine[Any, Any, Any]", result).close()
@@ -219,7 +224,7 @@ def _of_the_author(records: Iterable[Record]) -> Iterable[Sample]:
         yield Sample(f"record {number} of the author's", timed)
 
 
-def _why_not_made(make: Callable[..., object], error: Exception) -> str:
+def _why_not_made(make: Callable[..., object], error: BaseException) -> str:
     if isinstance(error, UndeclaredSettingError):
         return (
             f"{error}: declare it in leafcuttr_register_settings or leafcuttr_register_topic_settings, and give the "
@@ -230,7 +235,7 @@ def _why_not_made(make: Callable[..., object], error: Exception) -> str:
     if not takes_one(make):
         return f"it cannot be made with the context of a topic as its one argument: {_told(error)}"
     return (
-        f"to make it raised {_told(error)}: raise PluginError with one line that says what the person can do"
+        f"making it raised {_told(error)}: raise PluginError with one line that says what the person can do"
     )
 
 
@@ -245,6 +250,5 @@ def takes_one(make: Callable[..., object]) -> bool:
     return True
 
 
-def _told(error: Exception) -> str:
-    text = str(error).partition("\n")[0][:200]
-    return literally(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+def _told(error: BaseException) -> str:
+    return literally(told(error))

@@ -1,11 +1,11 @@
-"""What a conformance check has looked at, and what it has found."""
+"""What a conformance check has checked, and what it has found."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `problems` are lines for the author: what is wrong, and what to do."""
+    """One thing that was checked. `problems` are lines for the author: what is wrong, and what to do."""
 
     name: str
     """A word or two, stable: `verdicts`, `any thread`."""
@@ -15,7 +15,7 @@ class Check(NamedTuple):
 
 
 class Report(NamedTuple):
-    """All that was looked at in one object of a plugin."""
+    """All that was checked of one object of a plugin."""
 
     kind: str
     """`record filter`, `produce validator`, `service`..."""
@@ -49,7 +49,7 @@ class ContractError(AssertionError):
 
 
 class Notes:
-    """Collects problems while an object is looked at; the same one for many records is told once."""
+    """Collects problems while an object is checked; the same one for many records is told once."""
 
     def __init__(self, kind: str, subject: str, promises: dict[str, str]) -> None:
         self._kind = kind
@@ -88,3 +88,12 @@ def _all_of(places: list[str]) -> str:
 def literally(text: str) -> str:
     """Text that may have braces of its own, for `Notes.add`."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def told(error: BaseException) -> str:
+    """An exception in one short line; of a group the first one in it."""
+    while isinstance(error, BaseExceptionGroup):
+        inside = cast("tuple[BaseException, ...]", error.exceptions)  # pyright: ignore[reportUnknownMemberType]
+        error = inside[0]
+    text = str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

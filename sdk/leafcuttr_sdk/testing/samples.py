@@ -8,6 +8,8 @@ NOW_MS: Final = 1_700_000_000_000
 """When the samples were made, if their time is not the point; what the clock of the checks says too."""
 BIG: Final = 1_000_000
 """Bytes of a big value: a little less than what `message.max.bytes` allows by default."""
+DEPTH: Final = 100_000
+"""Of nested JSON: `json.loads` raises RecursionError, which is no ValueError."""
 
 
 class Sample(NamedTuple):
@@ -26,6 +28,7 @@ def sample_records() -> list[Sample]:
 
 def _samples() -> list[tuple[str, Record]]:
     text = b"21.5 degrees"
+    deep = b"[" * DEPTH + b"]" * DEPTH
     return [
         ("a plain record", Record(text, b"sensor-1")),
         ("a record without a key", Record(text)),
@@ -38,6 +41,28 @@ def _samples() -> list[tuple[str, Record]]:
         ("a value of JSON", Record(b'{"temperature": 21.5, "unit": "C"}', b"sensor-1")),
         ("a value of JSON that is no object", Record(b"[1, null]", b"sensor-1")),
         ("a value that is nearly JSON", Record(b'{"temperature": ', b"sensor-1")),
+        ("an empty object of JSON", Record(b"{}", b"sensor-1")),
+        ("a value of JSON with NaN", Record(b'{"temperature": NaN, "unit": "C"}', b"sensor-1")),
+        ("a value of JSON with an infinite number", Record(b'{"temperature": -1e999}', b"sensor-1")),
+        (
+            "a value of JSON with a number of 5,000 digits",
+            Record(b'{"temperature": %s}' % (b"7" * 5000), b"sensor-1"),
+        ),
+        # RFC 8259, 8.2: allowed, and no text that can be encoded.
+        (
+            "a value of JSON with half of a surrogate pair",
+            Record(b'{"temperature": "\\ud83d", "\\udd25": "C"}', b"sensor-1"),
+        ),
+        (
+            "a value of JSON with a member twice",
+            Record(b'{"temperature": 21.5, "temperature": null}', b"sensor-1"),
+        ),
+        ("a value of JSON that is nested 100,000 deep", Record(deep, b"sensor-1")),
+        ("a key of JSON that is nested 100,000 deep", Record(text, deep)),
+        (
+            "a value of JSON of 1,000,000 bytes",
+            Record(b'{"temperature": 21.5, "text": "%s"}' % (b"x" * (BIG - 33)), b"sensor-1"),
+        ),
         (
             "a value of a schema registry (magic byte 0)",
             Record(b"\x00\x00\x00\x00\x01\x02\x06abc", b"sensor-1"),

@@ -14,7 +14,8 @@ import trio
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.record_trial import takes_one
-from leafcuttr_sdk.testing.report import Notes, Report
+from leafcuttr_sdk.testing.report import Notes, Report, told
+from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, try_listeners
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
@@ -27,14 +28,22 @@ PROMISES: Final = {
     "stops": "it ends soon after it is cancelled, also while it starts",
     "restarts": "it runs again, made anew in the same broker",
     "does not block": "it leaves the loop to others: no step of it is long",
-    "leaves nothing": "it leaves no tasks, threads or open descriptors behind",
+    "leaves nothing": "it leaves no tasks, threads, processes, descriptors and calls of on_change behind",
+    CHECK: PROMISE,
 }
 START_S: Final = 10.0
 STOP_S: Final = 5.0
 _RUNS: Final = 3
 _STAYS_S: Final = 0.1
 """How long it is watched after it has said that it serves."""
-_COUNTED: Final = ("tasks", "threads", "descriptors")
+_COUNTED: Final = {
+    "task": "tasks",
+    "thread": "threads",
+    "descriptor": "descriptors",
+    "process": "processes",
+    "function that was given to on_change": "functions that were given to on_change",
+}
+"""What is counted after each run, one and several of it."""
 
 Run = Callable[..., Awaitable[None]]
 
@@ -52,6 +61,7 @@ class ServiceTrial:
         self._make = make
         self._broker = broker
         self._stuck = stuck
+        self._registered = _Registered(broker.settings, broker.topics)
         self.notes: Final = Notes("service", name, PROMISES)
 
     async def run(self) -> Report:
@@ -73,7 +83,7 @@ class ServiceTrial:
             slow.append(steps.longest_s)
             del service, method
             made = made[-1:]
-            counts.append(await _census())
+            counts.append(await self._census())
         if min(slow) > watch.PATIENCE_S:
             self.notes.add(
                 "does not block",
@@ -82,12 +92,15 @@ class ServiceTrial:
             )
         self._compare(counts)
         await self._stopped_at_once()
-        return self.notes.report()
+        serves = await self._served()
+        return self.notes.report(name for name in PROMISES if serves or name != CHECK)
 
     def _new(self) -> object | None:
         try:
             service = self._make(self._broker)
-        except Exception as error:
+        except BaseException as error:
+            if _is_cancelled(error):
+                raise
             self.notes.add("made", _why_not_made(self._make, error))
             return None
         if service is None:
@@ -119,8 +132,33 @@ class ServiceTrial:
             return None
         return cast("Run", method)
 
+    async def _served(self) -> bool:
+        """One more run, with clients that do badly, if it serves a listener. Whether it does."""
+        service = self._new()
+        method = self._method(service) if service is not None else None
+        if method is None:
+            return False
+        life = _Life(method)
+        trials: list[ServingTrial] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(life.run)
+            with trio.move_on_after(START_S):
+                await life.started_or_ended.wait()
+            if life.started and not life.ended.is_set():
+                trials = await try_listeners(self._broker, self.notes)
+                if life.ended.is_set():
+                    self.notes.add(
+                        CHECK,
+                        "run ended while clients did badly"
+                        + (f": it raised {told(life.error)}" if life.error is not None else ""),
+                    )
+            await self._stop(life)
+        for trial in trials:
+            trial.close()
+        return bool(trials)
+
     async def _live(self, run: Run, steps: "_Steps", number: int) -> bool:
-        """Start it, look at it for a moment, stop it. Whether all of that went well."""
+        """Start it, watch it for a moment, stop it. Whether all of that went well."""
         life = _Life(run)
         trio.lowlevel.add_instrument(steps)
         try:
@@ -144,7 +182,7 @@ class ServiceTrial:
         check = "restarts" if number else ("runs" if life.started else "starts")
         if life.early:
             if life.error is not None:
-                self.notes.add(check, f"run raised {_told(life.error)}{again}")
+                self.notes.add(check, f"run raised {told(life.error)}{again}")
             elif life.started:
                 self.notes.add(
                     check,
@@ -173,17 +211,35 @@ class ServiceTrial:
             self._stuck(self.notes.report())
             await life.ended.wait()
         if life.error is not None:
-            self.notes.add("stops", f"it raised {_told(life.error)} when it was cancelled")
+            self.notes.add("stops", f"it raised {told(life.error)} when it was cancelled")
 
     def _compare(self, counts: list[list[int]]) -> None:
-        for at, what in enumerate(_COUNTED):
+        for at, (one, several) in enumerate(_COUNTED.items()):
             least = min(after[at] - before[at] for before, after in pairwise(counts))
             if least > 0:
                 self.notes.add(
                     "leaves nothing",
-                    f"each time it was run and cancelled, {least} more {what if least > 1 else what[:-1]} "
+                    f"each time it was run and cancelled, {least} more {several if least > 1 else one} "
                     f"{'were' if least > 1 else 'was'} left: close all in a `finally`, or use `async with`",
                 )
+
+    async def _census(self) -> list[int]:
+        """What is counted, once what is about to end has ended."""
+        gc.collect()
+        least = self._counts()
+        for _ in range(5):
+            await trio.sleep(0.01)
+            least = [min(both) for both in zip(least, self._counts(), strict=True)]
+        return least
+
+    def _counts(self) -> list[int]:
+        return [
+            trio.lowlevel.current_statistics().tasks_living,
+            len(watch.threads()),
+            watch.open_descriptors() or 0,
+            len(watch.child_processes()),
+            self._registered.count,
+        ]
 
     async def _stopped_at_once(self) -> None:
         """A broker that is stopped while it starts."""
@@ -218,7 +274,10 @@ class _Life:
                     await nursery.start(self._to_its_end)
                     self.started = True
                     self.started_or_ended.set()
-        except Exception as error:
+        except BaseException as error:
+            # On this loop, which has no person at a terminal, also a KeyboardInterrupt is what the plugin raises.
+            if _is_cancelled(error):
+                raise
             # One that returns before it has started is trio's RuntimeError.
             self.error = None if self._returned else error
         finally:
@@ -228,6 +287,33 @@ class _Life:
     async def _to_its_end(self, *, task_status: trio.TaskStatus[None]) -> None:
         await self._run(task_status=task_status)
         self._returned = True
+
+
+class _Registered:
+    """Counts the functions that are registered by the `on_change` of these, and not taken back."""
+
+    def __init__(self, *owners: object) -> None:
+        self.count = 0
+        for owner in owners:
+            vars(owner)["on_change"] = self._counted(getattr(owner, "on_change"))  # noqa: B009 - of any class
+
+    def _counted(
+        self, register: Callable[[Callable[..., None]], Callable[[], None]]
+    ) -> Callable[[Callable[..., None]], Callable[[], None]]:
+        def on_change(call: Callable[..., None]) -> Callable[[], None]:
+            end = register(call)
+            self.count += 1
+            ended = False
+
+            def end_once() -> None:
+                nonlocal ended
+                end()
+                self.count -= not ended
+                ended = True
+
+            return end_once
+
+        return on_change
 
 
 class _Steps(trio.abc.Instrument):
@@ -260,25 +346,15 @@ class _Steps(trio.abc.Instrument):
         return False
 
 
-async def _census() -> list[int]:
-    """Tasks, threads and descriptors, once what is about to end has ended."""
-    gc.collect()
-    least = _counts()
-    for _ in range(5):
-        await trio.sleep(0.01)
-        least = [min(both) for both in zip(least, _counts(), strict=True)]
-    return least
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether it is trio's own, which is not kept."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return group.subgroup(trio.Cancelled) is not None
+    return isinstance(error, trio.Cancelled)
 
 
-def _counts() -> list[int]:
-    return [
-        trio.lowlevel.current_statistics().tasks_living,
-        len(watch.threads()),
-        watch.open_descriptors() or 0,
-    ]
-
-
-def _why_not_made(make: Callable[..., object], error: Exception) -> str:
+def _why_not_made(make: Callable[..., object], error: BaseException) -> str:
     if isinstance(error, PluginError):
         return f"it refuses to be made: {error}"
     if isinstance(error, KeyError):
@@ -287,15 +363,5 @@ def _why_not_made(make: Callable[..., object], error: Exception) -> str:
             "module of the plugin (plugin=...)"
         )
     if not takes_one(make):
-        return f"it cannot be made with the broker as its one argument: {_told(error)}"
-    return (
-        f"to make it raised {_told(error)}: raise PluginError with one line that says what the person can do"
-    )
-
-
-def _told(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        inside = cast("tuple[BaseException, ...]", error.exceptions)  # pyright: ignore[reportUnknownMemberType]
-        error = inside[0]
-    text = str(error).partition("\n")[0][:200]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return f"it cannot be made with the broker as its one argument: {told(error)}"
+    return f"making it raised {told(error)}: raise PluginError with one line that says what the person can do"

@@ -4,6 +4,7 @@ import inspect
 import re
 from typing import Any, Final, TypeGuard, cast
 
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import DeadLetter, Drop
 from leafcuttr_sdk.records import Record
 
@@ -27,7 +28,7 @@ def why_no_verdict(verdict: object) -> str | None:
         return f"returned the class {verdict.__name__}: return DROP, or DeadLetter(reason)"
     if inspect.isawaitable(verdict):
         return "returned something to await: a filter is called as a plain function"
-    return f"returned {_kind(verdict)}: return a Record, DROP or DeadLetter(reason)"
+    return f"returned {kind_of(verdict)}: return a Record, DROP or DeadLetter(reason)"
 
 
 def why_no_reason(answer: object) -> str | None:
@@ -40,14 +41,14 @@ def why_no_reason(answer: object) -> str | None:
     if inspect.isawaitable(answer):
         return "returned something to await: a validator is called as a plain function"
     if not isinstance(answer, str):
-        return f"returned {_kind(answer)}: return None to accept, a reason as text to refuse"
+        return f"returned {kind_of(answer)}: return None to accept, a reason as text to refuse"
     return _why_no_line("the reason", answer)
 
 
 def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
     reason, topic = cast("tuple[Any, Any]", verdict)
     if not isinstance(reason, str):
-        return f"returned a DeadLetter whose reason is {_kind(reason)}: it is one line of text"
+        return f"returned a DeadLetter whose reason is {kind_of(reason)}: it is one line of text"
     if topic is not None and not (isinstance(topic, str) and _TOPIC.match(topic) and topic.strip(".")):
         return f"returned a DeadLetter for the topic {topic!r}: that is no name of a topic"
     return _why_no_line("the reason of its DeadLetter", reason)
@@ -55,7 +56,7 @@ def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
 
 def _why_no_line(what: str, text: str) -> str | None:
     if not text.strip():
-        return f"{what} is empty: say what is wrong with the record, somebody has to mend it"
+        return f"{what} is empty: say what is wrong with the record, so that a person can mend it"
     if len(text.splitlines()) > 1:
         return f"{what} has several lines: it is one ({text.splitlines()[0]!r}...)"
     return _why_no_utf8(what, text)
@@ -66,16 +67,16 @@ def _why_no_record(record: Record) -> str | None:
     for name, part in (("value", value), ("key", key)):
         if part is not None and not isinstance(part, bytes):
             mend = f": encode it ({name}.encode())" if isinstance(part, str) else ""
-            return f"returned a Record whose {name} is {_kind(part)}, not bytes or None{mend}"
+            return f"returned a Record whose {name} is {kind_of(part)}, not bytes or None{mend}"
     if timestamp is not None and (not isinstance(timestamp, int) or isinstance(timestamp, bool)):
-        return f"returned a Record whose timestamp is {_kind(timestamp)}: it is whole milliseconds"
+        return f"returned a Record whose timestamp is {kind_of(timestamp)}: it is whole milliseconds"
     if timestamp is not None and timestamp not in _LONG:
         return f"returned a Record whose timestamp is {timestamp}: that does not fit into 64 bits"
     return _why_no_headers(headers)
 
 
 def _why_no_headers(headers: object) -> str | None:
-    kind = _kind(headers)
+    kind = kind_of(headers)
     if not _is_tuple(headers):
         mend = ": tuple(headers.items())" if isinstance(headers, dict) else ""
         return f"returned a Record whose headers are {kind}, not a tuple of pairs{mend}"
@@ -84,9 +85,9 @@ def _why_no_headers(headers: object) -> str | None:
             return f"returned a Record with the header {header!r}: a header is a pair of name and value"
         name, value = header
         if not isinstance(name, str):
-            return f"returned a Record with a header whose name is {_kind(name)}: names are text"
+            return f"returned a Record with a header whose name is {kind_of(name)}: names are text"
         if value is not None and not isinstance(value, bytes):
-            return f"returned a Record whose header {name!r} is {_kind(value)}, not bytes or None"
+            return f"returned a Record whose header {name!r} is {kind_of(value)}, not bytes or None"
         if wrong := _why_no_utf8("returned a Record: the name of a header", name):
             return wrong
     return None
@@ -102,8 +103,3 @@ def _why_no_utf8(what: str, text: str) -> str | None:
 
 def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple)
-
-
-def _kind(value: object) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

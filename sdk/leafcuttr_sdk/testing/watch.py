@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Call(NamedTuple, Generic[T]):
     """What a call returned or raised, and what it did."""
 
     result: T | None
-    error: Exception | None
+    error: BaseException | None
     did: frozenset[str]
     took_s: float
     worked_s: float
@@ -67,11 +68,13 @@ def watched(function: Callable[[], T]) -> Call[T]:
     me = threading.get_ident()
     seen = _seen_by[me] = set()
     result: T | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
     waits, cpu, wall = times_waited(), time.thread_time(), time.perf_counter()
     try:
         result = function()
-    except Exception as caught:
+    except BaseException as caught:
+        if of_the_person(caught):
+            raise
         error = caught
     finally:
         took, worked, waited = time.perf_counter() - wall, time.thread_time() - cpu, times_waited() - waits
@@ -102,6 +105,11 @@ def times_waited() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
+def of_the_person(error: BaseException) -> bool:
+    """Whether it is Ctrl-C at the terminal: only the main thread gets that. In any other the plugin has raised it."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
 def in_thread(function: Callable[[], T]) -> T:
     """Call it in a thread of its own, and raise what it raises."""
     results: list[T] = []
@@ -113,7 +121,7 @@ def in_thread(function: Callable[[], T]) -> T:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, name="leafcuttr-check")
+    thread = threading.Thread(target=run, name="leafcuttr-check", daemon=True)
     thread.start()
     thread.join()
     if errors:
@@ -132,4 +140,25 @@ def open_descriptors() -> int | None:
 
 
 def threads() -> set[int]:
-    return {thread.ident or 0 for thread in threading.enumerate()}
+    """Those that run, but for the broker's own, which come and go as it needs them."""
+    return {thread.ident or 0 for thread in threading.enumerate() if not thread.name.startswith("leafcuttr-")}
+
+
+def child_processes() -> set[int]:
+    """The ids of those that this process has started, ended ones that it has not waited for among them; empty where
+    the system does not say."""
+    found: set[int] = set()
+    me = str(os.getpid())
+    try:
+        ids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names only
+    except OSError:
+        return found
+    for pid in ids:
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue  # it has ended meanwhile
+        # proc(5): pid (name) state parent ...; a name may have spaces and brackets.
+        if status.rpartition(")")[2].split()[1] == me:
+            found.add(pid)
+    return found

@@ -9,7 +9,7 @@ Run = Callable[..., Any]
 Fill = Callable[..., None]
 
 
-def test_who_the_brokers_are(run: Run, address: str) -> None:
+def test_the_brokers_and_the_controller(run: Run, address: str) -> None:
     found = run("cluster", "brokers", "--json").json
     host, _, port = address.rpartition(":")
     assert found["controller"] == 1

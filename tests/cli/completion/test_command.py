@@ -73,7 +73,7 @@ def test_commands_and_options(command: Path, own_address: str) -> None:
 
 
 @needs_bash
-def test_topics_are_asked_of_the_broker(command: Path, own_address: str, made: str) -> None:
+def test_topics_come_from_the_broker(command: Path, own_address: str, made: str) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     assert made in complete(command, own_address, "topics", "describe", "")
     assert made in complete(command, own_address, "configs", "describe", "topic", made[:4])
@@ -83,7 +83,7 @@ def test_topics_are_asked_of_the_broker(command: Path, own_address: str, made: s
 
 
 @needs_bash
-def test_groups_are_asked_of_the_broker(command: Path, own_address: str, made: str) -> None:
+def test_groups_come_from_the_broker(command: Path, own_address: str, made: str) -> None:
     done = subprocess.run(
         [str(command), "groups", "reset-offsets", f"g-{made}", "-t", made, "--to-latest", "--execute"],
         capture_output=True,

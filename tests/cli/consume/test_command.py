@@ -269,7 +269,7 @@ def test_a_member_that_gets_no_partition_ends(run: Run, address: str, ten: str) 
             member.join()
     finally:
         other.close()
-    # Whoever of the two got the partition: nothing was committed, so it is all or nothing.
+    # Whichever of the two got the partition: nothing was committed, so it is all or nothing.
     assert read.status == 0
     assert read.out in ("", lines(*range(10)))
 

@@ -18,7 +18,7 @@ CODECS = Codecs("orders", TextFormat(), TextFormat())
 
 
 class Message:
-    """What confluent-kafka hands out, with the six methods that are asked."""
+    """What confluent-kafka hands out, with the six methods that are called."""
 
     def __init__(
         self, value: bytes | None, key: bytes | None = None, headers: Any = None, at: int = NOW

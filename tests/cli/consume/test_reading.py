@@ -79,7 +79,7 @@ def test_one_that_does_not_follow_gives_up(tmp_path: Path) -> None:
         assert said.count(b"\n") == 1
 
 
-def test_a_topic_that_nobody_makes(tmp_path: Path) -> None:
+def test_a_topic_that_is_never_created(tmp_path: Path) -> None:
     with running_broker(tmp_path, {"auto.create.topics.enable": "false"}) as broker:
         words = ("-b", broker.address, "-X", "topic.metadata.propagation.max.ms=500")
         writer = command("produce", "nowhere", *words)

@@ -144,7 +144,7 @@ def test_the_directory_is_a_file(file: Path, data: Path) -> None:
     assert one.change == ("log.dirs=/var/lib/leafcuttr  (server.properties:2)",)
 
 
-def test_a_line_to_change_looks_as_the_setting_was_given(file: Path, tmp_path: Path) -> None:
+def test_a_line_to_change_is_written_as_the_setting_was_given(file: Path, tmp_path: Path) -> None:
     (tmp_path / "a-file").write_text("")
     bad = str(tmp_path / "a-file")
     one = only(look(file, environ={"KAFKA_LOG_DIRS": bad}), DoctorSeverity.PROBLEM, "directory")
@@ -164,7 +164,7 @@ def test_a_directory_that_may_not_be_written(file: Path, data: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
-def test_partitions_that_belong_to_somebody_else(file: Path, used: Path) -> None:
+def test_partitions_that_belong_to_another_user(file: Path, used: Path) -> None:
     passable(file.parent)
     os.chown(used, NOBODY, NOBODY)
     with as_nobody():
@@ -249,20 +249,20 @@ def test_data_in_memory(file: Path) -> None:
 
 
 def test_data_in_the_layer_of_a_container(tmp_path: Path) -> None:
-    for name in ("lower", "room", "merged"):
+    for name in ("lower", "disk", "merged"):
         (tmp_path / name).mkdir()
-    upper = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/room/upper,workdir={tmp_path}/room/work"
+    upper = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/disk/upper,workdir={tmp_path}/disk/work"
     out = run_behind(
         [
             [
                 "-t",
                 "tmpfs",
-                "room",
-                f"{tmp_path}/room",
+                "disk",
+                f"{tmp_path}/disk",
                 "&&",
                 "mkdir",
-                f"{tmp_path}/room/upper",
-                f"{tmp_path}/room/work",
+                f"{tmp_path}/disk/upper",
+                f"{tmp_path}/disk/work",
             ],
             ["-t", "overlay", "-o", upper, "overlay", f"{tmp_path}/merged"],
         ],
@@ -292,15 +292,15 @@ def test_data_on_another_machine() -> None:
 def test_a_disk_that_fills(file: Path, tmp_path: Path, megabytes: int, severity: str, starts: str) -> None:
     with loop_disk(tmp_path, megabytes=128) as disk:
         volume = os.statvfs(disk.folder)
-        room = volume.f_bavail * volume.f_frsize
+        free = volume.f_bavail * volume.f_frsize
         with (disk.folder / "filler").open("wb") as filler:
-            os.posix_fallocate(filler.fileno(), 0, room - (megabytes << 20))
+            os.posix_fallocate(filler.fileno(), 0, free - (megabytes << 20))
         words = f"log.dirs={disk.folder / 'data'}", "lc.log.min.free.bytes=0"
         one = only(look(file, *words), DoctorSeverity(severity), "disk")
     assert f"is {starts}" in one.seen
 
 
-def test_a_disk_with_less_room_than_is_kept(file: Path) -> None:
+def test_a_disk_with_less_free_space_than_is_kept(file: Path) -> None:
     one = only(look(file, f"lc.log.min.free.bytes={1 << 60}"), DoctorSeverity.PROBLEM, "disk")
     assert "lc.log.min.free.bytes keeps" in one.seen
     assert "KAFKA_STORAGE_ERROR" in one.why
@@ -310,7 +310,7 @@ def test_a_disk_with_less_room_than_is_kept(file: Path) -> None:
 def memory_disk(folder: Path, options: str) -> Iterator[Path]:
     """A tmpfs with its own limits."""
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "room", folder], capture_output=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "disk", folder], capture_output=True)
     if made.returncode:
         pytest.skip("no mounts here")
     try:
@@ -319,8 +319,8 @@ def memory_disk(folder: Path, options: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_disk_without_room_for_more_files(file: Path, tmp_path: Path) -> None:
-    with memory_disk(tmp_path / "room", "size=300m,nr_inodes=60") as folder:
+def test_a_disk_that_can_hold_no_more_files(file: Path, tmp_path: Path) -> None:
+    with memory_disk(tmp_path / "disk", "size=300m,nr_inodes=60") as folder:
         for number in range(56):
             (folder / f"file-{number}").touch()
         found = look(file, f"log.dirs={folder / 'data'}")

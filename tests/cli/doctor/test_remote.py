@@ -376,7 +376,7 @@ def test_an_offline_partition(tmp_path: Path) -> None:
     os.truncate(log, log.stat().st_size // 2)
     with running_broker(tmp_path) as broker:
         until = time.monotonic() + PATIENCE_S
-        # A clean stop is taken at its word first; the look at it comes within the first second.
+        # A clean stop is trusted at first; it is checked within the first second.
         while (one := look(broker.address)["leaders"][0]).severity is DoctorSeverity.FINE:
             assert time.monotonic() < until
     assert one.severity is DoctorSeverity.PROBLEM
@@ -389,9 +389,9 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
         with running_broker(tmp_path / "broker", settings) as broker:
             first = look(broker.address)["disk"][0]
             volume = os.statvfs(disk.folder)
-            room = volume.f_bavail * volume.f_frsize
+            free = volume.f_bavail * volume.f_frsize
             with (disk.folder / "filler").open("wb") as filler:
-                os.posix_fallocate(filler.fileno(), 0, room - (5 << 20))
+                os.posix_fallocate(filler.fileno(), 0, free - (5 << 20))
             full = look(broker.address)["disk"][0]
             disk.read_only()
             name, refused = only_problem(look(broker.address, writes=True))
@@ -404,7 +404,7 @@ def test_a_disk_that_is_nearly_full_and_one_that_takes_nothing(tmp_path: Path) -
 
 
 def test_a_broker_that_takes_no_record(tmp_path: Path) -> None:
-    """Its disk has less room than it keeps for itself."""
+    """Its disk has less free space than it keeps for itself."""
     with running_broker(tmp_path, {"lc.log.min.free.bytes": str(1 << 60)}) as broker:
         name, one = only_problem(look(broker.address, writes=True, timeout=3))
     assert name == "round-trip"

@@ -86,7 +86,7 @@ def test_how_deep(kafka: Path) -> None:
     assert few == batches[:3]
 
 
-def test_damage_inside_a_batch_is_found_by_looking_into_it(tmp_path: Path) -> None:
+def test_damage_inside_a_batch_is_found_by_decoding_it(tmp_path: Path) -> None:
     from leafcuttr.wire.batch import parse
     from leafcuttr.wire.compression import Codec
 
@@ -104,16 +104,16 @@ def test_damage_inside_a_batch_is_found_by_looking_into_it(tmp_path: Path) -> No
     assert "damage=" in done.output
 
 
-@pytest.mark.parametrize("room", [30_000, 30])
-def test_room_ahead_of_what_is_written_is_no_damage(tmp_path: Path, room: int) -> None:
+@pytest.mark.parametrize("zeros", [30_000, 30])
+def test_zeros_after_the_last_batch_are_no_damage(tmp_path: Path, zeros: int) -> None:
     """A running broker leaves it behind synced writes."""
     log = tmp_path / f"{SEGMENT}.log"
     batch = encode_batch([Record(0, 5, b"k", b"v")])
-    log.write_bytes(batch + bytes(room))
+    log.write_bytes(batch + bytes(zeros))
     written, note = rows(log)
     assert (written["size"], note["position"]) == (len(batch), len(batch))
-    assert note["note"].startswith(f"{room} bytes of zeros")
-    log.write_bytes(batch + bytes(room) + batch)
+    assert note["note"].startswith(f"{zeros} bytes of zeros")
+    log.write_bytes(batch + bytes(zeros) + batch)
     assert run(log).exit_code == 1
 
 

@@ -71,7 +71,7 @@ def test_json_and_settings(run: Run, address: str, topic: str, tmp_path: Path) -
     assert got["fetch_records_per_s"] >= got["records_per_s"] > 0
 
 
-def test_no_faster_than_asked_and_in_transactions(run: Run, address: str, topic: str) -> None:
+def test_no_faster_than_the_given_rate_and_in_transactions(run: Run, address: str, topic: str) -> None:
     create(address, topic)
     words = (
         "-t",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leafcuttr.cli.root import cli
+from support.plugin_folders import install
 
 SAMPLE = Path(__file__).parents[2] / "sample_plugin"
 
@@ -40,6 +42,7 @@ def leafcuttr_register_record_filters():
 
 class Idle:
     def __init__(self, broker):
+        self.settings = broker.settings
         self.strength = broker.settings.int("lc.plugin.parcels.strength")
     async def run(self, *, task_status):
         import trio
@@ -48,6 +51,19 @@ class Idle:
 
 def leafcuttr_register_services():
     return [ServiceSpec("parcels", Idle)]
+
+def leafcuttr_register_health_checks(broker):
+    return [HealthCheck("sorted", "Parcels are sorted.", lambda: Finding(False, "not yet"))]
+
+WEIGHT = gauge("leafcuttr_parcels_weight", "Of all parcels.", "kind")
+
+def leafcuttr_register_metrics(broker):
+    return [MetricReading(WEIGHT, lambda: [(("large",), 7), (("small",), 0.5)])]
+
+def leafcuttr_register_admin_routes(broker):
+    async def count(request):
+        return Response(b"7")
+    return [AdminRoute("/count", count, "how many there are")]
 """
 
 
@@ -76,10 +92,12 @@ def problems(done: Result) -> dict[str, list[str]]:
 def test_all_is_well(tmp_path: Path) -> None:
     done = check(written(tmp_path))
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[:4] == [
+    assert done.stdout.splitlines()[:-1] == [
         "plugin parcels: ok",
         "record filter short: ok",
         "service parcels: ok",
+        "health check sorted: ok",
+        "metric leafcuttr_parcels_weight: ok",
         "broker parcels: ok",
     ]
     assert done.stdout.endswith(" checks, 0 problems\n")
@@ -93,6 +111,8 @@ def test_json(tmp_path: Path) -> None:
         ("plugin", "parcels", True),
         ("record filter", "short", True),
         ("service", "parcels", True),
+        ("health check", "sorted", True),
+        ("metric", "leafcuttr_parcels_weight", True),
         ("broker", "parcels", True),
     ]
     assert all(one["promise"] and one["ok"] for report in reports for one in report["checks"])
@@ -145,6 +165,51 @@ def test_a_project_that_is_not_installed(tmp_path: Path) -> None:
         ("else DROP", "else None", "record filter: verdicts", "returned None"),
         ("        await trio.sleep_forever()\n", "", "service: runs", "run returned"),
         ("return [RecordFilterSpec", "return [1, RecordFilterSpec", "plugin: found", "RecordFilterSpec"),
+        ("else DROP", "else 1 / 0", "record filter: exceptions", "filter raised ZeroDivisionError"),
+        ('lambda: Finding(False, "not yet")', "lambda: 1 / 0", "health check: answers", "ZeroDivisionError"),
+        (
+            'lambda: Finding(False, "not yet")',
+            "lambda: exit(3)",
+            "health check: answers",
+            "look raised SystemExit: 3: return Finding(False, why)",
+        ),
+        (
+            '[(("large",), 7), (("small",), 0.5)]',
+            '[(("large",), 1 / 0)]',
+            "metric: reads",
+            "read raised ZeroDivisionError",
+        ),
+        (
+            '(("small",), 0.5)',
+            '(("large",), 0.5)',
+            "metric: samples",
+            "the labels ('large',) are there twice",
+        ),
+        ('return Response(b"7")', "return 1 / 0", "broker: admin port", "/plugins/parcels/count answers 500"),
+        (
+            "        await trio.sleep_forever()\n",
+            "        raise SystemExit(3)\n",
+            "service: runs",
+            "run raised SystemExit: 3",
+        ),
+        (
+            "        task_status.started()\n",
+            "        self.settings.on_change(print)\n        task_status.started()\n",
+            "service: leaves nothing",
+            "1 more function that was given to on_change was left",
+        ),
+        (
+            "        task_status.started()\n",
+            "        import subprocess\n        subprocess.Popen(['sleep', '20'])\n        task_status.started()\n",
+            "service: leaves nothing",
+            "1 more process was left",
+        ),
+        (
+            "def leafcuttr_register_metrics(broker):\n",
+            "def leafcuttr_register_metrics(broker):\n    import subprocess\n    subprocess.Popen(['sleep', '20'])\n",
+            "broker: leaves nothing",
+            "processes that it started go on",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(old: str, new: str, where: str, says: str, tmp_path: Path) -> None:
@@ -154,11 +219,80 @@ def test_what_is_wrong_is_told(old: str, new: str, where: str, says: str, tmp_pa
     assert any(says in problem for problem in found.get(where, ())), done.stdout
 
 
+def test_what_a_broker_has_imported_anyway_costs_nothing(tmp_path: Path) -> None:
+    """So `import trio` at the top is fine; one line for anything else, whatever it brings."""
+    done = check(written(tmp_path, "from leafcuttr_sdk import *", "import trio\nfrom leafcuttr_sdk import *"))
+    assert done.exit_code == 0, done.output
+    heavy = "import json, trio.testing\nfrom leafcuttr_sdk import *\nimport httpx\nfrom click import echo"
+    found = problems(check(written(tmp_path, "from leafcuttr_sdk import *", heavy), "--json"))
+    assert found.keys() == {"plugin: light"}
+    click, httpx, testing = found["plugin: light"]
+    assert click.startswith(
+        "to import it imports click, at every start of a broker, also while the plugin is off"
+    )
+    assert httpx.startswith("to import it imports httpx (which imports ")
+    assert testing.startswith("to import it imports trio.testing (which imports _pytest, ")
+
+
+def test_a_plugin_that_exits_in_every_place_does_not_end_the_check(tmp_path: Path) -> None:
+    """And what is fine beside it is checked all the same."""
+    source = PLAIN.replace("await trio.sleep_forever()", "raise SystemExit(3)")
+    source = source.replace("return record if", "exit(4) if True else record if")
+    source = source.replace('return Response(b"7")', "raise SystemExit(5)")
+    path = tmp_path / "parcels.py"
+    path.write_text(source)
+    done = check(str(path), "--json")
+    assert done.exit_code == 1
+    found = problems(done)
+    assert {"record filter: exceptions", "service: runs"} <= found.keys()
+    assert any(name.startswith("broker: ") for name in found)
+
+
+def test_other_installed_plugins_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless a setting says so: each of them would take its port."""
+    said = tmp_path / "said"
+    source = f"""
+from leafcuttr_sdk import Plugin, PluginError, ServiceSpec
+PLUGIN = Plugin("other", 1, "for tests")
+def leafcuttr_register_services():
+    open({str(said)!r}, "a").write("it runs")
+    return ()
+"""
+    install(tmp_path / "site", "other", source)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    done = check(written(tmp_path))
+    assert (done.exit_code, said.exists()) == (0, False), done.output
+    done = check(written(tmp_path), "-o", "lc.plugins.disabled=")
+    assert (done.exit_code, said.exists()) == (0, True), done.output
+
+
+def test_listeners_take_free_ports(tmp_path: Path) -> None:
+    """Another program has the port that is the default."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        source = PLAIN.replace(
+            "    return [\n        Setting(",
+            f"    return [\n        *listener_settings('lc.plugin.parcels', {port}),\n        Setting(",
+        )
+        source = source.replace(
+            "        task_status.started()\n        await trio.sleep_forever()",
+            "        async with self.broker.listen('lc.plugin.parcels'):\n"
+            "            task_status.started()\n            await trio.sleep_forever()",
+        ).replace("        self.strength", "        self.broker = broker\n        self.strength")
+        path = tmp_path / "parcels.py"
+        path.write_text(source)
+        done = check(str(path))
+        assert done.exit_code == 0, done.output
+        done = check(str(path), "-o", f"lc.plugin.parcels.port={port}")
+        assert done.exit_code == 1
+        assert "another program listens there" in done.stdout
+
+
 def test_the_settings_count(tmp_path: Path) -> None:
     """A filter is made with those of the topic, a service with those of the broker."""
     done = check(written(tmp_path), "--topic-config", "lc.plugin.parcels.max=5000")
     assert done.exit_code == 1
-    assert "  made: to make it raised AssertionError: too long" in done.stdout
+    assert "  made: making it raised AssertionError: too long" in done.stdout
     done = check(written(tmp_path), "-o", "lc.plugin.parcels.strength=7")
     assert done.exit_code == 0
 

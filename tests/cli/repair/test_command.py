@@ -9,7 +9,7 @@ import pytest
 from leafcuttr.state.broker import Broker
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.data_directories import FIRST, close, create, open_at, records_of, run
+from support.data_directories import FIRST, broker_on, create, records_of, run
 from support.logs import append
 
 LINES = [b"value number %d " % number + b"leaf " * (number % 40) for number in range(100)]
@@ -76,13 +76,13 @@ def test_a_kafka_directory_is_adopted_where_it_is(kafka: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "13 topics adopted" in done.output
     for _ in range(2):  # the second start is one after a clean stop
-        broker = open_at(kafka)
-        check_adopted(broker)
-        close(broker)
+        with broker_on(kafka) as broker:
+            check_adopted(broker)
     log = TopicPartition("segments", 0)
-    broker = open_at(kafka)
-    assert append(broker.logs.logs[log], encode_batch([Record(0, 1, b"40", b"")]), 1_800_000_000_000) == 40
-    close(broker)
+    with broker_on(kafka) as broker:
+        assert (
+            append(broker.logs.logs[log], encode_batch([Record(0, 1, b"40", b"")]), 1_800_000_000_000) == 40
+        )
     assert run("verify", "--deep", kafka).exit_code == 0
     again = run("repair", "--adopt", kafka)
     assert (again.exit_code, again.output) == (0, "nothing to adopt\n")
@@ -94,10 +94,9 @@ def test_folders_are_copied_from_elsewhere(kafka: Path, own: Path) -> None:
     assert done.exit_code == 0, done.output
     assert {path: path.read_bytes() for path in kafka.rglob("*") if path.is_file()} == before
     assert not list(own.rglob("*.deleted"))
-    broker = open_at(own)
-    check_adopted(broker)
-    assert broker.topics.by_name["segments"].config.retention_ms == -1
-    close(broker)
+    with broker_on(own) as broker:
+        check_adopted(broker)
+        assert broker.topics.by_name["segments"].config.retention_ms == -1
     assert run("verify", "--deep", own).exit_code == 0
 
 
@@ -106,9 +105,8 @@ def test_one_topic_by_name_or_by_its_folder(kafka: Path, own: Path) -> None:
     assert "1 topics adopted" in done.output
     done = run("repair", "--adopt", "--from", kafka / "java-lz4-0", "--execute", own)
     assert "adopting java-lz4: 1 partitions, 100 records" in done.output
-    broker = open_at(own)
-    assert sorted(broker.topics.by_name) == ["java-lz4", "segments"]
-    close(broker)
+    with broker_on(own) as broker:
+        assert sorted(broker.topics.by_name) == ["java-lz4", "segments"]
 
 
 def test_a_kafka_that_was_killed(kafka: Path) -> None:
@@ -122,9 +120,8 @@ def test_a_kafka_that_was_killed(kafka: Path) -> None:
     done = run("repair", "--adopt", "--execute", "--topic", "segments", kafka)
     assert done.exit_code == 0, done.output
     assert "end in half a batch" in done.output
-    broker = open_at(kafka)
-    assert [record.key for record in records_of(broker, "segments")] == [b"%d" % at for at in range(39)]
-    close(broker)
+    with broker_on(kafka) as broker:
+        assert [record.key for record in records_of(broker, "segments")] == [b"%d" % at for at in range(39)]
     assert run("verify", kafka).exit_code == 0
 
 
@@ -143,9 +140,8 @@ def test_what_cannot_be_adopted_is_refused_with_the_reason(
 ) -> None:
     first = kafka / "transactions-0"
     if damage == "clash":
-        broker = open_at(own)
-        create(broker, "transactions")
-        close(broker)
+        with broker_on(own) as broker:
+            create(broker, "transactions")
     elif damage == "hole":
         shutil.rmtree(first)
     elif damage == "id":

@@ -16,7 +16,7 @@ from leafcuttr.errors import StartError
 from leafcuttr.log.layout.checkpoints import PARTITION_METADATA
 from leafcuttr.state.metadata import FILE_NAME
 from leafcuttr_sdk import TopicPartition
-from support.data_directories import close, open_at, run
+from support.data_directories import broker_on, run
 from support.logs import NOW, append, batch
 
 PRODUCER = 4_711
@@ -32,11 +32,9 @@ def filled(tmp_path: Path) -> dict[str, bytes]:
             for partition in topic.partitions:
                 append(partition.log, batch(2, producer_id=PRODUCER, producer_epoch=0, base_sequence=0), NOW)
 
-    broker = open_at(tmp_path / "data")
-    trio.run(fill)
-    ids = {name: topic.id for name, topic in broker.topics.by_name.items()}
-    close(broker)
-    return ids
+    with broker_on(tmp_path / "data") as broker:
+        trio.run(fill)
+        return {name: topic.id for name, topic in broker.topics.by_name.items()}
 
 
 def zeros(path: Path) -> None:
@@ -82,8 +80,8 @@ def test_the_command_that_the_refusal_names_works(
     damage(directory / FILE_NAME)
     damaged = (directory / FILE_NAME).read_bytes()
 
-    with pytest.raises(StartError) as refusal:
-        open_at(directory)
+    with pytest.raises(StartError) as refusal, broker_on(directory):
+        pass
     line = str(refusal.value)
     assert "\n" not in line
     assert str(directory / FILE_NAME) in line
@@ -95,8 +93,7 @@ def test_the_command_that_the_refusal_names_works(
     assert "settings of topics" in done.output
     assert (directory / f"{FILE_NAME}.damaged").read_bytes() == damaged
 
-    broker = open_at(directory)
-    try:
+    with broker_on(directory) as broker:
         topics = broker.topics.by_name
         assert {name: topic.id for name, topic in topics.items()} == filled
         assert {name: len(topic.partitions) for name, topic in topics.items()} == {"orders": 3, "events": 1}
@@ -104,8 +101,6 @@ def test_the_command_that_the_refusal_names_works(
         assert [log.offline for log in broker.logs.logs.values()] == [None] * 4
         assert topics["orders"].config.retention_ms == -1
         assert broker.metadata.take_producer_ids(1)[0] > PRODUCER
-    finally:
-        close(broker)
 
 
 def test_what_is_sound_is_left_alone(tmp_path: Path, filled: dict[str, bytes]) -> None:
@@ -134,16 +129,13 @@ def test_folders_that_lack_the_id_get_it_and_lost_ones_are_made(
     done = run("repair", "--metadata", "--execute", directory)
     assert done.exit_code == 0, done.output
     assert "without a folder, and made anew: 1" in done.output
-    broker = open_at(directory)
-    try:
+    with broker_on(directory) as broker:
         assert broker.topics.by_name["orders"].id == filled["orders"]
         logs = broker.logs.logs
         assert [logs[TopicPartition("orders", number)].log_end_offset for number in (0, 2)] == [2, 2]
         # What was synced is not taken for an empty log: that one says what is missing.
         assert "is missing" in str(logs[TopicPartition("orders", 1)].offline)
         assert logs[TopicPartition("events", 0)].log_end_offset == 2
-    finally:
-        close(broker)
 
 
 def test_folders_of_different_topics_are_not_made_one(tmp_path: Path, filled: dict[str, bytes]) -> None:
@@ -152,22 +144,17 @@ def test_folders_of_different_topics_are_not_made_one(tmp_path: Path, filled: di
     shutil.copy(directory / "events-0" / PARTITION_METADATA, directory / "orders-2" / PARTITION_METADATA)
     done = run("repair", "--metadata", "--execute", directory)
     assert (done.exit_code, "cannot rebuild orders" in done.output) == (1, True)
-    broker = open_at(directory)
-    assert set(broker.topics.by_name) == {"events"}
-    close(broker)
+    with broker_on(directory) as broker:
+        assert set(broker.topics.by_name) == {"events"}
 
 
 def test_an_invented_producer_id_leaves_ids_for_others(tmp_path: Path, filled: dict[str, bytes]) -> None:
     """Behind the last long there is none; ids that a broker gave are far from it."""
     directory = tmp_path / "data"
-    broker = open_at(directory)
-    log = broker.logs.logs[TopicPartition("orders", 0)]
-    append(log, batch(1, producer_id=2**63 - 1, producer_epoch=0, base_sequence=0), NOW)
-    close(broker)
+    with broker_on(directory) as broker:
+        log = broker.logs.logs[TopicPartition("orders", 0)]
+        append(log, batch(1, producer_id=2**63 - 1, producer_epoch=0, base_sequence=0), NOW)
     cut(directory / FILE_NAME)
     assert run("repair", "--metadata", "--execute", directory).exit_code == 0
-    broker = open_at(directory)
-    try:
+    with broker_on(directory) as broker:
         assert PRODUCER < broker.metadata.take_producer_ids(1)[0] < 2**62
-    finally:
-        close(broker)

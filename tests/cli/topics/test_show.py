@@ -14,7 +14,7 @@ def test_only_those_that_match(run: Run, topic: str) -> None:
     assert found == [f"{topic}.one", f"{topic}.two"]
 
 
-def test_internal_topics_are_shown_when_asked(run: Run, topic: str, member: Callable[..., Any]) -> None:
+def test_internal_topics_are_shown_by_an_option(run: Run, topic: str, member: Callable[..., Any]) -> None:
     run("topics", "create", topic)
     member(f"group-{topic}", topic)
     assert "__consumer_offsets" not in run("topics", "list").out

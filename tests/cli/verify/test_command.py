@@ -7,7 +7,7 @@ from pathlib import Path
 from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.wire.records import Record, encode_batch
 from leafcuttr_sdk import TopicPartition
-from support.data_directories import FIRST, close, create, open_at, run
+from support.data_directories import FIRST, broker_on, create, run
 from support.logs import append
 
 
@@ -55,16 +55,17 @@ def test_metadata_that_cannot_be_used_is_a_problem(own: Path) -> None:
 
 def test_what_the_broker_writes_is_clean_before_and_after_a_restart(tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    broker = open_at(directory)
-    create(broker, "orders")
-    log = broker.logs.logs[TopicPartition("orders", 0)]
-    for number in range(50):
-        append(
-            log, encode_batch([Record(0, 1_800_000_000_000, b"k", b"%d" % number * 200)]), 1_800_000_000_000
-        )
-    # As a kill would leave it.
-    shutil.copytree(directory, tmp_path / "killed")
-    close(broker)
+    with broker_on(directory) as broker:
+        create(broker, "orders")
+        log = broker.logs.logs[TopicPartition("orders", 0)]
+        for number in range(50):
+            append(
+                log,
+                encode_batch([Record(0, 1_800_000_000_000, b"k", b"%d" % number * 200)]),
+                1_800_000_000_000,
+            )
+        # As a kill would leave it.
+        shutil.copytree(directory, tmp_path / "killed")
     for place in (directory, tmp_path / "killed"):
         done = run("verify", "--deep", place)
         assert done.exit_code == 0, done.output

@@ -18,6 +18,9 @@ from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.log import Log
+from leafcuttr_sdk.filters import DeadLetter
+from leafcuttr_sdk.records import Record
+from support.chains import TestChain
 from support.logs import (
     NOW,
     append_and_wait,
@@ -25,6 +28,7 @@ from support.logs import (
     begin_write,
     make_log,
     read_all,
+    stage_here,
     would_wait,
     write_by_worker,
     write_now,
@@ -81,7 +85,7 @@ def test_a_ticket_is_finished_once_and_tells_everybody() -> None:
 
 @pytest.mark.parametrize("landed_before", [True, False])
 def test_what_failed_is_known_from_the_landing_on(landed_before: bool) -> None:
-    pending, failure = PendingWrite(), WriteError("no room", 7)
+    pending, failure = PendingWrite(), WriteError("no space", 7)
     if landed_before:
         pending.publish(failure)
         pending.finish()
@@ -91,7 +95,9 @@ def test_what_failed_is_known_from_the_landing_on(landed_before: bool) -> None:
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
-async def test_who_waits_for_the_landing_does_not_wait_for_dead_letters(cancelled: bool) -> None:
+async def test_a_caller_that_waits_for_the_publication_does_not_wait_for_dead_letters(
+    cancelled: bool,
+) -> None:
     """Nor is the wait cut short: the views of what is written are in use."""
     pending, done = PendingWrite(), []
 
@@ -100,7 +106,7 @@ async def test_who_waits_for_the_landing_does_not_wait_for_dead_letters(cancelle
         done.append(until)
 
     async with trio.open_nursery() as nursery:
-        for until in ("landed", "finished"):
+        for until in ("published", "finished"):
             nursery.start_soon(wait, until)
         await trio.testing.wait_all_tasks_blocked()
         if cancelled:
@@ -110,9 +116,9 @@ async def test_who_waits_for_the_landing_does_not_wait_for_dead_letters(cancelle
             assert done == []
             pending.publish()
             await trio.testing.wait_all_tasks_blocked()
-            assert done == ["landed"]
+            assert done == ["published"]
             pending.finish()
-    assert done == ["landed", "finished"]
+    assert done == ["published", "finished"]
     await pending.wait()
     await pending.wait_until_published()
 
@@ -256,7 +262,7 @@ def test_a_step_that_fails_ends_the_flight_and_passes_on_what_is_no_failure(
 async def test_a_log_in_doubt_writes_nothing_more(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     stage(log)
-    log.suspect, log.offline = True, "its disk is failing"
+    log.sync_failed, log.offline = True, "its disk is failing"
     with pytest.raises(WriteError, match="its disk is failing"):
         await write_by_worker(log)
     assert (log.writing, log.log_end_offset, log.next_offset) == (None, 0, 0)
@@ -277,3 +283,44 @@ async def test_groups_land_one_behind_the_other(tmp_path: Path) -> None:
     )
     assert pending.done
     assert len(read_all(log)) == log.size
+
+
+async def test_the_next_write_has_begun_when_the_end_of_one_is_told(tmp_path: Path) -> None:
+    """A caller that hears of the end may stage more, which is for the write after that."""
+    log = make_log(tmp_path)
+    stage(log)
+    seen: list[tuple[PendingWrite | None, PendingWrite | None, int]] = []
+    with held("write_there") as writing:
+        first = begin_write(log)
+        await writing.wait_entered()
+        stage(log)
+        second = begin_write(log)
+        first.when_done(lambda: seen.append((log.writing, log.next_write, len(log.groups))))
+        writing.may_go_on.set()
+        await first.wait()
+        await second.wait()
+    assert seen == [(second, None, 0)]
+
+
+async def test_a_write_that_fails_waits_for_the_dead_letters_of_what_it_has_published(tmp_path: Path) -> None:
+    """Those of its other batches are never posted: a wait for them would not end."""
+
+    def judge(record: Record) -> Record | DeadLetter:
+        return DeadLetter("bad") if record.value and record.value.startswith(b"b") else record
+
+    chain = TestChain(judge)
+    log = make_log(tmp_path, segment_bytes=1000)
+    log.use_chain(chain.chain)
+    for _ in range(3):
+        stage_here(log, batch(2, size=600))
+    assert [len(group.letters or ()) for group in log.groups] == [1, 1, 1]
+    with held("new_segment", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) as making:
+        pending = begin_write(log)
+        making.may_go_on.set()
+        await pending.wait_until_published()
+    assert pending.failure is not None
+    assert (pending.failure.written_to, log.log_end_offset, pending.done) == (2, 2, False)
+    (posted,) = chain.posted
+    assert posted.base_offset == 0
+    posted.finish()
+    assert pending.done

@@ -117,7 +117,7 @@ def test_other_settings_do_not_get_around_it(tmp_path: Path, settings: dict[str,
     assert refusal(make_log(tmp_path, **settings), data) == code
 
 
-def test_a_batch_that_is_compressed_anew_is_looked_at_once_it_is_open(tmp_path: Path) -> None:
+def test_a_batch_that_is_compressed_anew_is_checked_once_it_is_decompressed(tmp_path: Path) -> None:
     data, _ = COMPRESSED["junk behind the last, gzip"]
     assert refusal(make_log(tmp_path / "ends", compression_type="zstd"), data) == 87
     assert refusal(make_log(tmp_path / "same", compression_type="gzip"), data) is None

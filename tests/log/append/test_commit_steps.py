@@ -18,6 +18,8 @@ from leafcuttr.log.append.rules import Origin
 from leafcuttr.log.append.staged import WriteError
 from leafcuttr.log.files.failed_sync import MARK
 from leafcuttr.log.log import Log
+from leafcuttr.log.segment.segment import Segment
+from leafcuttr.log.segment.sync import sync_records
 from support.logs import NOW, CalmDisk, append, batch, make_log, read_all, write_now
 
 Views = list["memoryview | bytearray"]
@@ -92,7 +94,7 @@ def test_a_file_that_takes_nothing_more_is_an_error(tmp_path: Path, monkeypatch:
     assert log.offline is None
 
 
-def test_what_a_write_took_is_told_to_who_watches_the_disk(
+def test_the_write_pressure_is_told_what_a_write_took(
     tmp_path: Path,
 ) -> None:
     told: list[float] = []
@@ -166,16 +168,15 @@ def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Pa
     for _ in range(2):
         append(log, batch(size=400), NOW)
     gone = log.segments[-1 if last else 0]
-    real = type(gone).sync_records
 
-    def sync_records(segment: Any) -> None:
+    def sync_unless_gone(segment: Segment) -> None:
         if segment.base_offset == (2 if last else gone.base_offset):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment.path(".log"))
-        real(segment)
+        sync_records(segment)
 
     stage(log, batch(size=400))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(gone), "sync_records", sync_records)
+        patch.setattr("leafcuttr.log.append.commit.sync_records", sync_unless_gone)
         if last:
             with pytest.raises(WriteError, match="No such file"):
                 write_now(log)
@@ -189,7 +190,7 @@ def test_a_segment_that_retention_has_taken_meanwhile_needs_no_sync(tmp_path: Pa
 
 def test_nothing_staged_is_nothing_to_write(tmp_path: Path) -> None:
     log = make_log(tmp_path)
-    log.suspect = True
+    log.sync_failed = True
     write_now(log)
     assert commit.commit(log) is DONE
     assert log.offline is None
@@ -199,7 +200,7 @@ def test_what_was_staged_before_a_sync_failed_is_refused(tmp_path: Path) -> None
     log = make_log(tmp_path)
     append(log, batch(), NOW)
     stage(log, batch())
-    log.suspect, log.offline = True, "its disk is failing"
+    log.sync_failed, log.offline = True, "its disk is failing"
     with pytest.raises(WriteError, match="its disk is failing") as failed:
         write_now(log)
     assert failed.value.written_to == log.log_end_offset == log.next_offset == 1
@@ -310,7 +311,7 @@ def test_a_write_that_syncs_and_fails_leaves_the_file_in_doubt(
         patch.setattr(os, "pwritev", pwritev)
         with pytest.raises(StorageError, match=os.strerror(error)):
             write_now(log)
-    assert (log.suspect, (tmp_path / MARK).exists()) == (in_doubt, in_doubt)
+    assert (log.sync_failed, (tmp_path / MARK).exists()) == (in_doubt, in_doubt)
     assert (log.offline is not None) is in_doubt
     if not in_doubt:
         assert append(log, batch(), NOW) == 1
@@ -325,4 +326,4 @@ def test_a_write_that_does_not_sync_and_fails_leaves_no_doubt(
         patch.setattr(os, "pwritev", failing(OSError(errno.EIO, os.strerror(errno.EIO))))
         with pytest.raises(StorageError):
             write_now(log)
-    assert (log.suspect, log.offline, (tmp_path / MARK).exists()) == (False, None, False)
+    assert (log.sync_failed, log.offline, (tmp_path / MARK).exists()) == (False, None, False)

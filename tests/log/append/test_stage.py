@@ -146,6 +146,18 @@ def test_log_append_time(tmp_path: Path) -> None:
     assert log.segments[-1].largest_timestamp == NOW
 
 
+def test_a_sequence_out_of_order_leaves_the_batch_as_it_came(tmp_path: Path) -> None:
+    log = make_log(tmp_path, message_timestamp_type="LogAppendTime")
+    append(log, batch(producer_id=7, producer_epoch=0, base_sequence=0))
+    data = batch(producer_id=7, producer_epoch=0, base_sequence=9)
+    before = bytes(data)
+    for _ in range(2):
+        with pytest.raises(BrokerError) as refused:
+            log.stage(memoryview(data), Origin.CLIENT, now_ms=NOW)
+        assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert data == before
+
+
 @pytest.mark.parametrize("name", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 def test_compression_type_is_that_of_the_stored_batch(tmp_path: Path, name: str) -> None:
     log = make_log(tmp_path, compression_type=name)

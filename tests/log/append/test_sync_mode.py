@@ -158,7 +158,7 @@ async def test_a_preallocated_segment_is_trimmed_for_good_before_the_next_one_be
     assert names.index(file_name(0)) < names.index("+" + file_name(1))
 
 
-async def test_synced_writes_find_room_in_their_file(tmp_path: Path) -> None:
+async def test_synced_writes_find_space_in_their_file(tmp_path: Path) -> None:
     """None of them waits for the new length of the file, but for one in many."""
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
     sizes = []
@@ -172,7 +172,7 @@ async def test_synced_writes_find_room_in_their_file(tmp_path: Path) -> None:
     assert Path(log.segments[0].path(".log")).stat().st_size == log.size
 
 
-async def test_room_that_the_disk_does_not_have_is_done_without(
+async def test_space_that_the_disk_does_not_have_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
@@ -183,7 +183,7 @@ async def test_room_that_the_disk_does_not_have_is_done_without(
     assert Path(log.segments[0].path(".log")).stat().st_size == log.size
 
 
-async def test_a_failed_write_gives_its_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_write_gives_its_space_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(tmp_path / "t-0", lc_log_sync_always=True)
     await append_and_wait(log, batch(), NOW)
     with monkeypatch.context() as patch:
@@ -199,7 +199,9 @@ def full_disk(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-async def test_room_is_no_damage_after_a_kill(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_reserved_space_is_no_damage_after_a_kill(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = opened(tmp_path)
     log = manager.create(spec(lc_log_sync_always=True))
     for _ in range(3):

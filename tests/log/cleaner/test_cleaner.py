@@ -18,6 +18,7 @@ from leafcuttr.wire.batch import parse, sealed
 from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch
 from support.compaction import records_of, split
 from support.logs import NOW, TP, HandClock, append, append_marker, read_all
+from support.waiting import eventually
 
 MakeLog = Callable[..., Log]
 MakeCleaner = Callable[..., Cleaner]
@@ -149,8 +150,7 @@ async def test_a_killed_process_harms_nothing(dirty_log: MakeLog, make_cleaner: 
     cleaner = make_cleaner(log, log_cleaner_io_max_bytes_per_second="20000")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cleaner.clean_due)
-        while not cleaner._children:
-            await trio.sleep(0.01)
+        await eventually(lambda: bool(cleaner._children), "the process that compacts")
         (child,) = cleaner._children
         os.kill(child.pid, signal.SIGKILL)
     assert "signal 9" in cleaner.uncleanable[TP]
@@ -180,8 +180,7 @@ async def test_a_deleted_log_is_let_go_at_once(dirty_log: MakeLog, make_cleaner:
     cleaner = make_cleaner(log, log_cleaner_io_max_bytes_per_second="20000")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cleaner.clean_due)
-        while not cleaner._children:
-            await trio.sleep(0.01)
+        await eventually(lambda: bool(cleaner._children), "the process that compacts")
         log.offline = "it is deleted"
         cleaner.forget(TP)
     assert cleaner.uncleanable == {}
@@ -195,8 +194,10 @@ async def test_the_process_ends_when_there_is_nothing_to_do(
     cleaner = make_cleaner(log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cleaner.run)
-        while not cleaner.rounds or cleaner._idle or cleaner._children:
-            await trio.sleep(0.01)
+        await eventually(
+            lambda: bool(cleaner.rounds) and not cleaner._idle and not cleaner._children,
+            "the end of the process",
+        )
         nursery.cancel_scope.cancel()
     assert cleaner.rounds == 1
     assert cleaner.read_bytes >= cleaner.written_bytes > 0

@@ -11,11 +11,12 @@ import pytest
 from leafcuttr.log.cleaner import swap
 from leafcuttr.log.cleaner.compaction.output import Output
 from leafcuttr.log.cleaner.compaction.pages import Throttle
-from leafcuttr.log.cleaner.swap import CLEANED, announce, finish_exchanges, take_names
+from leafcuttr.log.cleaner.swap import announce, finish_exchanges, take_names
+from leafcuttr.log.layout.suffixes import CLEANED, SUFFIXES
 from leafcuttr.log.log import Log
 from leafcuttr.log.recovery.known import Known
 from leafcuttr.log.recovery.recovery import restore
-from leafcuttr.log.segment.segment import SUFFIXES, segment_name
+from leafcuttr.log.segment.segment import segment_name
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from support.logs import resources
 from support.managers import spec

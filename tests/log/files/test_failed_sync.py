@@ -141,7 +141,7 @@ def test_damage_before_the_last_good_sync_is_still_no_cut(
     damage(log, 3)
     manager, log = again(tmp_path)
     assert log.offline is not None and "synced up to 5" in log.offline
-    assert log.suspect
+    assert log.sync_failed
     manager.close()
 
 
@@ -189,7 +189,7 @@ async def test_what_was_staged_before_is_not_written_behind_a_failed_sync(
     log.stage(memoryview(batch()), Origin.CLIENT, now_ms=NOW)
     with failing_disk(monkeypatch, ".log"), pytest.raises(OSError) as failed:
         log.flush()
-    log.distrust(failed.value)  # type: ignore[arg-type]
+    log.handle_failed_sync(failed.value)  # type: ignore[arg-type]
     with pytest.raises(WriteError):
         await write_by_worker(log)
     assert log.log_end_offset == 10

@@ -77,3 +77,26 @@ def test_cached_or_not(tmp_path: Path) -> None:
     assert region.read() == content
     assert file.pread(10, 699_995, may_block=False) == content[-5:]
     assert isinstance(cold, bool)  # a file system in memory is never cold
+
+
+def test_what_is_open_still_of_what_was_let_go_is_counted(tmp_path: Path) -> None:
+    """By an answer, or by who has just used it; however it came to be let go."""
+    pool = FilePool(2)
+    first, second = owners(tmp_path, pool, 2)
+    assert first.file is not None and second.file is not None
+    regions = [FileRegion(first.file, 0, 1), FileRegion(second.file, 0, 1)]
+    assert pool.let_go == 0, "the pool has them"
+    for number in range(2, 4):
+        pool.open(Owner(), str(tmp_path / str(number)), create=True)
+    assert pool.let_go == 2
+    for number in range(4, 9):
+        pool.open(Owner(), str(tmp_path / str(number)), create=True)
+    assert pool.let_go == 2, "others are closed as they go"
+    regions.pop()
+    assert pool.let_go == 1
+    third = Owner()
+    regions.append(FileRegion(pool.open(third, str(tmp_path / "3")), 0, 1))
+    assert pool.release_one() and pool.release_one() and not pool.release_one()
+    assert pool.let_go == 2
+    regions.clear()
+    assert (pool.let_go, len(pool)) == (0, 0)

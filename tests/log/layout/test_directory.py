@@ -1,6 +1,7 @@
 """The data directory: held by one process, known to Kafka, upgraded or refused in one line."""
 
 import fcntl
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from leafcuttr.errors import StartError
 from leafcuttr.log.layout import directory
-from leafcuttr.log.layout.directory import DataDirectory
+from leafcuttr.log.layout.directory import DataDirectory, identity, lock_owner, written_format
 
 
 def refusal(path: Path, **arguments: object) -> str:
@@ -172,3 +173,30 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
 
 def test_a_place_where_nothing_can_be_made_is_refused() -> None:
     assert "cannot be used" in refusal(Path("/proc/self/leafcuttr"))
+
+
+def test_what_others_than_its_broker_read(tmp_path: Path) -> None:
+    assert written_format(tmp_path) is None
+    opened = DataDirectory.open(tmp_path, node_id=7)
+    opened.close()
+    assert (written_format(tmp_path), lock_owner(tmp_path)) == (1, os.getpid())
+    found = identity(tmp_path)
+    assert (found["node.id"], found["cluster.id"], found["directory.id"]) == (
+        "7",
+        opened.cluster_id,
+        opened.directory_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("version=12\n", 12), ("version=x", "version=x"), ("other=1", "other=1"), ("", "")]
+)
+def test_the_format_that_is_written(tmp_path: Path, text: str, found: int | str) -> None:
+    (tmp_path / "leafcuttr.format").write_text(text)
+    assert written_format(tmp_path) == found
+
+
+@pytest.mark.parametrize(("text", "owner"), [("12\n", 12), ("", None), ("no number", None)])
+def test_the_process_that_has_the_lock(tmp_path: Path, text: str, owner: int | None) -> None:
+    (tmp_path / ".lock").write_text(text)
+    assert lock_owner(tmp_path) == owner

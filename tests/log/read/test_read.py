@@ -198,3 +198,17 @@ def test_batches_without_records_are_passed_over_where_one_with_records_follows(
     if first == 2:
         read = log.read(1, 1000, at_least_one=True)
         assert read.region is not None and read.region.position == 0, "the next segment from its beginning"
+
+
+def test_a_read_that_nothing_fits_into_opens_no_file(tmp_path: Path) -> None:
+    log = make_log(tmp_path)
+    for _ in range(3):
+        append(log, batch(), NOW)
+    while log.pool.release_one():
+        pass
+    read = log.read(1, 0, at_least_one=False, up_to=None)
+    assert (read.region, read.next_offset) == (None, 1)
+    assert len(log.pool) == 0
+    with pytest.raises(OffsetOutOfRange):
+        log.read(4, 0, at_least_one=False, up_to=None)
+    assert log.read(1, 0, at_least_one=True, up_to=None).region is not None

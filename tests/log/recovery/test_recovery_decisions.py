@@ -4,7 +4,6 @@ One module, longer than most, because all decisions are tried on the same few lo
 """
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def filled(folder: Path, batches: int = 20, **overrides: object) -> Log:
 
 def known_of(log: Log, *, clean: bool = False, point: int = 0, **facts: object) -> Known:
     """What a start knows by the line that this log had in the state file."""
-    state = replace(state_of(log, TOPIC_ID), recovery_point=0)
+    state = state_of(log, TOPIC_ID)._replace(recovery_point=0)
     return Known(state, clean, point, log.log_start_offset, same_boot=True)._replace(**facts)
 
 
@@ -100,7 +99,7 @@ def test_a_later_segment_does_not_excuse_the_synced_one_that_is_missing(tmp_path
 
 
 @pytest.mark.parametrize(("clean", "point"), [(True, 0), (False, 12)])
-def test_what_was_synced_is_not_looked_at_again(tmp_path: Path, clean: bool, point: int) -> None:
+def test_what_was_synced_is_not_read_again(tmp_path: Path, clean: bool, point: int) -> None:
     """`verify` does that; a start only looks at what a disk that was pulled out may have lost."""
     log = filled(tmp_path, 4)
     damage(path_of(log, 0), 4 * BATCH - 1)
@@ -112,7 +111,7 @@ def test_what_was_synced_is_not_looked_at_again(tmp_path: Path, clean: bool, poi
 
 
 @pytest.mark.parametrize("intact", [True, False])
-def test_the_end_that_the_state_knows_is_looked_at_from_its_last_index_entry_on(
+def test_the_end_that_the_state_knows_is_read_from_its_last_index_entry_on(
     tmp_path: Path, intact: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = filled(tmp_path, 10, index_interval_bytes=100)
@@ -125,7 +124,7 @@ def test_the_end_that_the_state_knows_is_looked_at_from_its_last_index_entry_on(
     assert ("knew of offsets up to 30" in caplog.text) is not intact
 
 
-def test_a_long_end_without_index_entries_is_not_looked_at(
+def test_a_long_end_without_index_entries_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = filled(tmp_path, 10)
@@ -240,7 +239,7 @@ def test_a_log_has_what_the_state_says_of_it(tmp_path: Path, more: int, point: i
     for sequence in range(4):
         append(log, batch(1, producer_id=5, producer_epoch=2, base_sequence=sequence), NOW)
     log.flush_indexes()
-    state = replace(state_of(log, TOPIC_ID), leader_epoch=3, recovery_point=6, log_start_offset=4)
+    state = state_of(log, TOPIC_ID)._replace(leader_epoch=3, recovery_point=6, log_start_offset=4)
     for _ in range(more):
         append(log, batch(1), NOW)
     found = restored(tmp_path, Known(state, False, point, 5, same_boot=True))
@@ -439,7 +438,7 @@ def test_an_offline_log_is_in_doubt_as_long_as_its_folder_is_marked(tmp_path: Pa
         (tmp_path / MARK).touch()
     found = restored(tmp_path, unknown(point=100))
     assert found.offline is not None
-    assert found.suspect is marked
+    assert found.sync_failed is marked
 
 
 def test_after_a_failed_sync_what_was_not_synced_is_read_from_the_disk(

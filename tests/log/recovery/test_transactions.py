@@ -19,7 +19,8 @@ from leafcuttr.log.log import Log
 from leafcuttr.log.manager import LogManager
 from leafcuttr.log.read.aborted import read_txn_index
 from leafcuttr.log.segment.txn_index import AbortedTransaction
-from leafcuttr.offline.repair import plan_repair, rebuild_indexes
+from leafcuttr.offline.repair import plan_repair
+from leafcuttr.offline.repair_steps import rebuild_indexes
 from leafcuttr.offline.verify import KnownTopic, verify_directory
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr_sdk import TopicPartition

@@ -96,7 +96,7 @@ def _member(wants: Wants) -> Any:
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(counts=_COUNTS, members=groups())
-def test_every_partition_that_somebody_wants_has_one_reader(
+def test_every_partition_that_a_member_wants_has_one_reader(
     name: str, counts: Mapping[str, int], members: list[Wants]
 ) -> None:
     shares = ASSIGNORS[name](counts, list(reversed(members)))

@@ -335,7 +335,7 @@ async def test_assigned_partitions_need_no_group(live: Live, autojump_clock: Moc
             consumer.subscribe(["t"])
 
 
-async def test_who_assigns_commits_as_long_as_the_group_has_no_members(
+async def test_assigned_consumers_commit_as_long_as_the_group_has_no_members(
     live: Live, autojump_clock: MockClock
 ) -> None:
     async with live() as view, view.consumer("g") as alone:
@@ -465,7 +465,7 @@ def test_every_option_travels_in_the_one_object() -> None:
     assert {field.name for field in fields(ConsumerOptions)} == parameters - {"client_id"} | {"client"}
 
 
-async def test_a_group_that_is_full_takes_the_next_one_once_somebody_has_left(
+async def test_a_full_group_takes_the_next_member_once_one_has_left(
     live: Live, autojump_clock: MockClock
 ) -> None:
     async with live(group_max_size="1") as view, view.consumer("g", ["t"]) as second:
@@ -478,7 +478,7 @@ async def test_a_group_that_is_full_takes_the_next_one_once_somebody_has_left(
 
 
 async def test_the_groups_topic_is_deleted(live: Live, autojump_clock: MockClock) -> None:
-    """Whoever deletes it deletes the groups: members begin anew, with nothing committed."""
+    """Deleting it deletes the groups: members begin anew, with nothing committed."""
     async with live() as view, view.consumer("g", ["t"], auto_offset_reset="earliest") as consumer:
         await produce(view, [1])
         assert await drain(consumer, 1) == [1]
@@ -668,7 +668,7 @@ class Worker:
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 40))])
-async def test_nothing_is_passed_over_whoever_comes_and_goes(
+async def test_nothing_is_passed_over_when_members_come_and_go(
     live: Live, autojump_clock: MockClock, seed: int
 ) -> None:
     """At least once: workers come, fall over, stand still, and a topic grows, while records are produced."""

@@ -51,8 +51,8 @@ def fail(record: Record) -> Any:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
     made = Tables(
-        {"sort": lambda *_: Instance(sort), "fail": lambda *_: Instance(fail)},
-        {"short": lambda *_: Instance(short)},
+        {"sort": lambda *_: Instance("tests", sort), "fail": lambda *_: Instance("tests", fail)},
+        {"short": lambda *_: Instance("tests", short)},
     )
     with live_broker(Path(tmp_path_factory.mktemp("filters"))) as live:
         live.call(live.broker.chains.equip, made)
@@ -105,7 +105,7 @@ def test_a_batch_of_which_nothing_stays_still_moves_readers_on(live: LiveBroker,
     assert (list(fetched.records), fetched.positions) == ([], {TopicPartition("empty", 0): 3})
 
 
-def test_large_batches_are_looked_at_by_a_worker(live: LiveBroker, view: Broker) -> None:
+def test_large_batches_are_filtered_by_a_worker(live: LiveBroker, view: Broker) -> None:
     create(live, view, "large", lc_filters="sort", lc_validators="short")
     values = [(b"d" if n % 3 else b"k") + b"%d" % n for n in range(20_000)]
     answers = live.run(view.produce_batch, "large", [Record(value) for value in values])

@@ -69,7 +69,7 @@ def test_what_another_round_mends_keeps_the_id(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-def test_who_is_forgotten_comes_as_somebody_new(error: ErrorCode) -> None:
+def test_a_forgotten_member_joins_as_a_new_one(error: ErrorCode) -> None:
     membership = joining()
     membership.joined(JoinAnswer(error=error))
     assert (membership.phase, membership.member_id) == (Phase.JOINING, "")
@@ -106,8 +106,8 @@ def test_an_answer_that_comes_late_says_nothing() -> None:
 class Lives(RuleBasedStateMachine):
     """Some members and the real machine of their group, a message at a time, in any order.
 
-    Whoever is in MEMBER and has heard nothing new has the share of the group's present generation, so that no two of
-    one generation have the same.
+    A member in MEMBER that has heard nothing new has the assignment of the group's present generation, so that no two
+    of one generation have the same.
     """
 
     def __init__(self) -> None:

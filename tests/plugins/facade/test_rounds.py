@@ -21,6 +21,7 @@ from leafcuttr_sdk import Broker, BrokerError, ErrorCode, NewBatch, Produced, Re
 from leafcuttr_sdk.errors import StorageError, UnknownTopicOrPartition
 from plugins.facade.conftest import PLUGIN, Open
 from support.logs import batch, write_now
+from support.waiting import eventually
 
 AT = TopicPartition("t", 0)
 SYNC = {"lc.log.sync.always": "true"}
@@ -227,9 +228,7 @@ async def test_cancelled_at_any_step_the_log_stays_whole(
             assert len(stored) in (1, 1 + len(mine))
             assert not core.appender._queue and not core.appender._led
             log = core.logs.logs[AT]
-            with trio.fail_after(60):
-                while log.busy:
-                    await trio.sleep(0.001)
+            await eventually(lambda log=log: not log.busy, "the write", pause=0.001)
             going = reached
         assert step > 1
     folder = core.logs.logs[AT].directory

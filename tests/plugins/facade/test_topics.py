@@ -86,7 +86,7 @@ async def test_records_are_deleted(view: Broker) -> None:
     )
 
 
-async def test_who_is_told_of_changes_cannot_spoil_them(
+async def test_callbacks_cannot_spoil_the_changes_they_are_told_of(
     view: Broker, core: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(name: str) -> None:
@@ -97,10 +97,10 @@ async def test_who_is_told_of_changes_cannot_spoil_them(
     view.topics.on_change(seen.append)
     with caplog.at_level(logging.ERROR):
         await view.topics.create("t")
-    assert seen == ["t"] and "topic t failed" in caplog.text
+    assert seen == ["t"] and "plugin sample: callback on changed topics failed: " in caplog.text
 
 
-async def test_who_and_where(view: Broker, core: Core) -> None:
+async def test_the_cluster(view: Broker, core: Core) -> None:
     from leafcuttr import __version__
     from leafcuttr.config.listeners import Listener
 

@@ -29,7 +29,7 @@ def drop_d(record: Record) -> Any:
 
 def equip(live: LiveBroker) -> None:
     def make(_: str, __: TopicConfig) -> Instance:
-        return Instance(drop_d)
+        return Instance("tests", drop_d)
 
     live.call(live.broker.chains.equip, Tables({"drop-d": make}))
 

@@ -1,4 +1,4 @@
-"""Filters and validators at the doors in the broker's process: what plugins produce, and what comes over HTTP."""
+"""Filters and validators see what plugins produce and what is produced over HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def short(record: Record) -> str | None:
 
 def made(call: Any) -> Any:
     def make(_: str, __: TopicConfig) -> Instance:
-        return Instance(call)
+        return Instance("tests", call)
 
     return make
 

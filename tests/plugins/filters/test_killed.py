@@ -84,7 +84,7 @@ def stored(
 
 
 def run_once(folder: Path, plugins: Path, seed: int, point: str | None) -> None:
-    """Kill the broker at a point, or at some moment, and look at what is there after the next start."""
+    """Kill the broker at a point, or at some moment, and check the log after the next start."""
     settings = {"lc.plugins.path": str(plugins)}
     arming = folder / "point"
     with running_broker(folder, settings, environ={"LEAFCUTTR_CRASH_POINT": f"@{arming}"}) as broker:

@@ -141,7 +141,7 @@ def test_a_topic_whose_filter_is_not_there_takes_no_records(tmp_path: Path, plug
         librdkafka.create(broker.address, "free")
         for name, why in (
             ("broken", "record filter broken: no table of words at /no/where"),
-            ("dumb", "record filter dumb: what it makes is of type object and has no method filter"),
+            ("dumb", "record filter dumb: what it makes is an object and has no method filter"),
         ):
             librdkafka.create(broker.address, name, lc_filters=name)
             refused = answer(broker, name, b"1")

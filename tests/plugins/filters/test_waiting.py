@@ -1,5 +1,5 @@
-"""Whoever waits for a filter or for dead letters always hears in the end: when writes cross, when the broker stops; and
-nobody else waits for them."""
+"""A caller that waits for a filter or for dead letters is always answered in the end: when writes cross, when the
+broker stops; and no other caller waits for them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ from typing import Any
 
 import trio
 
-from leafcuttr.config.listeners import parse_listeners
-from leafcuttr.config.settings import Settings
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.log.append.rules import Origin
 from leafcuttr.plugins.facade.view import make_broker_view
-from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
-from leafcuttr.server.run import run_broker
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import BrokerError, DeadLetter, NewBatch, Plugin, Record
 from leafcuttr_sdk.types import TopicPartition
-from support.live_broker import live_broker
-from support.logs import NOW, batch, begin_write, would_wait
+from support.live_broker import live_broker, serve_here
+from support.logs import batch, begin_write, stage_here, would_wait
+from support.waiting import eventually
 
 
 def refuse_own(record: Record) -> Any:
-    """What comes from its producer is a dead letter; nothing else gets here."""
+    """Records of producers are dead letters; it gets no others."""
     return DeadLetter("no")
 
 
 def made(_: str, __: TopicConfig) -> Instance:
-    return Instance(refuse_own)
+    return Instance("tests", refuse_own)
 
 
 TABLES = Tables({"all": made}, {})
@@ -64,24 +60,18 @@ def test_dead_letters_that_share_their_write_with_those_of_clients(tmp_path: Pat
         live.run(produce)
 
 
-async def test_a_broker_that_is_cancelled_while_somebody_waits(tmp_path: Path) -> None:
-    """The write lands after the cancellation; whoever cannot be cancelled meanwhile still hears of its dead letters."""
-    given = Settings(
-        {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(tmp_path),
-            "lc.metrics.enable": "false",
-        }
-    )
+async def test_a_broker_that_is_cancelled_while_a_producer_waits(tmp_path: Path) -> None:
+    """The write lands after the cancellation; a caller that cannot be cancelled meanwhile is still told of its dead
+    letters."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            broker = await nursery.start(run_broker, given, parse_listeners(given))
+            broker = await serve_here(nursery, tmp_path)
             broker.chains.equip(TABLES)
             await make_broker_view(broker, Plugin("p", 1, "Produces.")).topics.create(
                 "t", configs={"lc.filters": "all"}
             )
             log = broker.topics.by_name["t"].partitions[0].log
-            log.stage(memoryview(batch(3)), Origin.CLIENT, now_ms=NOW)
+            stage_here(log, memoryview(batch(3)))
             assert would_wait(log)
             pending = begin_write(log)
             assert pending is not None
@@ -100,7 +90,7 @@ def test_a_filter_that_hangs_holds_up_its_topic_only(tmp_path: Path) -> None:
         assert end.wait(60)
         return record
 
-    tables = Tables({"hang": lambda *_: Instance(hang)}, {})
+    tables = Tables({"hang": lambda *_: Instance("tests", hang)}, {})
     with live_broker(tmp_path) as live:
         live.call(live.broker.chains.equip, tables)
         view = make_broker_view(live.broker, Plugin("p", 1, "Produces."))
@@ -118,8 +108,7 @@ def test_a_filter_that_hangs_holds_up_its_topic_only(tmp_path: Path) -> None:
                     async with trio.open_nursery() as nursery:
                         for _ in range(10):
                             nursery.start_soon(append, "hung")
-                        while not hangs.is_set():
-                            await trio.sleep(0.01)
+                        await eventually(hangs.is_set, "the filter that hangs")
                         await append("fine")
                         end.set()
             finally:
@@ -127,13 +116,3 @@ def test_a_filter_that_hangs_holds_up_its_topic_only(tmp_path: Path) -> None:
 
         live.run(produce)
         assert live.log("hung").log_end_offset == 10 * 2000
-
-
-def test_two_loops_share_no_limit() -> None:
-    """What one loop of a process has borrowed is not another's to give back."""
-
-    async def limiters() -> list[trio.CapacityLimiter]:
-        assert decode_limiter() is decode_limiter()
-        return [decode_limiter(), filter_limiter()]
-
-    assert len({*map(id, found := trio.run(limiters) + trio.run(limiters))}) == len(found) == 4

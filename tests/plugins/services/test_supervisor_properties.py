@@ -118,7 +118,7 @@ class World:
             Planned(
                 "p",
                 ServiceSpec(str(number), self.maker(number, plan), tuple(str(need) for need in plan.needs)),
-                None,  # type: ignore[arg-type]  # nobody looks at it
+                None,  # type: ignore[arg-type]  # unused
             )
             for number, plan in enumerate(self.plans)
         ]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from leafcuttr.server.admin.endpoint import AdminEndpoint
 from leafcuttr.server.admin.health import FINE, HealthTable
@@ -17,6 +16,7 @@ from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.admin import Finding, HealthCheck
 from support.peer import connect, metadata_request
+from support.waiting import eventually
 
 Serve = Callable[..., Awaitable[Broker]]
 
@@ -34,10 +34,12 @@ async def look(admin: AdminEndpoint, path: str) -> tuple[int, Any]:
 async def test_a_broker_that_is_well(serve: Serve) -> None:
     broker = await serve()
     admin = endpoint(broker)
-    with trio.fail_after(60):
-        while (found := await look(admin, "/health/ready"))[0] != 200:
-            await trio.sleep(0.01)
-    assert found == (200, {"status": "ok"})
+
+    async def ready() -> tuple[int, Any] | None:
+        found = await look(admin, "/health/ready")
+        return found if found[0] == 200 else None
+
+    assert await eventually(ready, "a broker that is ready") == (200, {"status": "ok"})
     assert await look(admin, "/health/live") == (200, {"status": "ok"})
     status, body = await look(admin, "/health")
     assert (status, body["status"]) == (200, "ok")
@@ -56,7 +58,7 @@ async def test_a_full_disk_degrades_and_leaves_it_ready(serve: Serve) -> None:
     assert body["checks"]["disk"] == {
         "ok": False,
         "required": False,
-        "looks_at": "the disk has room for what clients produce",
+        "looks_at": "the disk has free space for what clients produce",
         "detail": "clients may not produce: /data has 5 bytes free",
     }
 
@@ -72,7 +74,7 @@ async def test_offline_partitions_are_named_up_to_a_few(serve: Serve) -> None:
     assert body["checks"]["partitions"]["detail"] == "offline: t-0, t-1, t-2, t-3, t-4 and 2 more"
 
 
-async def test_what_a_plugin_would_add(serve: Serve) -> None:
+async def test_checks_of_plugins(serve: Serve) -> None:
     broker = await serve()
     admin = endpoint(broker)
     found = [FINE]
@@ -96,7 +98,7 @@ def test_a_check_that_raises_is_not_fine() -> None:
 
     table = HealthTable()
     table.add(HealthCheck("broken", "breaks", broken, required=True))
-    assert list(table.look().values()) == [Finding(False, "the check failed: no such thing")]
+    assert list(table.findings().values()) == [Finding(False, "the check failed: no such thing")]
     assert table.missing() == ["broken"]
 
 

@@ -10,7 +10,6 @@ import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 import hypothesis
 import pytest
@@ -19,77 +18,10 @@ import trio.testing
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from leafcuttr.server.admin import http, listening
+from leafcuttr.server.admin import http
 from leafcuttr.server.admin.http import HttpConnection
-from leafcuttr.server.admin.router import Request, Response, Router, as_json, parse_target
-from leafcuttr.state.broker import Broker
-from support.waiting import free_port
-
-Serve = Callable[..., Awaitable[Broker]]
-ON = {"lc.metrics.enable": "true", "lc.metrics.port": "0"}
-
-Answer = tuple[int, dict[str, str], bytes]
-
-
-class Client:
-    """One connection to a router, over the loopback, and what it gets."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self.stream = stream
-        self._pending = b""
-
-    async def ask(self, text: str, *, head: bool = False) -> Answer:
-        await self.stream.send_all(text.replace("\n", "\r\n").encode())
-        return await self.answer(head=head)
-
-    async def get(self, path: str) -> Answer:
-        return await self.ask(f"GET {path} HTTP/1.1\nHost: x\n\n")
-
-    async def answer(self, *, head: bool = False) -> Answer:
-        """The next answer. Raises EOFError at the end of the stream."""
-        while b"\r\n\r\n" not in self._pending:
-            await self._more()
-        text, _, self._pending = self._pending.partition(b"\r\n\r\n")
-        first, *lines = text.decode().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        body = b"" if head else await self._body(headers)
-        return int(first.split()[1]), headers, body
-
-    async def _body(self, headers: dict[str, str]) -> bytes:
-        if "content-length" in headers:
-            return await self._take(int(headers["content-length"]))
-        if headers.get("transfer-encoding") != "chunked":
-            return await self.rest()
-        body = b""
-        while True:
-            while b"\r\n" not in self._pending:
-                await self._more()
-            size, _, self._pending = self._pending.partition(b"\r\n")
-            piece = await self._take(int(size, 16) + 2)
-            body += piece[:-2]
-            if int(size, 16) == 0:
-                return body
-
-    async def _take(self, count: int) -> bytes:
-        while len(self._pending) < count:
-            await self._more()
-        taken, self._pending = self._pending[:count], self._pending[count:]
-        return taken
-
-    async def _more(self) -> None:
-        data = await self.stream.receive_some(65536)
-        if not data:
-            raise EOFError
-        self._pending += data
-
-    async def rest(self) -> bytes:
-        """All that comes until the peer closes."""
-        try:
-            while True:
-                await self._more()
-        except (EOFError, trio.BrokenResourceError):
-            return self._pending
-
+from leafcuttr.server.admin.router import Request, Response, Router, as_json
+from support.http_client import Client
 
 Connect = Callable[[], Awaitable[Client]]
 
@@ -229,12 +161,7 @@ async def test_an_absolute_target(connect: Connect) -> None:
     assert (status, json.loads(body)["path"]) == (200, "/hello")
 
 
-def test_a_target_with_very_many_fields_is_refused() -> None:
-    with pytest.raises(ValueError, match="fields"):
-        parse_target("/x?" + "a=1&" * 2000)
-
-
-async def test_a_head_that_does_not_come_is_cut(
+async def test_a_connection_without_a_head_is_closed(
     connect: Connect, autojump_clock: trio.testing.MockClock
 ) -> None:
     """Ten seconds for the whole of it, however its bytes trickle."""
@@ -250,7 +177,9 @@ async def test_a_head_that_does_not_come_is_cut(
     assert await client.rest() == b""
 
 
-async def test_silence_is_cut(connect: Connect, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_connection_is_closed(
+    connect: Connect, autojump_clock: trio.testing.MockClock
+) -> None:
     client = await connect()
     began = trio.current_time()
     assert await client.rest() == b""
@@ -262,7 +191,7 @@ async def test_silence_is_cut(connect: Connect, autojump_clock: trio.testing.Moc
     assert trio.current_time() - began >= http.IDLE_S
 
 
-async def test_who_does_not_read_is_cut(
+async def test_a_client_that_does_not_read_is_cut_off(
     router: Router, connect: Connect, autojump_clock: trio.testing.MockClock
 ) -> None:
     closed = trio.Event()
@@ -310,6 +239,8 @@ _LINES = st.sampled_from(
         b"5\r\nabcde\r\n0\r\n",
     ]
 )
+
+
 _BYTES = st.one_of(
     st.binary(max_size=300),
     st.lists(_LINES, max_size=12).map(lambda lines: b"\r\n".join(lines) + b"\r\n\r\n"),
@@ -321,7 +252,7 @@ _BYTES = st.one_of(
 
 @given(sent=st.lists(_BYTES, min_size=1, max_size=4))
 @hypothesis.settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_comes_is_answered_or_cut(
+def test_any_bytes_are_answered_or_end_the_connection(
     sent: list[bytes], router: Router, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In pieces, with the peer's end of the stream behind them: every answer is whole, and nothing fails in here."""
@@ -346,139 +277,7 @@ def test_whatever_comes_is_answered_or_cut(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-# With a broker
-
-
-async def ask(broker: Broker, path: str, *headers: str) -> Answer:
-    assert broker.admin is not None
-    stream = await trio.open_tcp_stream(broker.admin.host, broker.admin.port)
-    async with stream:
-        lines = "".join(f"{line}\n" for line in headers)
-        return await Client(stream).ask(f"GET {path} HTTP/1.1\nHost: x\n{lines}\n")
-
-
-@pytest.mark.setting("lc.metrics.enable")
-async def test_off(serve: Serve) -> None:
-    assert (await serve({"lc.metrics.enable": "false"})).admin is None
-
-
-async def test_a_busy_port_is_a_warning(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        broker = await serve({**ON, "lc.metrics.port": str(port)})
-        assert broker.admin is None
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert line.startswith("no metrics: ")
-    assert f"lc.metrics.port={port}" in line
-    assert "another program listens there" in line
-
-
-@pytest.mark.setting("lc.metrics.host", "lc.metrics.port")
-async def test_the_host_and_port_that_were_asked_for(serve: Serve) -> None:
-    port = free_port()
-    broker = await serve({**ON, "lc.metrics.port": str(port), "lc.metrics.host": "127.0.0.3"})
-    assert broker.admin is not None and broker.admin.port == port
-    assert not await listens("127.0.0.1", port)
-    assert await listens("127.0.0.3", port)
-    stream = await trio.open_tcp_stream("127.0.0.3", port)
-    async with stream:
-        assert (await Client(stream).get("/health/live"))[0] == 200
-
-
-async def listens(host: str, port: int) -> bool:
-    try:
-        await (await trio.open_tcp_stream(host, port)).aclose()
-    except OSError:
-        return False
-    return True
-
-
-async def test_one_that_other_machines_reach_is_a_warning(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    broker = await serve({**ON, "lc.metrics.host": ""})
-    assert broker.admin is not None
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert line == (
-        f"every host that reaches this machine port {broker.admin.port} may read metrics and health "
-        "without authentication (lc.metrics.host)"
-    )
-
-
-async def test_the_index_names_every_path(serve: Serve) -> None:
-    broker = await serve(ON)
-    status, _, body = await ask(broker, "/")
-    paths = json.loads(body)["paths"]
-    assert status == 200
-    assert list(paths) == ["/", "/metrics", "/health", "/health/live", "/health/ready"]
-    for path in paths:
-        assert (await ask(broker, path))[0] == 200
-
-
-async def test_a_newer_connection_takes_the_place_of_an_idle_one(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listening, "MOST_CONNECTIONS", 3)
-    broker = await serve(ON)
-    assert broker.admin is not None
-    clients = []
-    for _ in range(4):
-        client = Client(await trio.open_tcp_stream(broker.admin.host, broker.admin.port))
-        assert (await client.get("/health/live"))[0] == 200
-        clients.append(client)
-    with trio.fail_after(60):
-        assert await clients[0].rest() == b""
-    for client in clients[1:]:
-        assert (await client.get("/health/live"))[0] == 200
-    for client in clients[1:]:  # all busy with a head that does not end
-        await client.stream.send_all(b"GET /health/live HTTP/1.1\r\n")
-    with trio.fail_after(60):
-        while (refused := await _refused(broker)) is not True:
-            assert refused is False
-    for client in clients[1:]:
-        assert (await client.ask("Host: x\n\n"))[0] == 200
-
-
-async def _refused(broker: Broker) -> bool:
-    """Whether a new connection is closed without an answer. The others may not have been read yet."""
-    try:
-        await ask(broker, "/health/live")
-    except (EOFError, trio.BrokenResourceError):
-        return True
-    return False
-
-
-async def test_the_admin_endpoint_outlives_the_listeners(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While requests in flight are answered at a stop, it says that the broker is not ready."""
-    from support.peer import connect as connect_peer
-    from support.peer import join_request, metadata_request
-
-    monkeypatch.setattr("leafcuttr.server.run._GRACE_S", 60.0)
-    stop, ended = trio.Event(), trio.Event()
-    broker = await serve(ON, stop=stop, ended=ended)
-    assert broker.admin is not None
-    client = Client(await trio.open_tcp_stream(broker.admin.host, broker.admin.port))
-    assert (await client.get("/health/ready"))[0] == 200
-    peer = await connect_peer(broker)
-    await peer.ask(metadata_request("t"), 12)
-    asked: Any = join_request("g")
-    await peer.send(asked, 3)  # waits for the group's initial delay, and so holds the stop up
-    stop.set()
-    with trio.fail_after(60):
-        status = 200
-        while status == 200:
-            status, _, body = await client.get("/health/ready")
-    assert status == 503
-    assert json.loads(body) == {"status": "not ready", "failing": ["serving"]}
-    await peer.stream.aclose()
-    await ended.wait()
-
-
-async def test_who_takes_a_long_answer_steadily_gets_all_of_it(
+async def test_a_client_that_reads_a_long_answer_slowly_gets_all_of_it(
     connect: Connect, router: Router, autojump_clock: trio.testing.MockClock
 ) -> None:
     size = 4 << 20

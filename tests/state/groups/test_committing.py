@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 from leafcuttr.state.internal_log import Producer
 from leafcuttr_sdk import TopicPartition
 from support.coordinator import commit, join, join_event, running, sync, topics
@@ -95,7 +95,7 @@ async def test_members_that_are_no_consumers_may_use_anything(start: Start) -> N
 
 
 async def test_what_is_deleted_stays_deleted_and_what_is_not_stays(start: Start) -> None:
-    """In memory, and after a restart: the tombstones lie behind what they bury."""
+    """In memory, and after a restart: the tombstones are after the records that they delete."""
     broker = await topics(start(**ONE))
     offsets = broker.groups.offsets
     async with running(broker.groups):
@@ -120,7 +120,7 @@ async def test_nothing_expires_while_the_members_divide_anew(start: Start, autoj
         assert committed == [0]
         groups.join("g", join_event(session_timeout_ms=1_000_000, rebalance_timeout_ms=1_000_000))
         (entry,) = groups.entries()
-        assert entry.group.state is State.PREPARING_REBALANCE
+        assert entry.group.state is GroupState.PREPARING_REBALANCE
         broker.clock.set_by_ms = 3_600_000  # type: ignore[attr-defined]
         groups.offsets.expire(entry)
         assert groups.offsets.fetch("g")
@@ -136,7 +136,7 @@ async def test_no_tombstone_goes_over_a_commit_for_the_topic_that_comes_next(sta
         assert offsets_of(broker, "g") == {}
         assert offsets.commit("g", Committer(), [new(broker, 1, 2)]) == [0]
         end = log.log_end_offset
-        await offsets.bury_topic("t", found)
+        await offsets.write_tombstones_of_topic("t", found)
         assert log.log_end_offset == end + 1
         assert offsets_of(broker, "g") == {1: 2}
     broker = start(**ONE)

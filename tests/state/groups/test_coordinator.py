@@ -13,7 +13,7 @@ from leafcuttr.errors import CoordinatorNotAvailable, ErrorCode, GroupIdNotFound
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import JoinAnswer, Leaver
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 from leafcuttr.state.internal_log import Producer
 from leafcuttr_sdk import TopicPartition
 from support.coordinator import commit, join, join_event, running, sync, topics
@@ -42,7 +42,9 @@ async def test_a_silent_member_is_gone_after_its_session_and_not_before(
         assert groups.heartbeat("g", joined.member_id, None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_who_waits_hears_at_the_rebalance_timeout(start: Start, autojump_clock: MockClock) -> None:
+async def test_waiting_members_are_answered_at_the_rebalance_timeout(
+    start: Start, autojump_clock: MockClock
+) -> None:
     groups = start().groups
     async with running(groups):
         first = await join(groups, "g", session_timeout_ms=100_000)
@@ -95,7 +97,7 @@ async def test_groups_and_offsets_come_back_after_a_restart(start: Start, autoju
     assert broker.groups.loading
     async with running(broker.groups):
         group = broker.groups.find("g")
-        assert (group.state, group.generation, group.protocol_name) == (State.STABLE, 1, "range")
+        assert (group.state, group.generation, group.protocol_name) == (GroupState.STABLE, 1, "range")
         (restored,) = group.members
         assert (restored.member_id, restored.instance_id) == (joined.member_id, "one")
         assert restored.assignment == b"to " + joined.member_id.encode()
@@ -201,7 +203,7 @@ async def test_how_long_a_new_group_waits_for_other_members(start: Start, autoju
 
 
 @pytest.mark.setting("offsets.retention.check.interval.ms")
-async def test_how_often_old_offsets_are_looked_for(start: Start, autojump_clock: MockClock) -> None:
+async def test_how_often_expired_offsets_are_deleted(start: Start, autojump_clock: MockClock) -> None:
     broker = await topics(start(offsets_retention_minutes="1", offsets_retention_check_interval_ms="190000"))
     async with running(broker.groups):
         began = trio.current_time()
@@ -359,7 +361,7 @@ async def test_damage_makes_the_groups_of_one_partition_unavailable(start: Start
         assert outcomes == {1, -1}
 
 
-async def test_who_watches_a_group_hears_of_every_change_and_of_no_other_group(
+async def test_a_watch_hears_of_every_change_of_its_group_and_of_no_other(
     start: Start,
 ) -> None:
     groups = (await topics(start())).groups
@@ -392,7 +394,7 @@ async def test_generations_of_an_earlier_process_are_no_rebalances_of_this_one(s
         assert groups.rebalances == 1
 
 
-async def test_nothing_is_kept_of_who_watched(start: Start) -> None:
+async def test_nothing_is_kept_of_ended_watches(start: Start) -> None:
     groups = (await topics(start())).groups
     heard: list[str] = []
     async with running(groups):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.runtime.transitions import TransitionError
 from leafcuttr.state.groups.events import (
     Answer,
     GroupLimits,
@@ -18,7 +19,7 @@ from leafcuttr.state.groups.events import (
 )
 from leafcuttr.state.groups.machine import NEW_MEMBER_JOIN_TIMEOUT_S, Group
 from leafcuttr.state.groups.members import Member
-from leafcuttr.state.groups.states import TRANSITIONS, Cause, State, TransitionError, after
+from leafcuttr.state.groups.states import TRANSITIONS, GroupCause, GroupState, after
 
 RANGE = (("range", b"r"),)
 
@@ -112,7 +113,7 @@ class Scene:
         second = self.joined("b").member_id
         self.sync("sa", first, {first: b"1", second: b"2"})
         self.sync("sb", second)
-        assert self.group.state is State.STABLE
+        assert self.group.state is GroupState.STABLE
         return first, second
 
 
@@ -126,7 +127,7 @@ def test_one_member_joins_and_is_assigned() -> None:
     scene.sync("s", joined.member_id, {joined.member_id: b"all"})
     assert scene.synced("s").assignment == b"all"
     assert scene.stores[-1].assignments == {joined.member_id: b"all"}
-    assert scene.group.state is State.STABLE
+    assert scene.group.state is GroupState.STABLE
 
 
 def test_two_step_join_hands_out_an_id_first() -> None:
@@ -192,7 +193,7 @@ def test_members_hear_of_a_round_by_heartbeat() -> None:
     assert scene.heartbeat(first) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_does_not_come_back_is_out_at_the_rebalance_timeout() -> None:
+def test_a_member_that_does_not_rejoin_is_removed_at_the_rebalance_timeout() -> None:
     scene = Scene()
     first, second = scene.stable_pair()
     scene.join("c", session_timeout_ms=100_000)
@@ -225,7 +226,7 @@ def test_the_last_member_leaves_an_empty_group_behind() -> None:
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
-    assert scene.group.state is State.EMPTY
+    assert scene.group.state is GroupState.EMPTY
     assert scene.group.generation == 3
     assert scene.group.protocol_type == "consumer"
     assert scene.stores[-1] == Store(3, {})
@@ -247,14 +248,14 @@ def test_the_leader_leaves_while_followers_wait_for_its_assignment() -> None:
     assert scene.joined("b2").leader == second
 
 
-def test_who_does_not_sync_in_time_is_out() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     scene = Scene()
     scene.join("a", session_timeout_ms=300_000, rebalance_timeout_ms=20_000)
     first = scene.joined("a").member_id
     scene.advance(19.9)
     assert first in scene.group.members
     scene.advance(0.2)
-    assert scene.group.state is State.EMPTY
+    assert scene.group.state is GroupState.EMPTY
 
 
 def test_protocol_vote_takes_the_favourite_of_most_among_what_all_can() -> None:
@@ -291,9 +292,9 @@ def test_follower_that_joins_again_unchanged_gets_the_same_answer_and_a_leader_a
     first, second = scene.stable_pair()
     scene.join("again", second)
     assert scene.joined("again").generation == 2
-    assert scene.group.state is State.STABLE
+    assert scene.group.state is GroupState.STABLE
     scene.join("lead", first)
-    assert scene.group.state is State.PREPARING_REBALANCE
+    assert scene.group.state is GroupState.PREPARING_REBALANCE
 
 
 def test_leader_that_missed_the_join_answer_gets_it_again() -> None:
@@ -340,7 +341,7 @@ def test_as_many_as_fit_are_taken_while_a_round_is_prepared(size: int) -> None:
     members = [scene.joined(f"first {number}").member_id for number in range(size)]
     assert all(members) and len(scene.group.members) == size
     scene.sync("s", members[0], dict.fromkeys(members, b""))
-    scene.join("again", members[0])  # a new round: it waits, the others are asked to come
+    scene.join("again", members[0])  # a new rebalance: it waits, the others are told to rejoin
     for number in range(size - 1):
         scene.join(f"new {number}")
         assert f"new {number}" not in scene.answers
@@ -387,7 +388,7 @@ def test_static_member_comes_back_to_its_assignment_without_a_round() -> None:
     assert scene.heartbeat(first) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_old_static_leader_is_told_that_somebody_else_leads() -> None:
+def test_old_static_leader_is_told_that_another_member_leads() -> None:
     scene = Scene()
     scene.join("a", instance_id="i1")
     first = scene.joined("a").member_id
@@ -409,7 +410,7 @@ def test_static_member_in_flight_is_fenced_by_its_successor() -> None:
     scene.sync("sb", scene.joined("b2").member_id)
     scene.join("b3", instance_id="i2")
     assert scene.synced("sb").error is ErrorCode.FENCED_INSTANCE_ID
-    assert scene.group.state is State.PREPARING_REBALANCE
+    assert scene.group.state is GroupState.PREPARING_REBALANCE
 
 
 def test_static_member_that_changes_its_protocol_starts_a_round() -> None:
@@ -452,7 +453,7 @@ def test_assignment_that_cannot_be_stored_is_not_told() -> None:
     scene.store_error = ErrorCode.NOT_COORDINATOR
     scene.sync("s", first, {first: b"1"})
     assert scene.synced("s").error is ErrorCode.NOT_COORDINATOR
-    assert scene.group.state is State.PREPARING_REBALANCE
+    assert scene.group.state is GroupState.PREPARING_REBALANCE
     scene.store_error = ErrorCode.NONE
     scene.join("again", first)
     assert scene.joined("again").generation == 2
@@ -478,7 +479,7 @@ def test_assignment_of_a_round_that_is_over_is_not_applied() -> None:
     assert isinstance(store, Store)
     scene.join("b")
     scene.group.stored(store, ErrorCode.NONE, scene.now)
-    assert scene.group.state is State.PREPARING_REBALANCE
+    assert scene.group.state is GroupState.PREPARING_REBALANCE
     assert scene.synced("s").error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -499,7 +500,7 @@ def test_what_a_sync_must_match(changes: dict[str, object], error: ErrorCode) ->
     assert scene.synced("s").error is error
 
 
-def test_who_may_commit() -> None:
+def test_which_members_may_commit() -> None:
     scene = Scene()
     commit = scene.group.check_commit
     assert commit("", None, -1, scene.now) is ErrorCode.NONE
@@ -536,7 +537,7 @@ def test_newcomer_is_given_up_after_five_minutes() -> None:
     assert scene.joined("b").error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_deleted_group_answers_nobody_well() -> None:
+def test_a_deleted_group_answers_with_errors() -> None:
     scene = Scene()
     first, second = scene.stable_pair()
     assert scene.group.delete() is ErrorCode.NON_EMPTY_GROUP
@@ -549,10 +550,10 @@ def test_a_deleted_group_answers_nobody_well() -> None:
 
 
 def test_the_table_names_every_state_and_refuses_what_it_does_not_have() -> None:
-    assert set(TRANSITIONS) == set(State)
-    assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
+    assert set(TRANSITIONS) == set(GroupState)
+    assert {cause for row in TRANSITIONS.values() for cause in row} == set(GroupCause)
     with pytest.raises(TransitionError, match="state Dead"):
-        after(State.DEAD, Cause.ASSIGNED)
+        after(GroupState.DEAD, GroupCause.ASSIGNED)
 
 
 def test_the_last_generation_is_followed_by_the_first() -> None:
@@ -592,7 +593,7 @@ def test_a_session_ends_exactly_at_its_timeout() -> None:
     assert first not in scene.group.members
 
 
-def test_who_waits_for_its_join_answer_needs_no_heartbeat() -> None:
+def test_a_member_that_waits_for_its_join_answer_needs_no_heartbeat() -> None:
     scene = Scene()
     first, second = scene.stable_pair()
     scene.advance(5)
@@ -702,7 +703,7 @@ def test_a_static_member_that_cannot_be_stored_hears_so() -> None:
     scene.store_error = ErrorCode.NONE
     scene.join("third", instance_id="i")
     assert scene.joined("third").error is ErrorCode.NONE
-    assert scene.group.state is State.STABLE
+    assert scene.group.state is GroupState.STABLE
 
 
 def test_a_static_member_replaced_before_it_synced_leaves_nothing_overdue() -> None:
@@ -715,9 +716,9 @@ def test_a_static_member_replaced_before_it_synced_leaves_nothing_overdue() -> N
     scene.sync("sa", first, {first: b"1", second: b"2"})
     scene.join("b2", instance_id="i", session_timeout_ms=300_000)
     third = scene.joined("b2").member_id
-    assert scene.group.state is State.STABLE
+    assert scene.group.state is GroupState.STABLE
     scene.group.tick(scene.now + 60)
-    assert (scene.group.state, set(scene.group.members.by_id)) == (State.STABLE, {first, third})
+    assert (scene.group.state, set(scene.group.members.by_id)) == (GroupState.STABLE, {first, third})
     assert scene.group.wake_at is not None
     assert scene.group.wake_at > scene.now + 60
 
@@ -739,7 +740,7 @@ def restored(max_size: int = 10, leader: str | None = "two") -> Scene:
 
 def test_a_group_that_was_read_from_the_log_goes_on() -> None:
     scene = restored()
-    assert (scene.group.state, scene.group.generation, scene.group.wake_at) == (State.STABLE, 5, None)
+    assert (scene.group.state, scene.group.generation, scene.group.wake_at) == (GroupState.STABLE, 5, None)
     assert scene.group.members.leader_id == "two"
     scene.group.resume(scene.now)
     assert scene.group.wake_at == scene.now + 6
@@ -754,8 +755,8 @@ def test_the_leader_of_a_group_that_was_read_is_one_of_its_members(leader: str |
     assert restored(leader=leader).group.members.leader_id == expected
 
 
-@pytest.mark.parametrize(("max_size", "state"), [(1, State.PREPARING_REBALANCE), (2, State.STABLE)])
-def test_a_group_that_was_read_with_too_many_members_begins_a_round(max_size: int, state: State) -> None:
+@pytest.mark.parametrize(("max_size", "state"), [(1, GroupState.PREPARING_REBALANCE), (2, GroupState.STABLE)])
+def test_a_group_that_was_read_with_too_many_members_begins_a_round(max_size: int, state: GroupState) -> None:
     scene = restored(max_size)
     scene.group.resume(scene.now)
     assert scene.group.state is state
@@ -766,10 +767,10 @@ def test_a_group_without_members_that_was_read_is_empty() -> None:
     group.restore(generation=4, protocol_type="consumer", protocol_name=None, leader=None, members=[])
     group.resume(1000.0)
     assert (group.state, group.generation, group.protocol_type, group.wake_at) == (
-        State.EMPTY, 4, "consumer", None,
+        GroupState.EMPTY, 4, "consumer", None,
     )  # fmt: skip
     assert group.delete() is ErrorCode.NONE
-    assert group.state is State.DEAD
+    assert group.state is GroupState.DEAD
 
 
 def test_a_group_with_members_is_not_deleted() -> None:

@@ -22,7 +22,7 @@ from leafcuttr.state.groups.events import (
     SyncAnswer,
 )
 from leafcuttr.state.groups.machine import NEW_MEMBER_JOIN_TIMEOUT_S, Group
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 
 SESSION_S = 10
 REBALANCE_S = 30
@@ -198,13 +198,13 @@ class GroupLife(RuleBasedStateMachine):
             state = self.group.state
             self.group.tick(self.now)
             self.settle()
-            if state is State.STABLE and self.group.state is not State.STABLE:
+            if state is GroupState.STABLE and self.group.state is not GroupState.STABLE:
                 gone = set(before) - set(self.group.members.by_id)
                 assert all(self.now - before[id_] >= SESSION_S - 0.001 for id_ in gone), (
                     "a session ended too soon"
                 )
         else:
-            raise AssertionError("the machine asks to be woken without end")
+            raise AssertionError("the machine wants to be woken without end")
         self.now = until
 
     @rule()
@@ -230,7 +230,7 @@ class GroupLife(RuleBasedStateMachine):
         if not hasattr(self, "group"):
             return
         group = self.group
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             assert not len(group.members)
         waiting = sum((m.joining is not None) + (m.syncing is not None) for m in group.members)
         answered_by_store = sum(store.token is not None for store in self.late)
@@ -241,7 +241,10 @@ class GroupLife(RuleBasedStateMachine):
 
     @invariant()
     def the_group_keeps_to_its_size(self) -> None:
-        if hasattr(self, "group") and self.group.state in (State.COMPLETING_REBALANCE, State.STABLE):
+        if hasattr(self, "group") and self.group.state in (
+            GroupState.COMPLETING_REBALANCE,
+            GroupState.STABLE,
+        ):
             assert len(self.group.members) <= max(self.limits.max_size, len(INSTANCES))
 
     def teardown(self) -> None:

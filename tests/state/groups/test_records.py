@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import trio
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
@@ -25,12 +23,13 @@ from leafcuttr.state.groups.records import (
     parse_offset,
 )
 from leafcuttr.state.groups.subscription import topics_of
-from leafcuttr.state.java_hash import java_hash
 from leafcuttr.wire.errors import WireError
 from support import jars
 from support.groups import subscription
 
 TOPIC_ID = bytes.fromhex("f4921fdc87c04dbb9f7fa7cb65a2a7d4")
+
+
 COMMIT_TIME = 0x1A1FD9A5427
 
 
@@ -47,7 +46,7 @@ def test_keys_that_kafka_wrote(key: bytes, parsed: OffsetKey | GroupKey) -> None
     assert (offset_key(*parsed) if isinstance(parsed, OffsetKey) else group_key(*parsed)) == key
 
 
-def test_keys_of_other_kinds_of_groups_are_nobodys() -> None:
+def test_keys_of_other_kinds_of_groups_are_ignored() -> None:
     assert parse_key(b"\0\3\0\2g1") is None
 
 
@@ -90,20 +89,6 @@ def test_empty_group_as_kafka_wrote_it() -> None:
 def test_damaged_keys(damaged: bytes) -> None:
     with pytest.raises(WireError):
         parse_key(damaged)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("group", 98629247),
-        ("polygenelubricants", -(2**31)),
-        ("grüße\U0001f600", 428562490),
-    ],
-)
-def test_java_hash(text: str, value: int) -> None:
-    assert java_hash(text) == value
 
 
 def test_subscriptions() -> None:
@@ -162,15 +147,3 @@ async def test_kafkas_own_tool_reads_what_we_write(start: Callable[..., Broker])
     assert 'key: {"type":"1","data":{"group":"g","topic":"t","partition":0}}' in text
     assert '"offset":42,"leaderEpoch":0,"metadata":"said"' in text
     assert 'key: {"type":"2","data":{"group":"simple"}} payload: <DELETE>' in text
-
-
-@given(st.text(max_size=1000))
-@example("h" * 255)
-@example("h" * 256)
-@example("h" * 257)
-@example("h" * 32_767)
-def test_java_hash_of_any_length(text: str) -> None:
-    value = 0
-    for unit in memoryview(text.encode("utf-16-le")).cast("H"):
-        value = (31 * value + unit) % 2**32
-    assert java_hash(text) % 2**32 == value

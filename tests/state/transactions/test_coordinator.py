@@ -22,11 +22,11 @@ from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import Producer
 from leafcuttr.state.transactions import loader
 from leafcuttr.state.transactions.machine import Transaction
-from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr_sdk import TopicPartition
 from support import jars
-from support.waiting import next_look
+from support.waiting import eventually, next_look
 
 Start = Callable[..., Broker]
 ONE = {"transaction_state_log_num_partitions": "1", "offsets_topic_num_partitions": "1"}
@@ -42,7 +42,7 @@ async def begin(broker: Broker, name: str = "id") -> tuple[int, int]:
     return given.producer_id, given.epoch
 
 
-def state(broker: Broker, name: str = "id") -> State:
+def state(broker: Broker, name: str = "id") -> TransactionState:
     found = broker.transactions.find(name)
     assert found is not None
     return found.now.state
@@ -66,7 +66,7 @@ async def running(broker: Broker) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-async def until_state(broker: Broker, due: State, name: str = "id") -> None:
+async def until_state(broker: Broker, due: TransactionState, name: str = "id") -> None:
     with trio.fail_after(30):
         while state(broker, name) is not due:
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -81,12 +81,12 @@ async def test_what_was_prepared_is_completed_by_the_next_start(
     monkeypatch.setattr(broker.transactions._endings, "finish", lambda transaction: None)
     answer = await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)
     assert answer == (ErrorCode.NONE, producer_id, epoch + 1)
-    assert state(broker) is State.PREPARE_COMMIT
+    assert state(broker) is TransactionState.PREPARE_COMMIT
     broker = start(**ONE)
     log = broker.topics.partition(P0).log
     assert log.log_end_offset == 0
     async with running(broker):
-        await until_state(broker, State.COMPLETE_COMMIT)
+        await until_state(broker, TransactionState.COMPLETE_COMMIT)
         assert log.log_end_offset == 1
 
 
@@ -98,9 +98,9 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
         await run(broker, nursery)
         producer_id, epoch = await begin(broker)
         await trio.sleep(59)
-        assert state(broker) is State.ONGOING
+        assert state(broker) is TransactionState.ONGOING
         await trio.sleep(12)
-        assert state(broker) is State.COMPLETE_ABORT
+        assert state(broker) is TransactionState.COMPLETE_ABORT
         answer = await broker.transactions.end("id", producer_id, epoch, commit=True, version=0)
         assert answer.error is ErrorCode.PRODUCER_FENCED
         nursery.cancel_scope.cancel()
@@ -123,9 +123,9 @@ async def test_its_time_counts_from_its_begin_and_not_from_the_last_partition(
             assert added is ErrorCode.NONE
         if not restarts:
             await trio.sleep_until(began + 59)
-            assert state(broker) is State.ONGOING
+            assert state(broker) is TransactionState.ONGOING
             await trio.sleep_until(began + 71)
-            assert state(broker) is State.COMPLETE_ABORT
+            assert state(broker) is TransactionState.COMPLETE_ABORT
             return
     broker = start(**ONE)
     async with running(broker):
@@ -134,7 +134,7 @@ async def test_its_time_counts_from_its_begin_and_not_from_the_last_partition(
             trio.current_time() - began
         ), "the log says when it began"
         await trio.sleep_until(max(began + 71, trio.current_time() + 11))
-        assert state(broker) is not State.ONGOING
+        assert state(broker) is not TransactionState.ONGOING
 
 
 @pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000])
@@ -151,24 +151,23 @@ async def test_its_time_goes_on_though_the_clock_is_set(
         else:
             broker.clock.set_by_ms = set_by_ms  # type: ignore[attr-defined]
             await trio.sleep(59)
-            assert state(broker) is State.ONGOING
+            assert state(broker) is TransactionState.ONGOING
             await trio.sleep(12)
-            assert state(broker) is State.COMPLETE_ABORT
+            assert state(broker) is TransactionState.COMPLETE_ABORT
             nursery.cancel_scope.cancel()
     if restarts:  # nobody can say how long it has been; it takes no longer than from the start on
         broker = start(**ONE)
         broker.clock.set_by_ms = set_by_ms  # type: ignore[attr-defined]
         async with trio.open_nursery() as nursery:
             await run(broker, nursery)
-            while broker.transactions.loading:
-                await trio.sleep(0.01)
+            await eventually(lambda: not broker.transactions.loading, "the transactions to be loaded")
             await trio.sleep(80)
-            assert state(broker) is State.COMPLETE_ABORT
+            assert state(broker) is TransactionState.COMPLETE_ABORT
             nursery.cancel_scope.cancel()
 
 
 @pytest.mark.setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
-async def test_how_often_transactions_that_take_too_long_are_looked_for(
+async def test_how_often_transactions_that_take_too_long_are_aborted(
     start: Start, autojump_clock: trio.testing.MockClock
 ) -> None:
     settings = {**ONE, "transaction_abort_timed_out_transaction_cleanup_interval_ms": "100000"}
@@ -184,14 +183,14 @@ async def test_how_often_transactions_that_take_too_long_are_looked_for(
                 break
             await trio.sleep_until(due + 1)
         await trio.sleep_until(due - 1)
-        assert state(broker) is State.ONGOING
+        assert state(broker) is TransactionState.ONGOING
         await trio.sleep_until(due + 1)
-        assert state(broker) is State.COMPLETE_ABORT
+        assert state(broker) is TransactionState.COMPLETE_ABORT
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.setting("transaction.remove.expired.transaction.cleanup.interval.ms")
-async def test_how_often_ids_that_nobody_uses_are_looked_for(
+async def test_how_often_expired_ids_are_deleted(
     start: Start, autojump_clock: trio.testing.MockClock
 ) -> None:
     settings = {"transaction_remove_expired_transaction_cleanup_interval_ms": "30000"}
@@ -209,9 +208,7 @@ async def test_how_often_ids_that_nobody_uses_are_looked_for(
 
 
 @pytest.mark.setting("transactional.id.expiration.ms")
-async def test_an_id_that_nobody_uses_is_forgotten(
-    start: Start, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_an_unused_id_is_forgotten(start: Start, autojump_clock: trio.testing.MockClock) -> None:
     settings = {**ONE, "transactional_id_expiration_ms": "10000"}
     broker = start(**settings)
     async with trio.open_nursery() as nursery:
@@ -225,8 +222,7 @@ async def test_an_id_that_nobody_uses_is_forgotten(
     broker = start(**settings)
     async with trio.open_nursery() as nursery:
         await run(broker, nursery)
-        while broker.transactions.loading:
-            await trio.sleep(0.01)
+        await eventually(lambda: not broker.transactions.loading, "the transactions to be loaded")
         assert [each.transactional_id for each in broker.transactions.all()] == ["id"]
         nursery.cancel_scope.cancel()
 
@@ -290,12 +286,12 @@ async def test_what_a_client_ends_while_others_are_loaded_is_completed_once(
         writers.limit(0)  # no marker gets to the disk for now
         ended = await broker.transactions.end(names[0], *given[0], commit=True, version=0)
         assert not ended.error
-        assert state(broker, names[0]) is State.PREPARE_COMMIT
+        assert state(broker, names[0]) is TransactionState.PREPARE_COMMIT
         go_on.set()
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert not broker.transactions.loading
         writers.limit(AT_ONCE)
-        await until_state(broker, State.COMPLETE_COMMIT, names[0])
+        await until_state(broker, TransactionState.COMPLETE_COMMIT, names[0])
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert broker.topics.partition(P0).log.log_end_offset == 1
         nursery.cancel_scope.cancel()
@@ -331,7 +327,9 @@ async def test_in_sync_mode_nothing_is_written_on_the_loop(
                 "id", given.producer_id, given.epoch, commit=commits, version=2
             )
             assert not ended.error
-            await until_state(broker, State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT)
+            await until_state(
+                broker, TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
+            )
         assert {each.log.log_end_offset for each in broker.topics.by_name["many"].partitions} == {2 - commits}
     assert on_the_loop == []
 
@@ -358,7 +356,10 @@ async def test_kafkas_own_tool_reads_every_state(start: Start) -> None:
     broker = start(**ONE, transactional_id_expiration_ms="1")
     async with running(broker):
         producer_id, epoch = await begin(broker)
-        for commits, due in ((True, State.COMPLETE_COMMIT), (False, State.COMPLETE_ABORT)):
+        for commits, due in (
+            (True, TransactionState.COMPLETE_COMMIT),
+            (False, TransactionState.COMPLETE_ABORT),
+        ):
             answer = await broker.transactions.end("id", producer_id, epoch, commit=commits, version=2)
             epoch += 1
             assert answer == (ErrorCode.NONE, producer_id, epoch)
@@ -366,23 +367,23 @@ async def test_kafkas_own_tool_reads_every_state(start: Start) -> None:
             assert not broker.transactions.add("id", producer_id, epoch, [P0], 2)
         # Fenced by one who has taken its place, while its transaction goes on.
         assert (await broker.transactions.init("id", 60_000, None)).error is ErrorCode.CONCURRENT_TRANSACTIONS
-        await until_state(broker, State.COMPLETE_ABORT)
+        await until_state(broker, TransactionState.COMPLETE_ABORT)
         with trio.fail_after(60):
             while broker.transactions.find("id") is not None:
                 await broker.transactions.forget_expired()
     told = told_by_kafka(broker)
     assert {name for name, _ in told} == {"id"}
     values = [value for _, value in told]
-    states = [None if value is None else State(value["transactionStatus"]) for value in values]
-    aborted = [State.PREPARE_ABORT, State.COMPLETE_ABORT]
-    committed = [State.PREPARE_COMMIT, State.COMPLETE_COMMIT]
+    states = [None if value is None else TransactionState(value["transactionStatus"]) for value in values]
+    aborted = [TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT]
+    committed = [TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT]
     assert states == [
-        State.EMPTY,
-        State.ONGOING,
+        TransactionState.EMPTY,
+        TransactionState.ONGOING,
         *committed,
-        State.ONGOING,
+        TransactionState.ONGOING,
         *aborted,
-        State.ONGOING,
+        TransactionState.ONGOING,
         *aborted,
         None,
     ]
@@ -392,7 +393,7 @@ async def test_kafkas_own_tool_reads_every_state(start: Start) -> None:
             assert value["producerId"] == producer_id
             assert value["transactionTimeoutMs"] == 60_000
             assert value["transactionPartitions"] == {
-                State.EMPTY: None, State.COMPLETE_COMMIT: [], State.COMPLETE_ABORT: [],
+                TransactionState.EMPTY: None, TransactionState.COMPLETE_COMMIT: [], TransactionState.COMPLETE_ABORT: [],
             }.get(state, partitions)  # fmt: skip
     # By a client of transaction version 2 each end raises the epoch, which the tool shows with the decision.
     assert [value["clientTransactionVersion"] for value in values[1:4] if value is not None] == [2, 2, 2]

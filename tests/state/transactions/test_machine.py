@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.runtime.transitions import TransitionError
 from leafcuttr.state.transactions.machine import LAST_EPOCH, NO_ID, Decision, Snapshot, Transaction
-from leafcuttr.state.transactions.states import COMPLETE, PREPARED, Cause, State, TransitionError, after
+from leafcuttr.state.transactions.states import COMPLETE, PREPARED, TransactionCause, TransactionState, after
 from leafcuttr_sdk import TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -57,12 +58,12 @@ def test_a_transaction_from_its_begin_to_its_end(version: int, raised: int, comm
     added = done(one, one.add(7, 0, [P1], 4, version))
     assert (added.started_ms, added.partitions) == (2, {P0, P1})
     prepared = done(one, end(one, 0, commit=commit, version=version))
-    assert prepared.state is (State.PREPARE_COMMIT if commit else State.PREPARE_ABORT)
+    assert prepared.state is (TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT)
     assert prepared.epoch == raised
     one.marked(P0)
     assert one.now.partitions == {P1}
     complete = done(one, one.complete(6))
-    assert complete.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT)
+    assert complete.state is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
     assert (complete.partitions, complete.epoch) == (frozenset(), raised)
     assert end(one, 0, commit=commit, version=version) is ErrorCode.NONE
     assert end(one, 0, commit=not commit, version=version) is ErrorCode.INVALID_TXN_STATE
@@ -80,7 +81,7 @@ def test_the_last_epoch_hands_over_to_a_new_producer_id() -> None:
     assert again is ErrorCode.NONE
 
 
-def test_who_asks_again_with_what_it_has_goes_on_and_others_are_fenced() -> None:
+def test_init_with_the_current_epoch_goes_on_and_others_are_fenced() -> None:
     one = new()
     done(one, init(one))
     assert done(one, init(one, (7, 0))).epoch == 1
@@ -96,7 +97,7 @@ def test_a_newcomer_aborts_what_goes_on() -> None:
         done(one, init(one))
         done(one, one.add(7, 0, [P0], 2, version))
         fenced = one.init(1000, None, fresh_id=99, now_ms=3, version=version)
-        assert done(one, fenced)[1:3] == (1, State.PREPARE_ABORT)
+        assert done(one, fenced)[1:3] == (1, TransactionState.PREPARE_ABORT)
         assert init(one) is ErrorCode.CONCURRENT_TRANSACTIONS
         done(one, one.complete(4))
         assert done(one, init(one)).epoch == 2
@@ -116,24 +117,24 @@ def test_time_runs_out_for_transactions_and_for_ids() -> None:
     assert one.add(7, 0, [P0], 1102, 2) is ErrorCode.PRODUCER_FENCED
 
 
-def test_nobody_begins_with_the_epoch_that_only_markers_have() -> None:
+def test_no_producer_begins_with_the_epoch_that_only_markers_have() -> None:
     """A transaction at the end of a producer id's epochs is aborted with the last number that the format can hold."""
     one = new(epoch=LAST_EPOCH)
     done(one, one.add(7, LAST_EPOCH, [P0], 100, 0))
     done(one, one.fence(1101, 0))
     done(one, one.complete(1102))
-    assert (one.now.epoch, one.now.state) == (LAST_EPOCH + 1, State.COMPLETE_ABORT)
+    assert (one.now.epoch, one.now.state) == (LAST_EPOCH + 1, TransactionState.COMPLETE_ABORT)
     assert one.add(7, LAST_EPOCH + 1, [P0], 1103, 0) is ErrorCode.PRODUCER_FENCED
     assert done(one, init(one)).producer_id != 7
 
 
 def test_what_the_table_does_not_have_is_refused() -> None:
     with pytest.raises(TransitionError, match="PrepareCommit"):
-        after(State.PREPARE_COMMIT, Cause.ABORTED)
-    assert not [cause for cause in Cause if _has(State.DEAD, cause)]
+        after(TransactionState.PREPARE_COMMIT, TransactionCause.ABORTED)
+    assert not [cause for cause in TransactionCause if _has(TransactionState.DEAD, cause)]
 
 
-def _has(state: State, cause: Cause) -> bool:
+def _has(state: TransactionState, cause: TransactionCause) -> bool:
     try:
         after(state, cause)
     except TransitionError:
@@ -212,7 +213,7 @@ class AnySequence(RuleBasedStateMachine):
         if before.state in PREPARED and now != before:
             assert now.state in COMPLETE
             assert now.commits == before.commits
-        if now.state is State.ONGOING:
+        if now.state is TransactionState.ONGOING:
             assert now.partitions
         self.before = now
 
@@ -224,7 +225,7 @@ TestAnySequence.settings = settings(max_examples=100, stateful_step_count=30, de
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_stored_transaction_of_the_very_last_epoch_can_be_aborted(version: int) -> None:
     """An earlier version may have written one. No epoch is above it: its markers have the same."""
-    one = new(state=State.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
+    one = new(state=TransactionState.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
     assert done(one, one.fence(5, version)).epoch == 2**15 - 1
-    one = new(state=State.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
+    one = new(state=TransactionState.ONGOING, epoch=2**15 - 1, partitions=frozenset([P0]))
     assert done(one, end(one, 2**15 - 1, commit=False, version=2)).epoch == 2**15 - 1

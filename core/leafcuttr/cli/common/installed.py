@@ -16,6 +16,7 @@ import click
 if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
+    from leafcuttr.runtime.plugin_parts import Part
     from leafcuttr_sdk.cli import CliCommand
 
 _COMMAND: Final = re.compile(r"[a-z][a-z0-9-]*\Z")
@@ -47,21 +48,26 @@ def commands_of(plugins: "Plugins", ours: Container[str]) -> "dict[str, tuple[Lo
 def loaded_command(plugin: "Loaded", command: "CliCommand") -> click.Command:
     """Raises Failure, one line, for every failure of the plugin."""
     from leafcuttr.cli.common.failures import Failure
-    from leafcuttr.plugins.importing import described
+    from leafcuttr.runtime.plugin_parts import PartError, call
+    from leafcuttr_sdk._described import kind_of
 
     try:
-        made: object = command.load()
-    except (Exception, SystemExit) as error:
-        why = (
-            plugin.lacks if plugin.missing else described(error, plugin.hooks.file if plugin.hooks else None)
-        )
+        made: object = call(part_of(plugin, command), command.load)
+    except PartError as failed:
+        why = plugin.lacks if plugin.missing else failed.why
         raise Failure(f"the command {command.name} of plugin {plugin.name} cannot be loaded: {why}") from None
     if not isinstance(made, click.Command):
         raise Failure(
             f"the command {command.name} of plugin {plugin.name} cannot be loaded: "
-            f"its load() returned a {type(made).__name__}; it has to return a click.Command"
+            f"its load() returned {kind_of(made)}; it has to return a click.Command"
         )
     return made
+
+
+def part_of(plugin: "Loaded", command: "CliCommand") -> "Part":
+    from leafcuttr.runtime.plugin_parts import Part
+
+    return Part(plugin.name, f"command {command.name}")
 
 
 class _Named(Protocol):

@@ -41,7 +41,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="Print settings: value, default, and where each comes from.")
 @click.argument("names", nargs=-1)
 @click.option(
     "--config",
@@ -91,7 +91,7 @@ def describe(
         sys.exit(1)
 
 
-@command.command()
+@command.command(short_help="Check a file, the environment and -o, as serve would.")
 @_FILE
 @_OVERRIDES
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
@@ -129,7 +129,7 @@ def check(file: Path | None, overrides: tuple[str, ...], strict: bool, as_json: 
         sys.exit(1)
 
 
-@command.command()
+@command.command(short_help="Print the settings that differ from the defaults.")
 @_FILE
 @_OVERRIDES
 @click.option(

@@ -5,7 +5,6 @@ printed where, and the exit status, is decided in `command`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
@@ -129,7 +128,7 @@ def _every(settings: Settings, of: str) -> Iterator[tuple[str | None, ConfigKey]
             yield plugin, setting
             if setting.is_family and of == "broker":
                 members = sorted(settings.catalog.members(setting.name, settings.given_names))
-                yield from ((plugin, replace(setting, name=name)) for name in members)
+                yield from ((plugin, setting._replace(name=name)) for name in members)
 
 
 def _row(settings: Settings, setting: ConfigKey, of: str) -> SettingRow:

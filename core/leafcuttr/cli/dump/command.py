@@ -160,7 +160,8 @@ def _show(codecs: Codecs, given: dict[str, Any]) -> "Show | None":
 def _checked(file: Path, *, against_log: bool) -> list[dict[str, Any]]:
     """What is wrong with an index, a row each; one row without damage if nothing is."""
     from leafcuttr.offline.findings import Severity
-    from leafcuttr.offline.verify_segment import SegmentRules, check_index_alone, check_segment
+    from leafcuttr.offline.verify_indexes import check_index_alone
+    from leafcuttr.offline.verify_segment import SegmentRules, check_segment
 
     found: list[FileFinding] = []
     base = file.name.partition(".")[0]

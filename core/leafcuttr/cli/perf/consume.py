@@ -19,7 +19,7 @@ _COLUMNS: Final = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
 _MORE_COLUMNS: Final = "rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 
 
-@click.command(cls=ManyWords)
+@click.command(cls=ManyWords, short_help="Measure how fast a group reads records.")
 @connection_options("consumer")
 @click.option("--topic", "-t", metavar="TOPIC", help="What to read.")
 @click.option("--include", metavar="REGEX", help="Read all topics whose whole name matches, instead.")
@@ -131,7 +131,7 @@ def consume(**given: Any) -> None:
 
 
 class _Meter:
-    """Reads, and counts what comes."""
+    """Reads and counts records."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.records = self._size = 0

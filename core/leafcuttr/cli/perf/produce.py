@@ -31,7 +31,7 @@ _COMMIT_MS: Final = 3000
 _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no more
 
 
-@click.command(cls=ManyWords)
+@click.command(cls=ManyWords, short_help="Measure how fast records are acknowledged.")
 @connection_options("producer")
 @click.option("--topic", "-t", required=True, help="The topic; the broker may create it.")
 @click.option("--num-records", "-n", required=True, type=click.IntRange(1), help="How many records to send.")

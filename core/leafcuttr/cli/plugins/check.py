@@ -21,7 +21,7 @@ _SOURCES = ("src", ".")
 """Where the packages of a project are."""
 
 
-@click.command()
+@click.command(short_help="Check a plugin against its contracts.")
 @click.argument("target", metavar="NAME|PATH")
 @click.option(
     "--override",
@@ -44,13 +44,14 @@ def check(target: str, overrides: tuple[str, ...], topic_configs: tuple[str, ...
 
     NAME is that of a plugin that is installed, PATH a file with a plugin or the folder of a project with a
     pyproject.toml, which need not be installed. Filters, validators and formats get records as clients send them;
-    services are run, stopped and run again in a real broker on free ports, whose data are thrown away. The code of the
-    plugin is run. Exit status: 0 nothing is wrong, 1 something is wrong, 2 wrong usage.
+    services are run, stopped and run again in a real broker on free ports, whose data are thrown away. Other plugins
+    that are installed do not run; with -o lc.plugins.disabled= they do. The code of the plugin is run. Exit status:
+    0 nothing is wrong, 1 something is wrong, 2 wrong usage.
 
     \b
     Examples:
       leafcuttr plugins check ./parcel-watch
-      leafcuttr plugins check http -o lc.http.proxy.port=0 --json
+      leafcuttr plugins check http --json
     """
     broker, topic = pairs("--override", overrides), pairs("--topic-config", topic_configs)
     done: list[Report] = []
@@ -96,7 +97,7 @@ def _find(target: str) -> "Iterator[tuple[Candidate, list[str]]]":
     """The plugins to check, and the folders of modules that are not installed."""
     from leafcuttr.plugins.entry_points import candidates
     from leafcuttr.plugins.folder import name_of
-    from leafcuttr.plugins.origin import Candidate, Origin
+    from leafcuttr.plugins.origin import Candidate, PluginOrigin
 
     installed = {one.name: one for one in candidates()}
     path = Path(target)
@@ -105,13 +106,13 @@ def _find(target: str) -> "Iterator[tuple[Candidate, list[str]]]":
     elif path.is_dir():
         sources = [str(folder.resolve()) for name in _SOURCES if (folder := path / name).is_dir()]
         for name, module in _entry_points(path).items():
-            yield Candidate(name, module, Origin(str(path.resolve()))), sources
+            yield Candidate(name, module, PluginOrigin(str(path.resolve()))), sources
     elif path.is_file():
         if path.suffix != ".py":
             raise click.UsageError(
                 f"{target} is no Python file; a plugin is NAME.py, or a project with a pyproject.toml"
             )
-        yield Candidate(name_of(path), None, Origin(str(path.resolve()))), []
+        yield Candidate(name_of(path), None, PluginOrigin(str(path.resolve()))), []
     else:
         near = difflib.get_close_matches(target, installed, 1)
         hint = f"did you mean {near[0]}?" if near else f"installed are {', '.join(installed) or 'none'}"

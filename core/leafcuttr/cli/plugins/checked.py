@@ -3,38 +3,26 @@
 The contracts are checked by `leafcuttr_sdk.testing`; this module checks only the plugin itself.
 """
 
-import subprocess
-import sys
-import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import click
 
+from leafcuttr.cli.plugins.light import heavy_imports
 from leafcuttr.config.load import settings_of
 from leafcuttr.errors import PluginError
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import TopicContext
+from leafcuttr_sdk.testing.broker import text_of
 from leafcuttr_sdk.testing.context import HandClock
 from leafcuttr_sdk.testing.format_checks import format_report
+from leafcuttr_sdk.testing.installed import settings_for
 from leafcuttr_sdk.testing.record_checks import filter_report, validator_report
-from leafcuttr_sdk.testing.report import Check, Report
-from leafcuttr_sdk.testing.service_checks import other_plugins, service_report
+from leafcuttr_sdk.testing.report import Check, Report, told
+from leafcuttr_sdk.testing.service_checks import service_report
 
 _FOUND: Final = "it is a plugin for this version, and its hooks and settings are right"
-_LOOK_S: Final = 60.0
-_LIGHT: Final = """
-import importlib.util, runpy, sys
-sys.path[:0] = {path!r}
-import leafcuttr_sdk.hooks
-before = set(sys.modules)
-{statement}
-new = {{name.partition(".")[0] for name in set(sys.modules) - before}}
-print(*sorted(new - set(sys.stdlib_module_names) - {{"leafcuttr_sdk", {top!r}}}))
-"""
 
 
 def report_of_failure(name: str, why: str) -> Report:
@@ -61,7 +49,7 @@ class CheckedPlugin:
         self._module = module
         self._texts = dict(broker)
         self._path = path
-        alone = {"lc.plugins.disabled": ",".join(other_plugins(name)), **broker}
+        alone = {key: text_of(value) for key, value in settings_for([module], broker).items()} | self._texts
         finder = Finder([module])
         self._settings, _ = settings_of([(key, Given(text, "-o")) for key, text in alone.items()], finder)
         finder.plugins.settle(self._settings)
@@ -93,7 +81,7 @@ class CheckedPlugin:
         except PluginError as error:
             yield report_of_failure(self._loaded.name, str(error))
             return
-        yield self._in_a_broker()
+        yield from self._in_a_broker()
 
     def _context(self) -> TopicContext:
         """As the broker makes it, with a clock that stands still."""
@@ -115,93 +103,39 @@ class CheckedPlugin:
         checks = [Check("found", _FOUND, sound)]
         if self._loaded.plugin is not None:
             checks.append(
-                Check("light", "its module imports the SDK and the standard library only", self._heavy())
+                Check(
+                    "light",
+                    "its module imports the SDK, the standard library and trio only",
+                    heavy_imports(self._module, self._path),
+                )
             )
-            checks.append(Check("switch", "what enables it is a boolean setting of its own", self._switch()))
+            checks.append(
+                Check("switch", "what enables it is a boolean or a text setting of its own", self._switch())
+            )
         return Report("plugin", self._loaded.name, tuple(checks))
-
-    def _heavy(self) -> tuple[str, ...]:
-        name, file = self._module.__name__, self._module.__file__
-        in_a_file = name.startswith("leafcuttr_plugin_")
-        statement = f"runpy.run_path({file!r})" if in_a_file else f"import {name}"
-        program = _LIGHT.format(path=self._path, statement=statement, top=name.partition(".")[0])
-        done = subprocess.run(
-            [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=_LOOK_S
-        )
-        if done.returncode:
-            return (f"it cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}",)
-        return tuple(
-            f"to import it imports {package}, at every start of a broker, also while the plugin is off: import it in "
-            "the function that needs it"
-            for package in done.stdout.split()
-        )
 
     def _switch(self) -> tuple[str, ...]:
         assert self._loaded.plugin is not None
         name = self._loaded.plugin.enabled_by
-        if name is None or any(
-            one.name == name and one.type.value == "boolean" for one in self._loaded.settings
-        ):
+        kinds = ("boolean", "string", "list")
+        if name is None or any(one.name == name and one.type.value in kinds for one in self._loaded.settings):
             return ()
-        return (f"enabled_by is {name}, which leafcuttr_register_settings does not declare as a boolean",)
+        return (
+            f"enabled_by is {name}, which leafcuttr_register_settings does not declare as a boolean or a text",
+        )
 
-    def _in_a_broker(self) -> Report:
+    def _in_a_broker(self) -> Iterator[Report]:
         """With all that it brings at once."""
-        from leafcuttr.errors import ConfigError, StartError
-        from leafcuttr_sdk.testing.broker import running_broker
+        from leafcuttr.cli.plugins.in_broker import reports_in_a_broker
 
         assert self._loaded.plugin is not None
         switch = self._loaded.plugin.enabled_by
         settings: dict[str, Any] = {
             "lc.plugins.strict": True,
-            "lc.plugins.disabled": other_plugins(self._loaded.name),
             **({switch: True} if switch else {}),
             **self._texts,
         }
-        starts: list[str] = []
-        answers: list[str] = []
-        try:
-            with (
-                tempfile.TemporaryDirectory(prefix="leafcuttr-check-") as folder,
-                running_broker(Path(folder), settings, [self._module]) as broker,
-            ):
-                for path in ("/metrics", "/health", *broker.call(self._routes)):
-                    answers += _get(broker.admin_url, path)
-        except (ConfigError, StartError, ExceptionGroup) as error:
-            starts.append(f"the broker does not start with it: {error}")
-        return Report(
-            "broker",
-            self._loaded.name,
-            (
-                Check("starts", "a broker starts with all of it, and stops", tuple(starts)),
-                Check("admin port", "metrics, health and its own paths are answered", tuple(answers)),
-            ),
-        )
-
-    async def _routes(self, broker: Any) -> list[str]:
-        core = broker._core
-        return [
-            f"/plugins/{plugin}{route.path}"
-            for plugin, route in core.plugged.routes
-            if plugin == self._loaded.name
-        ]
-
-
-def _get(url: str, path: str) -> list[str]:
-    """What is wrong with the answer."""
-    try:
-        with urllib.request.urlopen(url + path, timeout=_LOOK_S) as answer:
-            answer.read()
-    except urllib.error.HTTPError as error:
-        if error.code == 503 and path == "/health":
-            return [
-                f"/health says that the broker is not ready: {error.read().decode(errors='replace')[:500]}"
-            ]
-        if error.code >= 500:
-            return [f"{path} answers {error.code}: {error.read().decode(errors='replace')[:200]}"]
-    except OSError as error:
-        return [f"{path} is not answered: {error}"]
-    return []
+        return reports_in_a_broker(self._loaded.name, self._module, settings)
 
 
 def _command(command: Any) -> Report:
@@ -209,11 +143,13 @@ def _command(command: Any) -> Report:
     about: list[str] = []
     try:
         made: object = command.load()
-    except Exception as error:
-        problems.append(f"load() raised {type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        problems.append(f"load() raised {told(error)}")
     else:
         if not isinstance(made, click.Command):
-            problems.append(f"load() returned a {type(made).__name__}, not a click.Command")
+            problems.append(f"load() returned {kind_of(made)}, not a click.Command")
         elif not made.help:
             about.append("it has no help: write a docstring; --help shows it")
     if not command.summary or command.summary[0].isupper() or command.summary.endswith("."):

@@ -12,6 +12,7 @@ from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.plugins.list_plugins import plain
 from leafcuttr.cli.plugins.options import plugins_here, settings_options
+from leafcuttr.plugins.switch import how_to
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.settings import Setting
 
 
-@click.command()
+@click.command(short_help="Print one plugin: its state, settings and parts.")
 @click.argument("name")
 @settings_options
 @json_option
@@ -50,12 +51,12 @@ def describe(name: str, file: Path | None, overrides: tuple[str, ...], as_json: 
 def brings(one: "Loaded") -> dict[str, list[dict[str, Any]]]:
     """By kind, what those of its hooks return that do not need a broker. One that fails makes it a failed plugin."""
     from leafcuttr.errors import PluginError
-    from leafcuttr.plugins.loaded import State
+    from leafcuttr.plugins.loaded import PluginState
 
     try:
         return {kind: [_plain(thing) for thing in things] for kind, things in _brought(one)}
     except PluginError as error:
-        one.state, one.why = State.FAILED, str(error)
+        one.state, one.why = PluginState.FAILED, str(error)
         return {}
 
 
@@ -101,7 +102,9 @@ def _print(one: "Loaded", brought: dict[str, list[dict[str, Any]]]) -> None:
         "state": one.state.value + (f": {one.why}" if one.why else ""),
         "from": f"{one.origin} in {one.origin.place}" if one.origin.distribution else str(one.origin),
         "module": one.module,
-        "switched on by": (f"{plugin.enabled_by}=true" if plugin.enabled_by else "nothing: it is on")
+        "switched on by": (
+            how_to(plugin.enabled_by, one.settings) if plugin.enabled_by else "nothing: it is on"
+        )
         if plugin
         else None,
         "extra": plugin.extra if plugin else None,

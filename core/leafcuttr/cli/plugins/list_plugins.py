@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
 
 
-@click.command("list")
+@click.command("list", short_help="Print the plugins that are installed.")
 @settings_options
 @json_option
 def list_plugins(file: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:

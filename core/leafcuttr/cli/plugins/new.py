@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 _WORD: Final = re.compile(r"@([a-z_]+)@")
 
 
-@click.command()
+@click.command(short_help="Write a small project of a plugin, with tests.")
 @click.argument("name")
 @click.option(
     "--into",

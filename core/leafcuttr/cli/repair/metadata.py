@@ -14,9 +14,8 @@ from leafcuttr.cli.common.offline import fail, progress_bar, stored_topics
 from leafcuttr.cli.repair.report import RepairReport
 
 if TYPE_CHECKING:
-    from leafcuttr.offline.rebuild import Found, Rebuilt
+    from leafcuttr.offline.rebuild import FoundTopic, RebuiltMetadata
 
-_ASIDE = ".damaged"
 _BESIDE = "metadata.rebuilding"
 
 
@@ -58,8 +57,9 @@ def _is_sound(directory: Path) -> bool:
     return records is not None and (directory / FILE_NAME).stat().st_size > 0
 
 
-def _put_in_place(directory: Path, found: "Rebuilt") -> None:
+def _put_in_place(directory: Path, found: "RebuiltMetadata") -> None:
     from leafcuttr.log.files.failed_sync import sync_directory
+    from leafcuttr.log.layout.suffixes import DAMAGED
     from leafcuttr.state.metadata import FILE_NAME, MetadataStore, TopicRecord
 
     old = directory / FILE_NAME
@@ -77,7 +77,7 @@ def _put_in_place(directory: Path, found: "Rebuilt") -> None:
         store.close()
     for suffix in ("", "-wal"):
         with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(f"{old}{suffix}", _free_name(Path(f"{old}{suffix}{_ASIDE}")))
+            shutil.copyfile(f"{old}{suffix}", _free_name(Path(f"{old}{suffix}{DAMAGED}")))
     for suffix in ("-wal", "-shm"):
         # Before the new file has its name: SQLite would write what it finds beside it into the new file.
         Path(f"{old}{suffix}").unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def _put_in_place(directory: Path, found: "Rebuilt") -> None:
     shutil.rmtree(beside)
 
 
-def _settings(topic: "Found") -> dict[str, str]:
+def _settings(topic: "FoundTopic") -> dict[str, str]:
     from leafcuttr.config.settings import Settings
     from leafcuttr.offline.rebuild import COMPACTED, KEEP_ALL
     from leafcuttr.state.internal_topics import internal_topic

@@ -2,13 +2,13 @@
 
 Exit status: 0 after a clean stop, 1 when the start fails (busy port, directory in use or unreadable, damaged
 metadata), 2 for a bad setting or wrong usage, 3 after a stop that could not close the data directory (a full or
-read-only disk). Every failure is one line on standard error.
+read-only disk), 143 or 130 where SIGTERM or SIGINT could not stop it cleanly (`leafcuttr.server.signals`). Every
+failure is one line on standard error.
 """
 
 import gc
 import logging
 import os
-import signal
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -19,6 +19,7 @@ import click
 if TYPE_CHECKING:
     from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.table import Plugins
+    from leafcuttr.server.signals import StopSignals
     from leafcuttr.state.plugged import Plugged
 
 _NOT_CLEAN: Final = "stopped, but the data directory could not be closed; the next start recovers it"
@@ -58,7 +59,7 @@ def command(
     """Start the broker on localhost:9092 with its data in ./leafcuttr-data.
 
     Settings are Kafka's. They come from the file, then from KAFKA_* variables of the environment, then from -o;
-    later wins. SIGTERM and SIGINT stop the broker cleanly.
+    later wins. SIGTERM and SIGINT stop the broker cleanly; if a plugin holds it for five seconds, they end it.
 
     \b
     Examples:
@@ -68,24 +69,27 @@ def command(
 
     Exit status: 0 after a clean stop, 1 when it cannot start (busy port, directory in use or unreadable), 2 for a bad
     setting or wrong usage, 3 when it stopped but could not close its data directory (a full or read-only disk): then
-    the next start recovers it.
+    the next start recovers it; 143 or 130 when SIGTERM or SIGINT ended it at once, because a plugin held it.
     """
-    # A start makes much that stays, and hardly any garbage in a circle; `_serve` sets this anew once it is over.
-    gc.set_threshold(10_000, 20, 20)
     from leafcuttr.config.load import load_settings
     from leafcuttr.errors import ConfigError, StartError
     from leafcuttr.plugins.catalogue import Finder
+    from leafcuttr.runtime.plugin_parts import interrupts_are_failures
     from leafcuttr.server.limits import raise_descriptor_limit
     from leafcuttr.server.logs import set_up_logging
+    from leafcuttr.server.signals import StopSignals, end_soon
 
+    signals = StopSignals()
+    signals.install()
     set_up_logging("json" if log_format == "json" else "text", log_level)
     log = logging.getLogger("leafcuttr")
     find = Finder()
     try:
-        settings, warnings = load_settings(config, os.environ, list(overrides), find)
-        for warning in warnings:
-            log.warning("%s", warning)
-        find.plugins.start(settings)
+        with interrupts_are_failures():
+            settings, warnings = load_settings(config, os.environ, list(overrides), find)
+            for warning in warnings:
+                log.warning("%s", warning)
+            find.plugins.start(settings)
     except ConfigError as error:
         _end(2, str(error), log_format)
     except StartError as error:
@@ -93,14 +97,22 @@ def command(
     import trio
 
     raise_descriptor_limit()
-    status, line = trio.run(_serve_and_leave, settings, find.plugins, ready_file, log_format)
+    try:
+        with interrupts_are_failures():
+            status = trio.run(_serve_and_leave, settings, find.plugins, signals, ready_file, log_format)
+    except BaseException:
+        end_soon(1)
+        raise
     if status:
-        _end(status, line, log_format)
+        sys.exit(status)
 
 
 def _end(status: int, message: str, log_format: str) -> NoReturn:
     """End the process with one line, in the form that the reader of standard error expects."""
+    from leafcuttr.server.signals import end_soon
+
     _say(message, log_format)
+    end_soon(status)
     sys.exit(status)
 
 
@@ -112,26 +124,36 @@ def _say(message: str, log_format: str) -> None:
 
 
 async def _serve_and_leave(
-    settings: "Settings", plugins: "Plugins", ready_file: Path | None, log_format: str
-) -> tuple[int, str]:
-    """The exit status and, unless that is 0, why. Does not return where a service of a plugin has not ended: trio would
-    wait for it. The data is closed by then."""
+    settings: "Settings",
+    plugins: "Plugins",
+    signals: "StopSignals",
+    ready_file: Path | None,
+    log_format: str,
+) -> int:
+    """The exit status. Does not return where a service of a plugin has not ended: trio would wait for it. The data is
+    closed by then, and nothing else keeps the process for long."""
+    import trio
+
     from leafcuttr.errors import StartError
+    from leafcuttr.runtime.apart import parts_in
+    from leafcuttr.server.signals import end_soon
     from leafcuttr.state.plugged import Plugged
 
     plugged, status, line = Plugged(), 0, ""
     try:
-        if not await _serve(settings, plugins, plugged, ready_file):
+        if not await _serve(settings, plugins, plugged, signals, ready_file):
             status, line = 3, _NOT_CLEAN
     except* StartError as group:
         status, line = 1, str(_first(group))
+    if status:
+        _say(line, log_format)
     if plugged.left_behind:
-        if status:
-            _say(line, log_format)
         logging.shutdown()
         sys.stdout.flush()
         os._exit(status)
-    return status, line
+    root = trio.lowlevel.current_root_task()
+    end_soon(status, lambda: map(str, parts_in(root) if root else ()))
+    return status
 
 
 def _remove(ready_file: Path) -> None:
@@ -147,7 +169,11 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _serve(
-    settings: "Settings", plugins: "Plugins", plugged: "Plugged", ready_file: Path | None
+    settings: "Settings",
+    plugins: "Plugins",
+    plugged: "Plugged",
+    signals: "StopSignals",
+    ready_file: Path | None,
 ) -> bool:
     """Whether the stop was clean."""
     import trio
@@ -174,24 +200,18 @@ async def _serve(
         )
         nursery.cancel_scope.cancel()
 
-    async def stop_on_signal() -> None:
-        # Also takes what comes while the broker stops: a second Ctrl-C must not turn a clean stop into a crash.
-        async for _ in signals:
-            stop.set()
-
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals, ExitStack() as at_end:
+    with signals.on_loop(stop.set, plugged.holder), ExitStack() as at_end:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(stop_on_signal)
             broker = await nursery.start(serve)
             if ready_file:
                 try:
                     write_ready_file(ready_file, broker, str(directory))
                 except OSError as error:
                     raise StartError(f"ready file {ready_file}: {error.strerror}") from error
-                at_end.callback(_remove, ready_file)
+                at_end.callback(_remove, ready_file.absolute())
             click.echo(ready_line(broker, str(directory) if directory.is_absolute() else f"./{directory}"))
-            # What start-up has allocated stays; the collector need not visit it again.
-            gc.collect()
+            # What start-up has allocated stays; the collector need not visit it again. It is not called for the little
+            # that does not: the first clients would wait for it.
             gc.freeze()
             # A broker makes hardly any cyclic garbage, while the elements of long requests are many and live long
             # enough to be visited: by default again and again, tens of milliseconds each time.

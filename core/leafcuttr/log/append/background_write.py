@@ -3,8 +3,8 @@
 A write takes all that is staged when it begins; what is staged meanwhile waits for the next one, which begins when it
 has ended. All of it happens on the loop, in callbacks, but for the writing itself: no task has to run between the
 staging and the write, nor between the write and its publication. State is changed, as in `commit`, only
-after the worker has returned. Who waits for a write waits also for the dead letters of its batches, which are posted
-when those are published; the next write does not.
+after the worker has returned. A caller that waits for a write also waits for the dead letters of its
+batches, which are posted when those are published; the next write does not.
 """
 
 import logging
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr.crashpoints import reach
-from leafcuttr.log.append.commit import fail, publish, refuse_if_suspect, to_sync, write_there
+from leafcuttr.log.append.commit import fail, publish, refuse_after_failed_sync, to_sync, write_there
 from leafcuttr.log.append.pending_write import PendingWrite
 from leafcuttr.log.append.roll import new_segment, take_over
-from leafcuttr.log.append.staged import Group, WriteError
+from leafcuttr.log.append.staged import StagedGroup, WriteError
 from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.segment.scan import DamagedSegmentError
 
@@ -48,7 +48,7 @@ class BackgroundWrite:
     def __init__(self, log: "LogState", pending: PendingWrite) -> None:
         self.pending = pending
         self._log = log
-        self._groups: list[Group] = []
+        self._groups: list[StagedGroup] = []
         self._at = 0
         self._segment: Segment | None = None
         self._file: OpenFile | None = None
@@ -72,7 +72,7 @@ class BackgroundWrite:
                 raise
 
     def _first(self) -> None:
-        refuse_if_suspect(self._log)
+        refuse_after_failed_sync(self._log)
         self._next()
 
     def _next(self) -> None:
@@ -96,10 +96,10 @@ class BackgroundWrite:
         else:
             self._step(lambda: self._write(self._groups[self._at], take_over(log, fresh)))
 
-    def _write(self, group: Group, segment: "Segment") -> None:
+    def _write(self, group: StagedGroup, segment: "Segment") -> None:
         log = self._log
         sync = to_sync(log, segment, group)
-        # Held until it is published: another thread may make the pool let go of it meanwhile.
+        # Held until it is published: another thread may make the pool close it meanwhile.
         file = segment.open_for_writing(sync_writes=log.rules.sync)
         self._segment, self._file, self._synced = segment, file, bool(sync) or file.synced
         log.resources.writers.start(
@@ -124,17 +124,17 @@ class BackgroundWrite:
         log = self._log
         log.writing = None
         waiting, log.next_write = log.next_write, None
-        if waiting is not None:  # before anybody hears of this one: who does may stage more
+        if waiting is not None:  # before this one's callbacks, which may stage more
             BackgroundWrite(log, waiting).begin()
-        self._tell(None)
+        self._finish(None)
 
-    def _tell(self, failure: WriteError | None) -> None:
-        """It is done once the dead letters of what has been published are written, or lost."""
+    def _finish(self, failure: WriteError | None) -> None:
+        """End the pending write, once the dead letters of what has been published are written, or lost."""
         posted = [letters for group in self._groups[: self._at] for letters in group.letters or ()]
         if not posted:
             self.pending.finish(failure)
             return
-        from leafcuttr.log.append.dead_letters import when_all_finished
+        from leafcuttr.log.append.chain.dead_letters import when_all_finished
 
         self.pending.publish(failure)
         when_all_finished(posted, self.pending.finish)
@@ -148,6 +148,6 @@ class BackgroundWrite:
         log.writing, log.sealing = None, False
         waiting, log.next_write = log.next_write, None
         failure = WriteError(fail(log, error), log.log_end_offset)
-        self._tell(failure)
+        self._finish(failure)
         if waiting is not None:
             waiting.finish(failure)

@@ -1,4 +1,4 @@
-"""The ends of a batch's records, as `lc.records.check` asks for them, and the error of records that are not whole.
+"""The ends of a batch's records, as `lc.records.check` wants them checked, and the error of records that are not whole.
 
 What is inside of records is `conversion`'s; how bytes are stepped over, `leafcuttr.wire.record_lengths`'.
 """

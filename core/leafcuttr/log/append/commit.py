@@ -1,14 +1,14 @@
 """The second half of an append: write what is staged, then publish it; or undo it.
 
-A group is one vectored write behind the published end of the active segment; a group that `rolls` begins a new
-segment first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its
-published size and everything that is not published is forgotten: offsets, producer entries, and whatever was staged
-behind it. Groups before the one that failed are published and stay: `WriteError.written_to` tells each of those who
-waited together whether what was his is there. If even the cut fails, or a sync (`files.failed_sync`), nobody knows
-what the file holds, and the log goes offline.
+A group is one vectored write behind the published end of the active segment; a group that `rolls` begins a new segment
+first. Until a group is published no reader sees a byte of it. If a write fails, the file is cut back to its published
+size and everything that is not published is forgotten: offsets, producer entries, and whatever was staged behind it.
+Groups before the one that failed are published and stay: `WriteError.written_to` tells each caller that waited for the
+write whether its own batches are in the log. If even the cut fails, or a sync (`files.failed_sync`), it is unknown what
+the file holds, and the log goes offline.
 
-`commit` does all of it at once, on the event loop. Whether it may is `Log.write`'s question; what would wait for the
-disk is written by a worker thread (`background_write`, which uses the parts of this).
+`commit` does all of it at once, on the event loop. `Log.write` decides whether it may; what would wait for the disk is
+written by a worker thread (`background_write`, which uses the parts of this).
 """
 
 import errno
@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Final
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.append.pending_write import DONE, PendingWrite, failed
 from leafcuttr.log.append.roll import discard, new_segment, take_over
-from leafcuttr.log.append.staged import Group, WriteError
+from leafcuttr.log.append.staged import StagedGroup, WriteError
 from leafcuttr.log.files.failed_sync import SyncFailedError, mark
 from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.segment.scan import DamagedSegmentError
+from leafcuttr.log.segment.sync import sync_records
 
 if TYPE_CHECKING:
     from leafcuttr.log.segment.segment import Segment
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IOV_MAX: Final = 1024
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a write says before it takes anything; any other error of one that syncs may be that of its sync."""
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a write that has written nothing; any other error of a write that syncs may be that of its sync."""
 _TRACE: Final = 16
 """Bytes of a batch of which one at least is not 0: offset, length, leader epoch."""
 
@@ -77,14 +78,14 @@ def commit(log: "LogState") -> PendingWrite:
     reach("append.staged")
     groups, log.groups = log.groups, []
     try:
-        refuse_if_suspect(log)
+        refuse_after_failed_sync(log)
         began = monotonic()
         for group in groups:
             segment = log.segments[-1]
             if group.rolls:
                 segment = _roll_here(log, segment, group.base_offset)
             sync = to_sync(log, segment, group)
-            # Held: another thread may make the pool let go of it meanwhile.
+            # Held: another thread may make the pool close it meanwhile.
             file = segment.open_for_writing(sync_writes=log.rules.sync)
             _write(file, group.views, segment.size, group.size, sync)
             reach("append.written")
@@ -120,20 +121,20 @@ def _write(
     try:
         write_all(file.fd, views, position, size)
     except OSError as error:
-        if file.synced and error.errno not in _NO_ROOM and not _refused(error, file, position):
+        if file.synced and error.errno not in _NO_SPACE and not _refused(error, file, position):
             mark(os.path.dirname(file.path))  # noqa: PTH120 - of a str
             raise SyncFailedError(error.errno, error.strerror, file.path) from error
         raise
     for segment in sync:
         try:
-            segment.sync_records()
+            sync_records(segment)
         except FileNotFoundError:
             if segment is sync[-1]:
                 raise
             # An earlier segment that retention has dropped meanwhile.
 
 
-def to_sync(log: "LogState", segment: "Segment", group: Group) -> "list[Segment]":
+def to_sync(log: "LogState", segment: "Segment", group: StagedGroup) -> "list[Segment]":
     """What has to be synced before the answer: nothing, or all segments since the last sync, of which `segment`, the
     one that is written to, comes last. In topic sync mode the write itself syncs: only what was there before and the
     names of the files are left to do, once."""
@@ -154,7 +155,7 @@ def _roll_here(log: "LogState", segment: "Segment", base_offset: int) -> "Segmen
     return take_over(log, new_segment(log, segment, base_offset))
 
 
-def publish(log: "LogState", segment: "Segment", group: Group, *, synced: bool) -> None:
+def publish(log: "LogState", segment: "Segment", group: StagedGroup, *, synced: bool) -> None:
     end_offset = group.batches[-1][1] + 1
     if group.aborts is not None:
         len(segment.txn_index)  # what needs the disk comes first: if it fails, nothing has changed
@@ -177,7 +178,7 @@ def publish(log: "LogState", segment: "Segment", group: Group, *, synced: bool) 
     log.notify()
 
 
-def _publish_aborts(log: "LogState", segment: "Segment", group: Group, aborts: dict[int, int]) -> None:
+def _publish_aborts(log: "LogState", segment: "Segment", group: StagedGroup, aborts: dict[int, int]) -> None:
     """Publish the producers' entries where markers among them abort transactions: each is indexed with the last stable
     offset that it leaves behind, so before its own entry ends the transaction and after all entries before it."""
     for number, entry in enumerate(group.entries):
@@ -191,10 +192,10 @@ def _publish_aborts(log: "LogState", segment: "Segment", group: Group, aborts: d
 
 def fail(log: "LogState", error: BaseException) -> str:
     """Undo everything that is still staged: nothing of it may be seen, and offsets behind a gap are worth nothing.
-    Returns why, for those who wait."""
+    Returns the reason, for the callers."""
     reason = _reason(log, error)
     if isinstance(error, SyncFailedError):
-        log.distrust(error)
+        log.handle_failed_sync(error)
     else:
         log.resources.complaints(_cause(error), "%s", reason)
     log.forget_staged()
@@ -227,9 +228,9 @@ def _refused(error: OSError, file: OpenFile, position: int) -> bool:
     return error.errno == errno.EROFS and not any(os.pread(file.fd, _TRACE, position))
 
 
-def refuse_if_suspect(log: "LogState") -> None:
-    """What was staged before a sync of the log failed elsewhere goes nowhere any more."""
-    if log.suspect:
+def refuse_after_failed_sync(log: "LogState") -> None:
+    """Raise OSError if a sync of the log has failed since the batches were staged."""
+    if log.sync_failed:
         raise OSError(log.offline)
 
 

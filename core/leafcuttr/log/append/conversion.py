@@ -1,16 +1,16 @@
 """What the settings of a topic do to a batch on its way into the log, beyond offsets and leader epoch.
 
-Most topics need none of this, and of their batches only the lengths of records are looked at. `needs_conversion` says
-which do; `convert` then checks the records that the settings ask about and rewrites the batch if it must. What may not
-live here: checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
+Most topics need none of this, and of their batches only the lengths of records are checked. `needs_conversion` says
+which do; `convert` then checks the records as far as the settings want it, and rewrites the batch if it must. What does
+not belong here: checks that hold for every topic (`log.append`), the formats themselves (`leafcuttr.wire`).
 
 - `message.timestamp.type=LogAppendTime`: attribute bit and max timestamp are set in place.
 - `compression.type` other than `producer`: the records are compressed anew unless they have that codec.
 - `message.timestamp.before.max.ms`, `.after.max.ms`: each record, where the header cannot clear the batch.
 - `cleanup.policy` with `compact`: each record must have a key.
-- `lc.records.check=full`: each record must be whole, and the header gets the largest timestamp of its records. Whatever
-  of the above asks about records has them checked in full. `ends` is checked by `log.append`; here only in batches that
-  are decompressed anyway.
+- `lc.records.check=full`: each record must be whole, and the header gets the largest timestamp of its records. Each of
+  the above settings that concerns records has them checked in full. `ends` is checked by `log.append`; here only in
+  batches that are decompressed anyway.
 
 Behaviour and messages as those of Kafka's `LogValidator`: every offending record is reported with its index
 in the batch (KIP-467), and a bad timestamp decides the error code before a missing key does.
@@ -53,7 +53,7 @@ from leafcuttr_sdk import TopicPartition
 
 LONG_MAX: Final = 2**63 - 1
 MOST_RECORD_ERRORS: Final = 1000
-"""Records reported one by one; an answer of a hundred thousand messages helps nobody."""
+"""Records reported one by one; an answer of a hundred thousand messages is of no use."""
 
 _LENGTH: Final = Struct(">i")
 _ATTRIBUTES: Final = Struct(">h")
@@ -79,15 +79,15 @@ def needs_conversion(config: TopicConfig) -> bool:
 
 def changes_batches(config: TopicConfig) -> bool:
     """Whether batches have to go through `convert` that this broker has encoded itself, whose records are whole."""
-    return config.log_append_time or config.compression_type != "producer" or _asks_about_records(config)
+    return config.log_append_time or config.compression_type != "producer" or _checks_records(config)
 
 
 def needs_decoding(config: TopicConfig) -> bool:
-    """Whether the records of every batch of a client have to be looked at one by one."""
-    return config.lc_records_check == "full" or _asks_about_records(config)
+    """Whether the records of every batch of a client have to be read one by one."""
+    return config.lc_records_check == "full" or _checks_records(config)
 
 
-def _asks_about_records(config: TopicConfig) -> bool:
+def _checks_records(config: TopicConfig) -> bool:
     if config.compact:
         return True
     return not config.log_append_time and config.message_timestamp_before_max_ms < LONG_MAX
@@ -126,7 +126,7 @@ def convert(
         new_max = now_ms
     else:
         new_attributes &= ~LOG_APPEND_TIME
-    checked = _must_look(config, attributes, max_timestamp, now_ms)
+    checked = _must_check_records(config, attributes, max_timestamp, now_ms)
     if checked or target is not source:
         payload = decompressed(source, payload, limit)
     if checked:
@@ -148,7 +148,7 @@ def convert(
     return whole
 
 
-def _must_look(config: TopicConfig, attributes: int, max_timestamp: int, now_ms: int) -> bool:
+def _must_check_records(config: TopicConfig, attributes: int, max_timestamp: int, now_ms: int) -> bool:
     if needs_decoding(config) or attributes & LOG_APPEND_TIME:
         return True
     return not config.log_append_time and max_timestamp - now_ms > config.message_timestamp_after_max_ms
@@ -175,7 +175,7 @@ def _check(
     now_ms: int,
     topic_partition: TopicPartition | None,
 ) -> int:
-    """Look at every record and return the largest timestamp."""
+    """Check every record and return the largest timestamp."""
     base_timestamp = header.base_timestamp
     stamp = header.max_timestamp if header.is_log_append_time else None
     keys, create_time = config.compact, not config.log_append_time

@@ -1,6 +1,7 @@
-"""What becomes of a write: `Log.write` returns it, over already or still to be waited for.
+"""A write of a log, done already or to be waited for: `Log.write` returns it.
 
-One is shared by all whose batches go to the disk together, so each of them asks whether what was his is there.
+Callers whose batches are written together share one, so each of them checks with `failure_of` whether its own are in
+the log.
 """
 
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from leafcuttr.log.append.staged import Staged, WriteError
 
 
 class PendingWrite:
-    """Once `published`, `failure` says what of it is not there, if anything; once `done`, the dead letters of what is
-    there are written too, or lost."""
+    """Once `published`, `failure` says what of it is not in the log, if anything; once `done`, the dead letters of what
+    was published are written too, or lost."""
 
     __slots__ = ("_on_done", "_on_published", "done", "failure", "published")
 
@@ -38,7 +39,7 @@ class PendingWrite:
                 await done.wait()
 
     async def wait_until_published(self) -> None:
-        """As `wait`, but not for dead letters: for the task that writes them, and for nobody else."""
+        """As `wait`, but not for dead letters: for the task that writes them alone."""
         with trio.CancelScope(shield=True):
             if self.published:
                 await trio.lowlevel.cancel_shielded_checkpoint()
@@ -62,7 +63,7 @@ class PendingWrite:
         if failure is not None:
             raise failure
 
-    # For those who write
+    # For the writer
 
     def publish(self, failure: WriteError | None = None) -> None:
         self.published, self.failure = True, failure

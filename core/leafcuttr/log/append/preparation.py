@@ -1,4 +1,4 @@
-"""What some topics ask for beyond the checks that all do: their chain of validators and filters runs over every record
+"""What some topics need beyond the checks that all have: their chain of validators and filters runs over every record
 (`chain`), then their settings change the batch (`conversion`). Both take batches apart.
 
 What takes more than a moment is not done on the event loop: LongWork is raised, and carries what a worker thread has to
@@ -17,7 +17,7 @@ from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
 from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, unpack
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Chain, ChainResult
+    from leafcuttr.log.append.chain.chain import Chain, ChainResult
     from leafcuttr.log.state import LogState
 
 # What a batch to be converted may hold, as it comes and decompressed, for it to be done on the loop: about a
@@ -52,7 +52,7 @@ class Work(NamedTuple):
             )
         async with self.limiter:
             return await trio.to_thread.run_sync(
-                self.do, limiter=filter_limiter(), abandon_on_cancel=abandon_on_cancel
+                self.do, limiter=await filter_limiter(), abandon_on_cancel=abandon_on_cancel
             )
 
 
@@ -95,7 +95,7 @@ def _converted(log: "LogState", batch: memoryview | bytearray, rules: AppendRule
 def run_chain_at_once(
     log: "LogState", chain: "Chain", batch: memoryview | bytearray, rules: AppendRules, now_ms: int
 ) -> "tuple[memoryview | bytearray, ChainResult]":
-    """The batch as the chain lets it through, and then as the topic's settings want it: what they ask about records
+    """The batch as the chain lets it through, and then as the topic's settings want it: what they require of records
     holds for those that are stored. Raises LongWork if that takes more than a moment."""
     from leafcuttr.wire.compression import DecompressionLimitError
 
@@ -168,7 +168,7 @@ def _fitting(
 ) -> memoryview | bytearray:
     if len(converted) > rules.max_message_bytes and len(converted) > len(batch):
         raise MessageTooLarge(
-            f"The record batch for {log.topic_partition} is {len(converted)} bytes once compressed as the topic asks, "
+            f"The record batch for {log.topic_partition} is {len(converted)} bytes once compressed for the topic, "
             f"which exceeds the maximum configured value of {rules.max_message_bytes} bytes"
         )
     return converted

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.append.rules import jitter_ms
+from leafcuttr.log.layout.suffixes import SUFFIXES
 from leafcuttr.log.producers.snapshot import write_snapshot
-from leafcuttr.log.segment.segment import SUFFIXES, Segment, segment_name
+from leafcuttr.log.segment.segment import Segment, segment_name
 
 if TYPE_CHECKING:
     from leafcuttr.log.state import LogState

@@ -1,5 +1,5 @@
-"""What is asked of an append: by the topic's settings, worked out once and shared by all partitions with the same ones,
-and by who has made the batch."""
+"""The rules for an append: those of the topic's settings, worked out once and shared by all partitions with the same
+ones, and those of the batch's origin."""
 
 import random
 from enum import Enum
@@ -65,16 +65,16 @@ def jitter_ms(segment_jitter_ms: int, segment_ms: int) -> int:
 
 
 class Origin(Enum):
-    """Who has made a batch that is to be staged.
+    """The maker of a batch that is to be staged.
 
-    `deferrable`: it is refused while free space is short, and LongWork is raised where a worker thread has to look at
-    it first. What is not is the broker's own state, which is staged at once, whatever that takes.
+    `deferrable`: it is refused while free space is short, and LongWork is raised where a worker thread has to check
+    it first. Others are the broker's own state, which is staged at once, whatever that takes.
     `chained`: the topic's chain of produce validators and record filters runs over it.
     `whole`: this broker has encoded it, so its records fill it; `lc.records.check` is for others' batches.
     `any_size`: max.message.bytes does not hold for it.
     `unsequenced`: a producer's batch may have no sequence number.
-    `transaction_version`: of a marker, 2 if its epoch is above that of the records (KIP-890); 0 if it is none. Nobody
-    else writes control batches.
+    `transaction_version`: of a marker, 2 if its epoch is above that of the records (KIP-890); 0 if it is none. No
+    other origin writes control batches.
     """
 
     CLIENT = (True, True, False, False, False, 0)

@@ -1,11 +1,11 @@
 """The first half of an append: check a batch, give it offsets, stamp it in place, queue it.
 
 Order of the checks and their error codes as in Kafka (`ProduceRequest.validateRecords`, `UnifiedLog`, `LogValidator`,
-`ProducerAppendInfo`). Nothing here writes; the second half is `commit`. Per batch, never per record, but
-for the lengths of records that are not compressed (`check`), and what the topic's settings ask about
-records (`conversion`).
+`ProducerAppendInfo`). It writes nothing; the second half is `commit`. Per batch, never per record, but
+for the lengths of records that are not compressed (`check`), and where the topic's settings require more
+(`conversion`).
 
-What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to look at or
+What would hold the event loop for long (the CRC of a very large batch, very many records to step over, to check or
 to compress anew) is not done here: `stage` raises LongWork, the caller has a worker thread do it, and stages the
 batch again with what came of it. Nothing of the batch is staged until then, and every check is made again.
 """
@@ -24,7 +24,7 @@ from leafcuttr.errors import (
 from leafcuttr.log.append.check import CHECKED_AT_ONCE, check_lengths
 from leafcuttr.log.append.preparation import LongWork, Prepared, convert_at_once, run_chain_at_once
 from leafcuttr.log.append.rules import AppendRules, Origin
-from leafcuttr.log.append.staged import Group, Staged, Tail
+from leafcuttr.log.append.staged import Staged, StagedGroup, Tail
 from leafcuttr.log.segment.segment import LAST_BASE, MAX_RELATIVE
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -91,7 +91,7 @@ def stage(
         if size > rules.max_message_bytes:
             _refuse_size(log, size, rules)
         if prepared is None:
-            _ask_for_check(log, batch, checks_ends)
+            _defer_check(log, batch, checks_ends)
     elif prepared is None and crc32c(batch[ATTRIBUTES_AT:]) != crc:
         _refuse_crc(log, batch, crc)
 
@@ -124,12 +124,12 @@ def stage(
     # Records that are not compressed have to fill the batch. Very many of them are work for a worker.
     if checks_ends:
         if count > CHECKED_AT_ONCE:
-            _ask_for_check(log, batch, checks_ends)
+            _defer_check(log, batch, checks_ends)
         check_lengths(memoryview(batch)[HEADER_SIZE:], count)
 
     # A batch that has to be taken apart: for the topic's chain, for its codec or its timestamps, or because the header
     # has a timestamp that one of the records may be refused for. What a worker has made of it counts if it was for
-    # this chain; without a chain it is done here if it is short, and otherwise asked of a worker.
+    # this chain; without a chain it is done here if it is short, and otherwise by a worker.
     log_append_time = -1
     result = None
     if (
@@ -140,10 +140,11 @@ def stage(
         if prepared is not None and prepared.converted is not None and prepared.chain is chain:
             batch, result = prepared.converted, prepared.result
         elif chain is None:
-            batch = convert_at_once(log, batch, rules, now_ms)
+            # A header may be converted in place: a batch that may yet be refused stays as it came, to be staged again.
+            batch = convert_at_once(log, batch if header is None else bytearray(batch), rules, now_ms)
         else:
             if header is not None:
-                log.producers.check(header)  # nobody looks at what is refused anyway
+                log.producers.check(header)  # the chain does not see what is refused anyway
             batch, result = run_chain_at_once(log, chain, batch, rules, now_ms)
         size = len(batch)
         converted = BatchHeader._make(unpack(batch))
@@ -209,7 +210,7 @@ def _stage_marker(log: "LogState", batch: memoryview | bytearray, origin: Origin
 
 def _group_for(
     log: "LogState", rules: AppendRules, size: int, last_offset: int, max_timestamp: int, now_ms: int
-) -> Group:
+) -> StagedGroup:
     """The group the batch belongs to: a new one where a new segment has to begin (Kafka's `shouldRoll`)."""
     tail = log.tail
     if tail is None:
@@ -228,10 +229,10 @@ def _group_for(
                 f"{log.topic_partition} has reached offset {log.next_offset}, nearly the last there is"
             )
         tail.begin(log.next_offset, now_ms)
-        groups.append(Group(log.next_offset, True))
+        groups.append(StagedGroup(log.next_offset, True))
         filled = 0
     elif not groups:
-        groups.append(Group(log.next_offset, False))
+        groups.append(StagedGroup(log.next_offset, False))
     if not filled:
         tail.first_timestamp = max_timestamp
     tail.size = filled + size
@@ -258,8 +259,8 @@ def _refuse_size(log: "LogState", size: int, rules: AppendRules) -> NoReturn:
     )
 
 
-def _ask_for_check(log: "LogState", batch: memoryview | bytearray, checks_ends: bool) -> NoReturn:
-    """A worker has to look at the CRC, and at the ends of the records if those are to be checked."""
+def _defer_check(log: "LogState", batch: memoryview | bytearray, checks_ends: bool) -> NoReturn:
+    """A worker has to check the CRC, and the ends of the records if those are to be checked."""
     raise LongWork(partial(_checked, log, batch, checks_ends))
 
 

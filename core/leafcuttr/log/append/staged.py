@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from leafcuttr.errors import StorageError
-from leafcuttr.log.segment.segment import Appended, Segment
+from leafcuttr.log.segment.segment import AppendedBatch, Segment
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.dead_letters import Letters
+    from leafcuttr.log.append.chain.dead_letters import Letters
     from leafcuttr.log.producers.state import ProducerEntry
 
 
@@ -43,7 +43,7 @@ class Tail:
         self.first_timestamp = -1
 
 
-class Group:
+class StagedGroup:
     """Staged batches that go to one segment in one write.
 
     `entries` are the states of their producers, in the order of the batches. `aborts` are those of them, by number,
@@ -57,7 +57,7 @@ class Group:
         self.base_offset = base_offset
         self.rolls = rolls  # a new segment begins with it
         self.views: list[memoryview | bytearray] = []
-        self.batches: list[Appended] = []
+        self.batches: list[AppendedBatch] = []
         self.entries: list[ProducerEntry] = []
         self.aborts: dict[int, int] | None = None
         self.letters: list[Letters] | None = None

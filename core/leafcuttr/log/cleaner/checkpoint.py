@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class CleanerCheckpoint:
-    """The offsets of one data directory; read when they are first asked for."""
+    """The offsets of one data directory; read at the first use."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / CLEANER_OFFSETS
@@ -31,12 +31,12 @@ class CleanerCheckpoint:
             return self._known().get(name)
 
     def put(self, name: TopicPartition, offset: int) -> None:
-        """Everything before `offset` is compacted. Raises OSError; then the file says what it said."""
+        """Everything before `offset` is compacted. Raises OSError; then the file is unchanged."""
         with self._lock:
             self._write({**self._known(), name: offset})
 
     def forget(self, name: TopicPartition) -> None:
-        """The partition goes, or a new one comes. Raises OSError."""
+        """The partition is deleted, or a new one is made. Raises OSError."""
         with self._lock:
             known = self._known()
             if name in known:

@@ -1,12 +1,12 @@
 """The supervisor: picks the dirtiest logs, has processes clean them, and puts what comes back into the logs.
 
 One process for each of log.cleaner.threads while there is work; none when there is not. Whatever reads or syncs runs
-in worker threads; a log changes only on the loop, in one step (`swap.exchange`), after a look whether it is still the
+in worker threads; a log changes only on the loop, in one step (`swap.exchange`), after a check that it is still the
 log that the work was begun with. A log that cannot be cleaned because of what is in it is marked, named in one line
 and left aside until the next start, listed in `uncleanable`; one whose disk has a fault is tried again later.
 
-Settings are asked when they are needed, so that changes while running hold from the next round on; a change ends the
-rest between two rounds, and a new limit of reading and writing holds at once.
+Settings are read when they are needed, so that changes while running hold from the next round on; a change ends the
+backoff between two rounds, and a new limit of reading and writing holds at once.
 """
 
 import logging
@@ -20,12 +20,13 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.crashpoints import reach
 from leafcuttr.errors import BrokerError
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
-from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, Producer, Round, cleaned_of
+from leafcuttr.log.cleaner.job import Cleaned, Done, Failed, KnownProducer, Round, cleaned_of
 from leafcuttr.log.cleaner.policy import Cleanable, cleanable, groups
-from leafcuttr.log.cleaner.swap import CLEANED, SWAP, announce, exchange, withdraw
+from leafcuttr.log.cleaner.swap import announce, exchange, withdraw
 from leafcuttr.log.cleaner.worker import Child, ChildEndedError
 from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.suffixes import CLEANED, SWAP
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
@@ -44,7 +45,7 @@ Secure = Callable[[TopicPartition, int], Awaitable[None]]
 
 
 class _LogGoneError(Exception):
-    """The log is deleted, offline, or has let go of what was being cleaned."""
+    """The log is deleted, offline, or has deleted what was being cleaned."""
 
 
 class _GivenUpError(Exception):
@@ -81,14 +82,14 @@ class Cleaner:
         self._idle: list[Child] = []
         self._working: dict[TopicPartition, trio.CancelScope] = {}
         self._children: set[Child] = set()
-        self._resting: set[TopicPartition] = set()
+        self._postponed: set[TopicPartition] = set()
         self._warned: set[TopicPartition] = set()
         self._changed = trio.Event()
         self._cleaning = trio.Lock()
         settings.on_change(self._settings_changed)
 
     async def run(self) -> None:
-        """Clean what is due, for ever; after log.cleaner.backoff.ms look again when nothing was."""
+        """Clean what is due, for ever; after log.cleaner.backoff.ms search again when nothing was."""
         if not self._settings.bool("log.cleaner.enable"):
             return
         try:
@@ -102,13 +103,13 @@ class Cleaner:
                         worked = 0
                     if not worked:
                         await self._end_children()
-                        self._resting.clear()
-                        await self._rest()
+                        self._postponed.clear()
+                        await self._back_off()
         finally:
             await self._end_children()
 
-    async def _rest(self) -> None:
-        """log.cleaner.backoff.ms, unless a setting of the cleaner changes: that may be what somebody waits for."""
+    async def _back_off(self) -> None:
+        """log.cleaner.backoff.ms, unless a setting of the cleaner changes: it may make a log due."""
         changed = self._changed
         with trio.move_on_after(self._settings.int("log.cleaner.backoff.ms") / 1000):
             await changed.wait()
@@ -145,7 +146,7 @@ class Cleaner:
         return len(self._working)
 
     async def _due(self) -> list[Cleanable]:
-        aside = self._resting | self.uncleanable.keys()
+        aside = self._postponed | self.uncleanable.keys()
         logs = [
             log
             for name, log in self._logs.items()
@@ -153,14 +154,14 @@ class Cleaner:
         ]
         if not logs:
             return []
-        found = await trio.to_thread.run_sync(self._look, logs)
+        found = await trio.to_thread.run_sync(self._cleanable, logs)
         due = [each for each in found if each.due]
         return sorted(due, key=lambda each: (each.overdue_ms, each.ratio), reverse=True)
 
-    def _look(self, logs: Iterable[Log]) -> list[Cleanable]:
+    def _cleanable(self, logs: Iterable[Log]) -> list[Cleanable]:
         now_ms, found = self._clock.now_ms(), []
         for log in logs:
-            # What is wrong with a log's files is said by who reads them next.
+            # The next read of a damaged log reports what is wrong with it.
             with suppress(OSError, IndexError):
                 found.append(
                     cleanable(log, self._checkpoint_of(log.topic_partition).get(log.topic_partition), now_ms)
@@ -192,7 +193,7 @@ class Cleaner:
                 self._working.pop(name, None)
 
     def _give_up(self, name: TopicPartition, reason: str, *, damage: bool) -> None:
-        self._resting.add(name)
+        self._postponed.add(name)
         if damage:
             self.uncleanable[name] = reason
             _log.error("%s cannot be compacted and is left aside until the next start: %s", name, reason)
@@ -241,19 +242,19 @@ class Cleaner:
         round_ = await trio.to_thread.run_sync(self._plan, log, segments, first_dirty, end, aborted)
         base = -1
         try:
-            await child.say("round", _plain(round_))
+            await child.send("round", _plain(round_))
             if self._rate() != round_.rate:  # changed since it was planned
-                await child.say("rate", {"rate": self._rate()})
+                await child.send("rate", {"rate": self._rate()})
             reach("compaction.begun")
             while True:
-                message = await child.hear()
-                match message.pop("say"):
+                message = await child.receive()
+                match message.pop("type"):
                     case "cleaned":
                         cleaned = cleaned_of(message)
                         bases = {source.base for source in round_.groups[cleaned.group]}
                         base = min(bases)
                         await self._take(log, [s for s in segments if s.base_offset in bases], cleaned)
-                        await child.say("go", {})
+                        await child.send("go", {})
                     case "done":
                         return Done(**message)
                     case _:
@@ -288,7 +289,9 @@ class Cleaner:
             chunk=min(max(chunk, _SMALLEST_CHUNK), _LARGEST_CHUNK),
             table_bytes=int(table * load),
             rate=self._rate(),
-            producers={entry.producer_id: Producer(entry.last_offset, entry.epoch) for entry in log.producers}
+            producers={
+                entry.producer_id: KnownProducer(entry.last_offset, entry.epoch) for entry in log.producers
+            }
             if log.has_producers
             else {},
             aborted=aborted,
@@ -338,17 +341,17 @@ class Cleaner:
         return rate if rate < _UNLIMITED else 0.0
 
     async def _follow_rate(self) -> None:
-        """Tell the processes at work of a new limit."""
+        """Send a new limit to the processes that clean."""
         known, changed = self._rate(), self._changed
         while True:
             await changed.wait()
-            changed = self._changed  # before it tells of this one: the next may come meanwhile
+            changed = self._changed  # before this one is sent: the next may come meanwhile
             rate = self._rate()
             if rate != known:
                 known = rate
                 for child in tuple(self._children):
                     with suppress(ChildEndedError):
-                        await child.say("rate", {"rate": rate})
+                        await child.send("rate", {"rate": rate})
 
     async def _end_children(self) -> None:
         while self._idle:

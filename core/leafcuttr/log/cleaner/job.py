@@ -1,6 +1,6 @@
-"""What broker and child say to each other: one JSON object a line, each with `say` as its kind.
+"""The messages between broker and child: one JSON object a line, its `type` the kind of message.
 
-Broker to child: `round` (a `Round` to do), `rate` (a new limit, also in the midst of a round), `go` (the segments of
+Broker to child: `round` (a `Round` to do), `rate` (a new limit, also during a round), `go` (the segments of
 the last `cleaned` are in their place, or are given up). End of input: end at once.
 
 Child to broker: `cleaned` (a `Cleaned` is on the disk, beside the log; the child waits for `go`), `done` (a `Done`),
@@ -14,7 +14,7 @@ from leafcuttr.log.segment.txn_index import AbortedTransaction
 _LAST_MS: Final = 2**63 - 1  # the last delete horizon that the header of a batch can name
 
 
-class Source(NamedTuple):
+class SourceSegment(NamedTuple):
     """A segment to clean: its files are read as far as `size`, its offsets end before `end`."""
 
     base: int
@@ -22,7 +22,7 @@ class Source(NamedTuple):
     end: int
 
 
-class Producer(NamedTuple):
+class KnownProducer(NamedTuple):
     """A producer that is remembered: the last offset of its data, -1 if it has written none."""
 
     last_offset: int
@@ -34,7 +34,7 @@ class Round(NamedTuple):
     not been compacted before. `table_bytes` bounds the table of keys, `rate` reading and writing (bytes/s; 0: none)."""
 
     directory: str
-    groups: list[list[Source]]
+    groups: list[list[SourceSegment]]
     first_dirty: int
     now_ms: int
     delete_retention_ms: int
@@ -42,19 +42,19 @@ class Round(NamedTuple):
     chunk: int
     table_bytes: int
     rate: float
-    producers: dict[int, Producer]
+    producers: dict[int, KnownProducer]
     aborted: list[AbortedTransaction]
 
     @property
     def delete_horizon_ms(self) -> int:
-        """When what has lost its purpose in this round may go. Kafka's sum wraps beyond the last timestamp, and what
-        was to stay for ever goes in the next round; here it stays."""
+        """From when on tombstones and markers that are due in this round may be removed. Kafka's sum wraps beyond the
+        last timestamp, and what was to stay for ever is removed in the next round; here it stays."""
         return min(self.now_ms + self.delete_retention_ms, _LAST_MS)
 
 
 class Cleaned(NamedTuple):
-    """One group is done. Not `changed`: nothing of its one segment goes, and there are no files. `transactions` are the
-    entries of its `.txnindex`."""
+    """One group is done. Not `changed`: nothing of its one segment is removed, and there are no files. `transactions`
+    are the entries of its `.txnindex`."""
 
     group: int
     changed: bool
@@ -89,7 +89,7 @@ def round_of(message: dict[str, Any]) -> Round:
     """The round in a message."""
     return Round(
         message["directory"],
-        [[Source(*source) for source in group] for group in message["groups"]],
+        [[SourceSegment(*source) for source in group] for group in message["groups"]],
         message["first_dirty"],
         message["now_ms"],
         message["delete_retention_ms"],
@@ -97,7 +97,7 @@ def round_of(message: dict[str, Any]) -> Round:
         message["chunk"],
         message["table_bytes"],
         message["rate"],
-        {int(number): Producer(*rest) for number, rest in message["producers"].items()},
+        {int(number): KnownProducer(*rest) for number, rest in message["producers"].items()},
         [AbortedTransaction(*each) for each in message["aborted"]],
     )
 

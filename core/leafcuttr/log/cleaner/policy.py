@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from leafcuttr.log.append.rules import LONG_MAX
-from leafcuttr.log.cleaner.job import Source
+from leafcuttr.log.cleaner.job import SourceSegment
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment.segment import MAX_RELATIVE, Segment
 
@@ -85,15 +85,17 @@ _ENTRY: Final = 8
 _TIME_ENTRY: Final = 12
 
 
-def groups(segments: Sequence[Segment], end: int, segment_bytes: int, index_bytes: int) -> list[list[Source]]:
+def groups(
+    segments: Sequence[Segment], end: int, segment_bytes: int, index_bytes: int
+) -> list[list[SourceSegment]]:
     """The segments before the offset `end`, in groups of which each fits into one: by the size of the log, of its
     indexes, and by the range of offsets that an index can name. Blocks on the sizes of the indexes; raises OSError."""
-    found: list[list[Source]] = []
+    found: list[list[SourceSegment]] = []
     size = entries = times = 0
     for segment, after in itertools.pairwise(segments):
         if segment.base_offset >= end:
             break
-        source = Source(segment.base_offset, segment.size, after.base_offset)
+        source = SourceSegment(segment.base_offset, segment.size, after.base_offset)
         more, more_times = len(segment.index) * _ENTRY, len(segment.time_index) * _TIME_ENTRY
         fits = (
             found

@@ -22,11 +22,10 @@ from leafcuttr.log.files.failed_sync import sync_directory
 from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.folders import segments_in
+from leafcuttr.log.layout.suffixes import CLEANED, SUFFIXES, SWAP
 from leafcuttr.log.log import Log
-from leafcuttr.log.segment.segment import SUFFIXES, Segment, segment_name
+from leafcuttr.log.segment.segment import Segment, segment_name
 
-CLEANED: Final = ".cleaned"
-SWAP: Final = ".swap"
 _FILES: Final = (".index", ".timeindex", ".txnindex", ".log")  # the log last: it alone makes a segment
 _SWAP_FILE: Final = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex)\.swap")
 

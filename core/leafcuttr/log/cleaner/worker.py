@@ -1,4 +1,4 @@
-"""The broker's end of a cleaning process: starting it, saying lines and hearing them, ending it. See `job`."""
+"""The broker's end of a cleaning process: starting it, sending and receiving lines, ending it. See `job`."""
 
 import json
 import os
@@ -15,7 +15,7 @@ _CRASH_POINT: Final = "LEAFCUTTR_CRASH_POINT"  # the broker's: the child is kill
 
 
 class ChildEndedError(Exception):
-    """The process is not there any more. The message says how it ended."""
+    """The process has ended. The message says how."""
 
 
 class Child:
@@ -23,8 +23,8 @@ class Child:
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process
-        self._heard = bytearray()
-        self._saying = trio.Lock()
+        self._received = bytearray()
+        self._sending = trio.Lock()
 
     @classmethod
     async def start(cls) -> "Child":
@@ -45,11 +45,11 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    async def say(self, kind: str, fields: dict[str, Any]) -> None:
+    async def send(self, kind: str, fields: dict[str, Any]) -> None:
         """Raises ChildEndedError."""
         assert self._process.stdin is not None
-        line = json.dumps({"say": kind, **fields}).encode() + b"\n"
-        async with self._saying:
+        line = json.dumps({"type": kind, **fields}).encode() + b"\n"
+        async with self._sending:
             try:
                 await self._process.stdin.send_all(line)
                 return
@@ -57,18 +57,18 @@ class Child:
                 pass
         raise await self._ended()
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         """The next message. Raises ChildEndedError."""
         assert self._process.stdout is not None
-        looked = 0
-        while (end := self._heard.find(b"\n", looked)) < 0:
-            looked = len(self._heard)
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
             more = await self._process.stdout.receive_some()
-            if not more or looked > _LONGEST_LINE:
+            if not more or searched > _LONGEST_LINE:
                 raise await self._ended()
-            self._heard += more
-        line = bytes(self._heard[:end])
-        del self._heard[: end + 1]
+            self._received += more
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
         message: dict[str, Any] = json.loads(line)
         return message
 

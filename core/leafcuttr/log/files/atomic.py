@@ -8,9 +8,12 @@ import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from leafcuttr import crashpoints
 from leafcuttr.log.files.failed_sync import sync_directory
+
+TEMPORARY: Final = ".tmp"
 
 
 def replace_file(
@@ -22,7 +25,7 @@ def replace_file(
     OSError; the old file is then still there. A sync that fails is not repeated on that file: the next call
     writes a new one.
     """
-    beside = path.with_name(path.name + ".tmp")
+    beside = path.with_name(path.name + TEMPORARY)
     pieces = (content,) if isinstance(content, bytes) else content
     try:
         with beside.open("wb", buffering=1 << 20) as file:

@@ -3,7 +3,7 @@
 After a failed fsync the kernel may mark the pages clean that it could not write, and report the error only once: a
 second fsync that succeeds proves nothing, and the page cache shows what the disk does not have. So a sync is never
 tried again on a file on which one has failed. The folder of the partition gets a mark, which outlives the process
-(the death of the machine needs none: then the state file is not believed anyway), the partition goes offline, and the
+(the death of the machine needs none: then the state file is not used anyway), the partition goes offline, and the
 next start reads the log again from its last good recovery point, with every CRC, from the disk.
 
 The log and recovery act on the mark; the calls that sync, and the mark itself, are defined in this module.
@@ -12,7 +12,7 @@ The log and recovery act on the mark; the calls that sync, and the mark itself, 
 import contextlib
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -64,8 +64,18 @@ def mark(folder: str) -> None:
         _log.error("%s/%s cannot be written: %s", folder, MARK, error.strerror or error)
 
 
+@contextlib.contextmanager
+def marked_on_failure(folder: str) -> Iterator[None]:
+    """Mark the folder of a partition if a sync within fails."""
+    try:
+        yield
+    except SyncFailedError:
+        mark(folder)
+        raise
+
+
 def is_marked(folder: Path) -> bool:
-    return os.path.exists(f"{folder}/{MARK}")  # noqa: PTH110 - asked of every partition at a start after a crash
+    return os.path.exists(f"{folder}/{MARK}")  # noqa: PTH110 - called for every partition at a start after a crash
 
 
 def unmark(folder: Path) -> None:
@@ -75,7 +85,7 @@ def unmark(folder: Path) -> None:
 
 
 def forget_cached(paths: Iterable[str]) -> None:
-    """Have the next reads of these files come from the disk, as far as the kernel lets go of its copies. What it has
+    """Have the next reads of these files come from the disk, as far as the kernel drops its copies. What it has
     not yet tried to write, it has to write first. Raises SyncFailedError, OSError."""
     for path in paths:
         fd = os.open(path, os.O_RDWR)

@@ -2,36 +2,42 @@
 
 A full disk harms more than appends: checkpoints, offsets and the metadata cannot be written then. So
 `lc.log.min.free.bytes` are kept for the broker itself: below it what clients produce is refused with
-KAFKA_STORAGE_ERROR, while reads, commits, retention and deletion go on. The file system is asked about once a second by
-a worker; an append only looks at `LogResources.refusal`.
+KAFKA_STORAGE_ERROR, while reads, commits, retention and deletion go on. A worker calls statvfs about once a
+second; an append only reads `LogResources.refusal`.
 """
 
 import logging
 import os
 from pathlib import Path
+from typing import Protocol
 
 import trio
 
 from leafcuttr.config.settings import Settings
-from leafcuttr.log.resources import LogResources
 
 _log = logging.getLogger(__name__)
+
+
+class RefusesClients(Protocol):
+    """`LogResources`, of which no more is needed."""
+
+    refusal: str | None
 
 
 class FreeSpace:
     """The free space in the file system of one data directory."""
 
-    def __init__(self, directory: Path, settings: Settings, resources: LogResources) -> None:
+    def __init__(self, directory: Path, settings: Settings, resources: RefusesClients) -> None:
         self._directory = directory
         self._settings = settings
         self._resources = resources
 
     def check(self) -> None:
-        """Look once. Raises OSError. On the loop only at the start."""
+        """Check once. Raises OSError. On the loop only at the start."""
         self._judge(self._free())
 
     async def watch(self) -> None:
-        """Look once, by a worker. Raises OSError."""
+        """Check once, by a worker. Raises OSError."""
         if self._settings.int("lc.log.min.free.bytes"):
             self._judge(await trio.to_thread.run_sync(self._free))
         else:

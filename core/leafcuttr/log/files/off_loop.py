@@ -10,11 +10,11 @@ from leafcuttr.log.files.open_file import NotCached
 T = TypeVar("T")
 
 
-async def off_loop(ask: Callable[[bool], T]) -> T:
-    """Call `ask(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in worker
-    threads."""
+async def off_loop(attempt: Callable[[bool], T]) -> T:
+    """Call `attempt(False)` (its argument is `may_block`) until what it needs is in the page cache, reading that in
+    worker threads."""
     while True:
         try:
-            return ask(False)
+            return attempt(False)
         except NotCached as cold:
             await trio.to_thread.run_sync(cold.warm)

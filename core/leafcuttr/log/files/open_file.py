@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: a page every so often tells of its neighbours
+PROBE_STEP: Final = 128 * 1024  # the kernel's usual read-ahead: one page of it stands for all
 WARM_STEP: Final = 1024 * 1024
 _BLOCK: Final = 4096
 # What is reserved is an eighth of what the file holds, within these: what a log of few records wastes is little.
@@ -23,8 +23,8 @@ _MOST_RESERVE: Final = 2 * 1024 * 1024
 
 
 class NotCached(Exception):
-    """What was asked for is not in the page cache, and the caller would not block. `warm()` (in a worker
-    thread) reads it in; then ask again."""
+    """The bytes are not in the page cache, and the caller would not block. `warm()` (in a worker
+    thread) reads them in; then try again."""
 
     def __init__(self, file: "OpenFile", position: int, length: int) -> None:
         super().__init__(f"{file.path} at {position}: {length} bytes are not in the page cache")
@@ -32,12 +32,14 @@ class NotCached(Exception):
 
 
 class OpenFile:
-    """One descriptor, closed when the last reference goes. Never shared between processes."""
+    """One descriptor, closed with its last reference. Never shared between processes."""
 
-    __slots__ = ("_reserved", "fd", "owner", "path", "read_only", "synced", "used")
+    __slots__ = ("_of_pool", "_reserved", "fd", "owner", "path", "read_only", "synced", "used")
 
-    def __init__(self, path: str, flags: int, owner: "FileOwner") -> None:
+    def __init__(self, path: str, flags: int, owner: "FileOwner", *, of_pool: set[int] | None = None) -> None:
+        """`of_pool` has the descriptor as long as it is open."""
         self.fd = -1
+        self._of_pool = of_pool
         self.path = path
         self.owner = owner
         self.used = True
@@ -45,6 +47,8 @@ class OpenFile:
         self.read_only = not flags & os.O_RDWR  # the file system is, or has been
         self._reserved = 0
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        if of_pool is not None:
+            of_pool.add(self.fd)
 
     def reserve(self, end: int) -> None:
         """Have the file reach some way beyond `end`. A synced write that makes its file longer waits for the file
@@ -63,6 +67,8 @@ class OpenFile:
 
     def __del__(self) -> None:
         if self.fd >= 0:
+            if self._of_pool is not None:
+                self._of_pool.discard(self.fd)  # before another thread opens a file and gets the number
             os.close(self.fd)
 
     def pread(self, length: int, position: int, *, may_block: bool) -> bytes:

@@ -1,7 +1,8 @@
 """Open files: a bounded set of descriptors.
 
-The pool bounds how many owners hold an `OpenFile`; an evicted descriptor closes when its last user goes. What is in the
-files does not matter here.
+The pool bounds how many owners hold an `OpenFile`; an evicted descriptor closes with its last reference, which may be
+that of an answer to a slow peer. `let_go` counts those, for `handlers.fetch` to bound. What is in the files does not
+matter here.
 """
 
 import errno
@@ -17,23 +18,29 @@ T = TypeVar("T")
 
 
 class FilePool:
-    """At most `limit` descriptors kept open for their owners; the least recently used goes first. The guard of
-    descriptors may ask for one before that.
+    """At most `limit` descriptors kept open for their owners; the least recently used is closed first. The guard of
+    descriptors may have one closed before that.
 
     Recency is one flag a file (second chance), so that using an open file costs an assignment. Thread-safe.
     """
 
-    __slots__ = ("_descriptors", "_files", "_lock", "limit")
+    __slots__ = ("_descriptors", "_files", "_lock", "_open", "limit")
 
     def __init__(self, limit: int = 512, descriptors: DescriptorGuard | None = None) -> None:
         self.limit = limit
         self._descriptors = DescriptorGuard() if descriptors is None else descriptors
-        self._descriptors.add(self.let_one_go)
+        self._descriptors.add(self.release_one)
         self._files: dict[int, OpenFile] = {}
         self._lock = threading.Lock()
+        self._open: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._files)
+
+    @property
+    def let_go(self) -> int:
+        """How many descriptors are open still that the pool does not keep any more."""
+        return len(self._open) - len(self._files)
 
     def open(
         self,
@@ -46,7 +53,7 @@ class FilePool:
     ) -> OpenFile:
         """The owner's file, opened if need be. With `create` the file must not exist; `synced` opens it with O_DSYNC.
         Where the file system is read-only, and unless it is for `writing`, the caller gets one that can be read only,
-        and that nobody keeps. Raises OSError."""
+        and that the pool does not keep. Raises OSError."""
         file = owner.file
         if file is not None:
             file.used = True
@@ -67,17 +74,17 @@ class FilePool:
 
     def _opened(self, path: str, flags: int, owner: FileOwner, *, may_only_read: bool) -> OpenFile:
         try:
-            return self.opening(lambda: OpenFile(path, flags, owner))
+            return self.opening(lambda: OpenFile(path, flags, owner, of_pool=self._open))
         except OSError as error:
             if error.errno == errno.EROFS and may_only_read:
-                return self.opening(lambda: OpenFile(path, flags & ~os.O_RDWR, owner))
+                return self.opening(lambda: OpenFile(path, flags & ~os.O_RDWR, owner, of_pool=self._open))
             raise
 
     def opening(self, opens: Callable[[], T]) -> T:
         """Do what opens a file that no owner keeps, if need be with one less in the pool. Raises OSError."""
         return self._descriptors.opening(opens)
 
-    def let_one_go(self) -> bool:
+    def release_one(self) -> bool:
         """Give up a descriptor that its owner can have again. False if there is none."""
         with self._lock:
             if not self._files:
@@ -98,7 +105,7 @@ class FilePool:
                 return
 
     def close(self, owner: FileOwner) -> None:
-        """Let go of the owner's file; regions being sent keep it open."""
+        """Close the owner's file; regions being sent keep it open."""
         with self._lock:
             file, owner.file = owner.file, None
             if file is not None:

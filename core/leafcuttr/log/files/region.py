@@ -16,11 +16,6 @@ class FileRegion:
         self.position = position
         self.length = length
 
-    @property
-    def shortfall(self) -> str:
-        """What to say where the file ends before the region."""
-        return f"{self._file.path} ends at {self.position}, expected {self.position + self.length}"
-
     def first(self, most: int) -> "FileRegion":
         """Its first bytes, at most so many."""
         return self if self.length <= most else FileRegion(self._file, self.position, most)

@@ -78,7 +78,7 @@ def _read_rows(path: Path, fields: int) -> list[list[str]]:
 
 
 def _is_lost(text: str) -> bool:
-    """Whether a file has its name but not what was written to it, as the loss of power may leave one that nobody has
+    """Whether a file has its name but not what was written to it, as the loss of power may leave one that was not
     synced: empty, or zeros."""
     return not text.strip("\0")
 

@@ -1,4 +1,4 @@
-"""The data directory as a whole: who may use it, what format it has, whose it is.
+"""The data directory as a whole: its lock, the version of its format, its identity.
 
 One process holds it (a lock on `.lock`). `leafcuttr.format` carries the version of LeafCuttr's on-disk
 format: an older directory is upgraded step by step when it is opened, a newer one is refused.
@@ -96,6 +96,32 @@ def locked(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def lock_owner(path: Path) -> int | None:
+    """The process that has the lock of an existing directory, or had it last. Raises OSError."""
+    return _process((path / LOCK_FILE).read_bytes())
+
+
+def written_format(path: Path) -> int | str | None:
+    """The version of the format of a directory, the text that says none, or None if there is no such file. Raises
+    OSError."""
+    try:
+        text = (path / FORMAT_FILE).read_text("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+    name, _, number = text.partition("=")
+    return int(number) if name == "version" and number.isdecimal() else text
+
+
+def identity(path: Path) -> dict[str, str]:
+    """What `meta.properties` says: `cluster.id`, `directory.id`, `node.id`. Raises OSError."""
+    return _properties((path / META_FILE).read_text("latin-1"))
+
+
+def _process(content: bytes) -> int | None:
+    text = content.decode("ascii", "replace").strip()
+    return int(text) if text.isdecimal() else None
+
+
 @contextlib.contextmanager
 def _refusals(path: Path) -> Iterator[None]:
     try:
@@ -107,32 +133,32 @@ def _refusals(path: Path) -> Iterator[None]:
 
 
 def _lock(path: Path) -> int:
-    """Take the lock, or raise StartError: at once if another process is at work there.
+    """Take the lock, or raise StartError: at once if another process uses it.
 
     The record lock ends with its process and keeps out an Apache Kafka too, which takes that kind on the same file;
     flock keeps out a second LeafCuttr in this process.
     """
     descriptor = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    owner = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    owner = _process(os.pread(descriptor, 20, 0))
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _take_over(descriptor, "" if owner == str(os.getpid()) else owner)
+        _take_over(descriptor, wait=owner not in (None, os.getpid()))
     except (BlockingIOError, PermissionError):
         os.close(descriptor)
-        by = f" (process {owner})" if owner.isdecimal() else ""
+        by = "" if owner is None else f" (process {owner})"
         raise StartError(f"data directory {path} is in use by another broker{by}") from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 
-def _take_over(descriptor: int, owner: str) -> None:
-    """Take the flock. Raises BlockingIOError.
+def _take_over(descriptor: int, *, wait: bool) -> None:
+    """Take the flock; `wait` if another process was the owner. Raises BlockingIOError.
 
     A broker that was killed in the very moment in which it started a process leaves its flock, but not its record
     lock, to that process, until that has become the program it is to be: worth a short wait behind another owner.
     """
-    for _ in range(_LEFTOVER_TRIES if owner else 0):
+    for _ in range(_LEFTOVER_TRIES if wait else 0):
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         sleep(_LEFTOVER_WAIT_S)
@@ -141,18 +167,15 @@ def _take_over(descriptor: int, owner: str) -> None:
 
 def _upgrade(path: Path, known: int, upgrades: Mapping[int, Callable[[Path], None]]) -> None:
     file = path / FORMAT_FILE
-    try:
-        text = file.read_text("ascii", "replace").strip()
-    except FileNotFoundError:
+    version = written_format(path)
+    if version is None:
         replace_file(file, f"version={known}\n".encode())
         sync_directory(path.parent)
         return
-    name, _, number = text.partition("=")
-    if name != "version" or not number.isdecimal():
+    if isinstance(version, str):
         raise StartError(
-            f"data directory {path} cannot be used: {FORMAT_FILE} does not say version=N but {text[:40]!r}"
+            f"data directory {path} cannot be used: {FORMAT_FILE} does not say version=N but {version[:40]!r}"
         )
-    version = int(number)
     if version > known:
         raise StartError(
             f"data directory {path} was written by a newer LeafCuttr "
@@ -171,7 +194,7 @@ def _identity(path: Path, node_id: int, cluster_id: str | None) -> tuple[str, st
     """Cluster id and directory id from `meta.properties`, which is written at the first start."""
     file = path / META_FILE
     try:
-        found = _properties(file.read_text("latin-1"))
+        found = identity(path)
     except FileNotFoundError:
         found = {"version": "1", "cluster.id": cluster_id or random_uuid(), "node.id": str(node_id)}
     if found.get("version") != "1":

@@ -1,11 +1,11 @@
-"""The folders of partitions: their names, how one is made, how one goes.
+"""The folders of partitions: their names, how one is made and removed.
 
     <topic>-<partition>                      a partition
     <topic>-<partition>.<32 hex>-delete      deleted, or not yet made: its files go in the background, or at start
     <topic>-<partition>.<32 hex>-stray       set aside: another topic's data, in the way of a new one
 
 A folder that the metadata does not name is never taken for a partition: it stays as it is until a topic of
-that name is created. Then it goes if it holds no records (a creation that a crash has cut short), and is set
+that name is created. Then it is removed if it holds no records (a creation that a crash has cut short), and is set
 aside if it does.
 """
 
@@ -54,7 +54,7 @@ def partition_of(name: str) -> TopicPartition | None:
 
 
 def renamed(topic_partition: TopicPartition, suffix: str) -> str:
-    """A new name for a folder that goes; a long topic name is cut, because a name has at most 255 bytes."""
+    """A new name for a folder that is deleted or set aside. A long topic name is cut: names have at most 255 bytes."""
     tail = f"-{topic_partition.partition}.{uuid.uuid4().hex}{suffix}"
     return topic_partition.topic[: _NAME_MAX - len(tail)] + tail
 

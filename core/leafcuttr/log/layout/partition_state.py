@@ -12,7 +12,6 @@ points. Which parts of it hold is decided by recovery; here is only the format.
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,8 +36,7 @@ class SegmentState(NamedTuple):
     max_timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """One partition at one moment.
 
     `segments` are in order, the last is the active one; the log ends at `log_end_offset` behind the last byte

@@ -17,7 +17,7 @@ and answered with the offset it has; one that leaves a gap is refused. Rules as 
 The first open transaction bounds what read_committed readers see (`first_unstable`).
 
 Entries are immutable, so staged state is an overlay of newer entries: publishing moves an entry into the table,
-failure forgets the overlay. How entries look on disk is `leafcuttr.log.producers.snapshot`.
+failure forgets the overlay. The format of entries on disk is `leafcuttr.log.producers.snapshot`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -186,7 +186,7 @@ class ProducerStateTable:
         if entry is None:
             return
         if transaction_version >= EPOCH_BUMPED and epoch <= entry.epoch:
-            # The epoch of a marker that is there already: the coordinator did not hear of it and writes it again.
+            # The epoch of a marker that is there already: the coordinator has not got the answer and writes it again.
             again = epoch == entry.epoch and (entry.current_txn_first_offset < 0 or epoch == _LAST_EPOCH)
             if not again:
                 raise InvalidProducerEpoch(

@@ -30,12 +30,12 @@ _SMALL: Final = 16 * 1024
 # Up to here records are walked over in a copy, which is quicker; beyond it a second copy would cost more than time.
 _COPIED: Final = 1 << 20
 
-Found = tuple[int, int, int]
+FoundOffset = tuple[int, int, int]
 """Timestamp in ms, offset, leader epoch."""
 _Candidate = tuple[BatchHeader, bytes]
 
 
-async def offset_for_timestamp(log: "LogState", timestamp: int) -> Found | None:
+async def offset_for_timestamp(log: "LogState", timestamp: int) -> FoundOffset | None:
     """The first record (by offset, from the log start offset on) with this timestamp or a later one.
 
     As in Kafka, only the first segment is searched that has such a record: if DeleteRecords has removed all of them
@@ -52,7 +52,7 @@ async def offset_for_timestamp(log: "LogState", timestamp: int) -> Found | None:
         from_offset = candidate[0].next_offset
 
 
-async def max_timestamp_offset(log: "LogState") -> Found | None:
+async def max_timestamp_offset(log: "LogState") -> FoundOffset | None:
     """The largest timestamp of the segments, and the first record that has it (KIP-734).
 
     As in Kafka, what lies before the log start offset counts for as long as its segment is there.
@@ -75,7 +75,7 @@ def batch_timestamp(log: "LogState", offset: int) -> int | None:
 
 
 def _first_batch(log: "LogState", timestamp: int, from_offset: int, may_block: bool) -> _Candidate | None:
-    """The first batch that may hold what is looked for."""
+    """The first batch that may hold the record."""
     from_offset = max(from_offset, log.log_start_offset)
     for segment in tuple(log.segments):
         if segment.largest_timestamp < timestamp or not segment.size:
@@ -102,15 +102,15 @@ def _latest_batch(segment: Segment, may_block: bool) -> _Candidate | None:
 
 
 async def _taken_apart(
-    look: "_Look", log: "LogState", candidate: _Candidate, timestamp: int, from_offset: int
-) -> Found | None:
-    """What `look` finds in the records of a batch. One of two kilobytes may hold millions of records, so what is not
-    small is taken apart by a worker."""
+    search: "_Search", log: "LogState", candidate: _Candidate, timestamp: int, from_offset: int
+) -> FoundOffset | None:
+    """What `search` finds in the records of a batch. A batch of two kilobytes may hold millions of records, so what is
+    not small is taken apart by a worker."""
     header, batch = candidate
     if header.codec == Codec.NONE and header.size <= _SMALL:
-        return look(log, header, batch, timestamp, from_offset)
+        return search(log, header, batch, timestamp, from_offset)
     return await trio.to_thread.run_sync(
-        look,
+        search,
         *(log, header, batch, timestamp, from_offset),
         limiter=decode_limiter(),
         abandon_on_cancel=True,
@@ -119,7 +119,7 @@ async def _taken_apart(
 
 def _first_record(
     log: "LogState", header: BatchHeader, batch: bytes, timestamp: int, from_offset: int
-) -> Found | None:
+) -> FoundOffset | None:
     """The first record from `from_offset` on with this timestamp or a later one."""
     for at, offset in _times(log, header, batch):
         if at >= timestamp and offset >= from_offset:
@@ -129,7 +129,7 @@ def _first_record(
 
 def _largest_record(
     log: "LogState", header: BatchHeader, batch: bytes, _: int, from_offset: int
-) -> Found | None:
+) -> FoundOffset | None:
     """The first of the records from `from_offset` on that have the largest timestamp."""
     left = (each for each in _times(log, header, batch) if each[1] >= from_offset)
     latest = max(left, key=itemgetter(0), default=None)
@@ -158,11 +158,11 @@ def _times(log: "LogState", header: BatchHeader, batch: bytes) -> Iterator[tuple
         raise StorageError(f"A batch of {log.topic_partition} cannot be decoded: {error}") from error
 
 
-_Look = Callable[["LogState", BatchHeader, bytes, int, int], Found | None]
+_Search = Callable[["LogState", BatchHeader, bytes, int, int], FoundOffset | None]
 
 
 def offset_for_leader_epoch(log: "LogState", epoch: int) -> tuple[int, int]:
-    """The epoch asked for, or the largest known below it, and where the next one begins: the log end for the last
+    """The epoch `epoch`, or the largest known below it, and where the next one begins: the log end for the last
     one. (-1, -1) if it is not known (KIP-101).
 
     A log has one epoch, unless Kafka has written it and it was adopted; then `leader-epoch-checkpoint` names all.
@@ -183,7 +183,7 @@ def offset_for_leader_epoch(log: "LogState", epoch: int) -> tuple[int, int]:
 
 __all__ = [
     "DamagedSegmentError",
-    "Found",
+    "FoundOffset",
     "max_timestamp_offset",
     "offset_for_leader_epoch",
     "offset_for_timestamp",

@@ -1,7 +1,7 @@
 """Reading: from an offset to a range of a file that can be sent as it is.
 
 Only published bytes are given out, whole batches of one segment. Where a range ends is remembered with the offset
-that follows it, so that a consumer who reads on costs no lookup. Without `may_block`, NotCached says that an index
+that follows it, so that a consumer that reads on costs no lookup. Without `may_block`, NotCached says that an index
 or a header would have to come from the disk.
 """
 
@@ -55,7 +55,7 @@ def read(
         )
     if up_to is not None and up_to < end_offset:
         end_offset = up_to
-    if offset >= end_offset:
+    if offset >= end_offset or (max_bytes <= 0 and not at_least_one):
         return LogRead(None, offset)
     try:
         return _region(log, offset, max_bytes, at_least_one, end_offset, may_block)

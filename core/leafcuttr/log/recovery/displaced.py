@@ -1,8 +1,9 @@
-"""A sound batch that says it is somewhere else: base offsets lie outside the CRC, which does not notice their damage.
+"""A sound batch whose header has another base offset than its place in the log: base offsets lie outside the CRC, which
+does not notice their damage.
 
 An append-only log has no gaps: the place of a batch in the file says which offset it has, and the batches behind it, or
-the name of the next segment, say it again. Compaction makes gaps, but then what follows goes on behind the gap. So one
-look ahead tells the two apart. What is done about it is recovery's and repair's.
+the name of the next segment, say it again. Compaction makes gaps, but then what follows goes on behind the gap. So the
+batches that follow tell the two apart. What is done about it is recovery's and repair's.
 """
 
 import os

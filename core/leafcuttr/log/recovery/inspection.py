@@ -1,8 +1,8 @@
-"""A look at what a start has taken on trust: sizes, indexes, and the chain of headers behind the last index entry.
+"""Checks of what a start has taken as recorded: sizes, indexes, and the chain of headers behind the last index entry.
 
-A start after a clean stop reads no folder, so that ten thousand partitions are up at once. This look follows in the
+A start after a clean stop reads no folder, so that ten thousand partitions are up at once. The checks follow in the
 background, in worker threads, a few logs at a time; a partition that fails it goes offline with one line, and the
-others serve on. It reads a few kilobytes a segment and no record: CRCs are compared by `leafcuttr verify`.
+others serve on. They read a few kilobytes a segment and no record: CRCs are compared by `leafcuttr verify`.
 """
 
 import logging
@@ -22,8 +22,8 @@ from leafcuttr.log.layout.checkpoints import (
     uuid_text,
     write_topic_id,
 )
-from leafcuttr.log.layout.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.log import Log
+from leafcuttr.log.recovery.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import DamagedSegmentError
 from leafcuttr.log.segment.segment import Segment, segment_name
@@ -42,8 +42,8 @@ class _NoDescriptorError(Exception):
     """The process may open no file now. That says nothing about the partition."""
 
 
-class _Trusted(NamedTuple):
-    """A segment as it was when the look began. The active one may have grown since."""
+class _Recorded(NamedTuple):
+    """A segment as it was when the check began. The active one may have grown since."""
 
     segment: Segment
     base_offset: int
@@ -52,7 +52,7 @@ class _Trusted(NamedTuple):
 
 
 class Inspection:
-    """The logs that have not been looked at yet."""
+    """The logs that have not been checked yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[TopicPartition] = deque()
@@ -61,7 +61,7 @@ class Inspection:
         return len(self._waiting)
 
     def add(self, names: Iterable[TopicPartition]) -> None:
-        """Look at these logs, in this order."""
+        """Check these logs, in this order."""
         self._waiting.extend(names)
 
     async def go_on(
@@ -71,8 +71,8 @@ class Inspection:
         *,
         seconds: float = _ROUND_S,
     ) -> None:
-        """Look at logs for about `seconds`; take offline what is damaged. Where the process has no descriptor to look
-        with, the rest is left for the next time."""
+        """Check logs for about `seconds`; take damaged ones offline. Where the process has no descriptor left, the
+        rest is checked the next time."""
         until = time.monotonic() + seconds
         while self._waiting and time.monotonic() < until:
             for _ in range(min(_LOGS_A_STEP, len(self._waiting))):
@@ -80,35 +80,35 @@ class Inspection:
                 log = logs.get(name)
                 if log is not None and log.offline is None:
                     try:
-                        await self._look(name, log, ids[name])
+                        await self._inspect(name, log, ids[name])
                     except _NoDescriptorError:
                         self._waiting.append(name)
                         return
 
-    async def _look(self, name: TopicPartition, log: Log, topic_id: bytes) -> None:
+    async def _inspect(self, name: TopicPartition, log: Log, topic_id: bytes) -> None:
         last = log.segments[-1]
-        trusted = [_Trusted(s, s.base_offset, s.size, s is last) for s in log.segments]
+        recorded = [_Recorded(s, s.base_offset, s.size, s is last) for s in log.segments]
         end, epoch = log.log_end_offset, log.leader_epoch
-        fault = await trio.to_thread.run_sync(_look_at, log.directory, trusted, topic_id, end, epoch)
+        fault = await trio.to_thread.run_sync(_inspect, log.directory, recorded, topic_id, end, epoch)
         if fault is None or _has_moved_on(log, fault[0]):
             return
         log.take_offline(fault[1])
 
 
 def _has_moved_on(log: Log, segment: Segment | None) -> bool:
-    """Whether the log has gone, or has let go of the segment, while it was looked at: then nothing is wrong."""
+    """Whether the log or the segment was deleted during the check: then nothing is wrong."""
     return log.offline is not None or (segment is not None and segment not in log.segments)
 
 
-def _look_at(
-    folder: Path, trusted: Sequence[_Trusted], topic_id: bytes, end: int, leader_epoch: int
+def _inspect(
+    folder: Path, recorded: Sequence[_Recorded], topic_id: bytes, end: int, leader_epoch: int
 ) -> tuple[Segment | None, str] | None:
-    """`_fault_of`; a sound partition's leader epochs are put right on the way, and it is said whose it is where the
-    loss of power has taken that: no damage there costs it."""
-    fault = _fault_of(folder, trusted, topic_id)
+    """`_fault_of`; in a sound partition also correct the leader epochs, and write the topic id where the loss of power
+    has taken it: damage to these two files does not take the partition offline."""
+    fault = _fault_of(folder, recorded, topic_id)
     if fault is None:
         pool = FilePool(8)
-        segments = [Segment(str(folder), each.base_offset, pool=pool, size=each.size) for each in trusted]
+        segments = [Segment(str(folder), each.base_offset, pool=pool, size=each.size) for each in recorded]
         try:
             EpochCheckpoint(folder).settle(segments, end, current=leader_epoch)
             if read_topic_id(folder / PARTITION_METADATA) is None:
@@ -124,7 +124,7 @@ def _look_at(
 
 
 def _fault_of(
-    folder: Path, trusted: Iterable[_Trusted], topic_id: bytes
+    folder: Path, recorded: Iterable[_Recorded], topic_id: bytes
 ) -> tuple[Segment | None, str] | None:
     """The first fault: its segment, if it is one's, and the line that names it."""
     try:
@@ -137,7 +137,7 @@ def _fault_of(
             None,
             f"{folder} holds data of another topic (id {uuid_text(found)}, not {uuid_text(topic_id)})",
         )
-    for each in trusted:
+    for each in recorded:
         try:
             fault = _fault_in(folder, each)
         except (OSError, DamagedSegmentError) as error:
@@ -153,11 +153,11 @@ def _raise_if_full(error: Exception) -> None:
         raise _NoDescriptorError from error
 
 
-def _fault_in(folder: Path, trusted: _Trusted) -> str | None:
-    stem, size = folder / segment_name(trusted.base_offset), trusted.size
+def _fault_in(folder: Path, recorded: _Recorded) -> str | None:
+    stem, size = folder / segment_name(recorded.base_offset), recorded.size
     path = stem.with_suffix(".log")
     there = path.stat().st_size
-    if there < size or (there > size and not trusted.active):
+    if there < size or (there > size and not recorded.active):
         return f"{path} has {there} bytes, {size} were written"
     for suffix, entry in ((".index", OffsetIndex.ENTRY.size), (".timeindex", TimeIndex.ENTRY.size)):
         index = stem.with_suffix(suffix)
@@ -166,26 +166,26 @@ def _fault_in(folder: Path, trusted: _Trusted) -> str | None:
     aborted = stem.with_suffix(".txnindex")
     if aborted.exists() and aborted.stat().st_size % TransactionIndex.ENTRY.size:
         return f"{aborted} does not consist of whole entries of {TransactionIndex.ENTRY.size} bytes"
-    return _fault_of_chain(folder, trusted)
+    return _fault_of_chain(folder, recorded)
 
 
-def _fault_of_chain(folder: Path, trusted: _Trusted) -> str | None:
+def _fault_of_chain(folder: Path, recorded: _Recorded) -> str | None:
     pool = FilePool(8)
-    segment = Segment(str(folder), trusted.base_offset, pool=pool, size=trusted.size)
+    segment = Segment(str(folder), recorded.base_offset, pool=pool, size=recorded.size)
     try:
         last, last_time = segment.index.last(), segment.time_index.last()
         position = int(last[1]) if last is not None else 0
-        if position >= trusted.size and position:
+        if position >= recorded.size and position:
             # The active segment's index may have grown meanwhile.
             return (
-                None if trusted.active else f"{segment.path('.index')} points behind the end of its segment"
+                None if recorded.active else f"{segment.path('.index')} points behind the end of its segment"
             )
         if last_time is not None and last_time[1] < 0:
             return f"{segment.path('.timeindex')} points before its segment"
         for at, header in segment.scan(position):
-            if at == position and last is not None and header.last_offset - trusted.base_offset != last[0]:
+            if at == position and last is not None and header.last_offset - recorded.base_offset != last[0]:
                 return f"{segment.path('.index')} says offset {last[0]} at byte {at}, which is another batch"
-            if header.base_offset < trusted.base_offset:
+            if header.base_offset < recorded.base_offset:
                 return f"{segment.path('.log')}: base offset {header.base_offset} is before the segment"
             if at - position > _CHAIN:
                 break

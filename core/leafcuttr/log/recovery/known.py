@@ -21,7 +21,7 @@ class Reread:
 
 
 class Known(NamedTuple):
-    """What a start knows of a partition before it looks into its folder.
+    """What a start knows of a partition before it reads its folder.
 
     `state` is None unless it can be relied on and is of this very topic; with `clean` nothing was written after it.
     """
@@ -34,4 +34,4 @@ class Known(NamedTuple):
     same_boot: bool = False
     # The synced recovery point, if it is known: nothing behind it has ever been compacted.
     compacted_at_most: int = MAX_OFFSET
-    reread: Reread | None = None  # told of what is read again
+    reread: Reread | None = None  # counts what is read again

@@ -1,6 +1,6 @@
-"""Bringing one partition back at start: what is believed of it, and what is read again.
+"""Opening one partition at start: what is taken as recorded, and what is read again.
 
-Believed is, in this order:
+What is taken as recorded is, in this order:
 
 1. its line in the state file, if that was written by a clean stop or in this boot of the machine: the log up to there
    is taken as it is, only what lies behind is read;
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from leafcuttr.log.cleaner.swap import finish_exchanges
+from leafcuttr.log.files.atomic import TEMPORARY
 from leafcuttr.log.files.failed_sync import forget_cached, is_marked, unmark
 from leafcuttr.log.files.pending_delete import PendingDelete
 from leafcuttr.log.files.pool import FilePool
@@ -30,22 +31,23 @@ from leafcuttr.log.layout.checkpoints import (
     uuid_text,
     write_topic_id,
 )
-from leafcuttr.log.layout.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.layout.folders import LogSpec, make_folder, segments_in
 from leafcuttr.log.layout.partition_state import PartitionState
+from leafcuttr.log.layout.suffixes import DELETED, SUFFIXES
 from leafcuttr.log.log import Log
 from leafcuttr.log.producers.snapshot import is_sound
 from leafcuttr.log.producers.state import ProducerStateTable
+from leafcuttr.log.recovery.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.recovery.known import DamagedLogError, Known
 from leafcuttr.log.recovery.replay import producers_at
 from leafcuttr.log.recovery.rescan import Rescan, remove
 from leafcuttr.log.resources import LogResources
 from leafcuttr.log.segment.scan import DamagedSegmentError
-from leafcuttr.log.segment.segment import DELETED, LAST_BASE, SUFFIXES, Segment, segment_name
+from leafcuttr.log.segment.segment import LAST_BASE, Segment, segment_name
 
 _log = logging.getLogger(__name__)
 
-# How much behind the last index entry is looked at before a checkpoint is believed: usually some kilobytes.
+# How much behind the last index entry is checked before a checkpoint is used: usually some kilobytes.
 _CHECKED_END: Final = 16 * 1024 * 1024
 
 
@@ -60,7 +62,6 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, resource
         reason = f"{error.filename or folder}: {error.strerror or error}"
     _log.error("%s is offline: %s", spec.topic_partition, reason)
     state = known.state
-    suspect = is_marked(folder)
     start = state.log_start_offset if state else known.log_start_offset
     log = Log(
         spec.topic_partition,
@@ -73,7 +74,7 @@ def restore(spec: LogSpec, folder: Path, known: Known, *, exists: bool, resource
         resources=resources,
         offline=reason,
     )
-    log.suspect = suspect
+    log.sync_failed = is_marked(folder)
     return log
 
 
@@ -150,14 +151,14 @@ class _Restore:
             return -1
 
     def _holds(self, state: PartitionState, bases: list[int]) -> bool:
-        """Whether the state speaks of the files that are there. Segments at the head may have gone since."""
+        """Whether the state is that of the files in the folder. Segments at the head may have gone since."""
         present = set(bases)
         kept = [segment for segment in state.segments if segment.base_offset in present]
         size = self._size_of(state)
         if self.spec.config.compact and not self.known.clean and self._compacted_since(state, bases):
             return False
         if size < 0 and not state.log_end_offset:
-            return False  # an empty log: nobody has synced its names
+            return False  # an empty log: its names were not synced
         if self.known.clean and len(kept) != len(state.segments):
             gone = next(s.base_offset for s in state.segments if s.base_offset not in present)
             raise DamagedLogError(f"{self.folder}/{segment_name(gone)}.log is missing")
@@ -276,8 +277,8 @@ class _Restore:
     # From the recovery point
 
     def _from_disk(self, bases: list[int]) -> Log:
-        """After a sync that has failed: no more is believed than what was synced before it and what the disk itself
-        gives back. That the mark goes is the last step."""
+        """After a sync that has failed: nothing counts but what was synced before it and what is read from the disk
+        itself. The mark is removed last."""
         _log.warning(
             "%s: a sync of it has failed; it is read from the disk from offset %d on",
             self.spec.topic_partition,
@@ -330,7 +331,7 @@ class _Restore:
 
     def _leftovers(self, end: int) -> list[PendingDelete]:
         """Files of segments that were dropped before the crash; halves of files that were being replaced."""
-        paths = [str(path) for path in self.folder.iterdir() if path.name.endswith((DELETED, ".tmp"))]
+        paths = [str(path) for path in self.folder.iterdir() if path.name.endswith((DELETED, TEMPORARY))]
         return [PendingDelete(paths, 0)] if paths else []
 
     def _begin_at(self, start: int, segments: list[Segment], end: int) -> list[Segment]:

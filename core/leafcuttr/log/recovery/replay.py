@@ -1,6 +1,6 @@
 """Producer state and aborted transactions from what is in the log: for recovery, for the tools.
 
-What is found there is not questioned: it was accepted once. The state at an offset is that of the last snapshot before
+It is not checked again: it was accepted once. The state at an offset is that of the last snapshot before
 it, brought forward by the batches between.
 """
 
@@ -32,7 +32,7 @@ def replay(
     try:
         marker = read_marker(batch())
     except MalformedRecord as error:
-        # Its CRC is right, so somebody has written it like this; `leafcuttr verify` names it.
+        # Its CRC is right, so it was written like this; `leafcuttr verify` names it.
         _log.warning("offset %d is passed over: %s", header.base_offset, error)
         return None
     return producers.replay(header, marker)

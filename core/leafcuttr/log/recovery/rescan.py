@@ -22,14 +22,16 @@ from typing import Final
 
 from leafcuttr.crashpoints import reach
 from leafcuttr.log.files.pool import FilePool
-from leafcuttr.log.layout.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.layout.folders import LogSpec
+from leafcuttr.log.layout.suffixes import SUFFIXES
 from leafcuttr.log.producers.state import ProducerStateTable
 from leafcuttr.log.recovery.displaced import is_displaced, put_right
+from leafcuttr.log.recovery.epoch_checkpoint import EpochCheckpoint
 from leafcuttr.log.recovery.known import DamagedLogError, Known
 from leafcuttr.log.recovery.replay import producers_at, replay
+from leafcuttr.log.segment.rebuild import index_fits, rebuild_indexes
 from leafcuttr.log.segment.scan import ZEROS, DamagedSegmentError
-from leafcuttr.log.segment.segment import SUFFIXES, Segment
+from leafcuttr.log.segment.segment import Segment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 from leafcuttr.wire.batch import BatchHeader
 
@@ -40,7 +42,7 @@ _LONG_SCAN: Final = 256 * 1024 * 1024
 
 
 class Rescan:
-    """Reads segments of one partition. `epochs`, if given, is told of every batch."""
+    """Reads segments of one partition. `epochs`, if given, gets every batch."""
 
     def __init__(
         self, spec: LogSpec, folder: Path, known: Known, pool: FilePool, epochs: EpochCheckpoint | None = None
@@ -83,8 +85,8 @@ class Rescan:
         interval = self._spec.config.index_interval_bytes
         while todo:
             segment = todo.pop(0)
-            # A newer segment that does not begin where the log has got to: what was between them is lost. It goes, and
-            # so do all behind it.
+            # A newer segment that does not begin where the log has got to: what was between them is lost. It is
+            # removed, and so are all behind it.
             if segment.base_offset in fresh and not self._follows(segment.base_offset, offset):
                 remove(
                     self._spec,
@@ -96,14 +98,15 @@ class Rescan:
                 break
             if segment.base_offset in fresh:
                 offset = segment.base_offset  # behind a gap that compaction has left, if there is one
-            # Index entries before `position` are kept. Where there are none, or they speak of more than that, the
+            # Index entries before `position` are kept. Where there are none, or they do not fit the file, the
             # segment is read from its beginning.
-            if self._make_indexes(segment) or not segment.index_fits(position):
+            if self._make_indexes(segment) or not index_fits(segment, position):
                 position, offset = 0, segment.base_offset
                 # What is read again must not be taken up twice: transactions would end before they begin.
                 producers.replace(producers_at(self._folder, segments, offset))
-            rebuilt = segment.rebuild_indexes(
-                interval, from_position=position, next_offset=offset, observe=partial(self._take_up, producers),
+            rebuilt = rebuild_indexes(
+                segment, interval, from_position=position, next_offset=offset,
+                observe=partial(self._take_up, producers),
                 restore=partial(self._restore_place, segment, todo[0].base_offset if todo else None),
             )  # fmt: skip
             segments.append(segment)
@@ -137,9 +140,9 @@ class Rescan:
         """What becomes of a batch whose CRC is right but whose base offset is not `due`: no CRC covers that field. True
         if it has been given the offset that was due, False if the offset that it has is right.
 
-        `displaced` says what the batches behind it tell: True if they go on from the offset that is due, so that the
+        `displaced` says what the batches behind it show: True if they go on from the offset that is due, so that the
         field is damaged; False if they go on from the one that it has, so that the log has a gap; None if there are
-        none to tell. Then it is decided by what can have happened:
+        none. Then it is decided by what can have happened:
 
         - Its offset is larger, and at or before the recovery point: it was synced like that, the gap was there. Where
           compaction may have been, it has left the gap.
@@ -153,7 +156,7 @@ class Rescan:
         compact = self._spec.config.compact and due < self._known.compacted_at_most
         displaced = is_displaced(file, position, os.fstat(file.fd).st_size, due, following)
         what = f"base offset {header.base_offset}, {due} is due"
-        # Nothing behind it tells, and there was no gap when it was written.
+        # No batch behind it decides, and there was no gap when it was written.
         if displaced is None and (not upwards or header.base_offset > point) and not compact:
             if not self._known.same_boot:
                 raise DamagedSegmentError(file.path, position, what)

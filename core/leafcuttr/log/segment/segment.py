@@ -4,46 +4,32 @@
 the disk until it is needed; a segment known from a checkpoint is a few numbers. Which segment is the active one, and
 what offsets mean beyond it, is the log's.
 
-Kafka's rules for the indexes are kept, so that its tools find nothing to complain of: an entry in both for a batch
+Kafka's rules for the indexes are kept, so that its tools report nothing: an entry in both for a batch
 that begins more than `index.interval.bytes` after the last indexed one; a last time index entry when it is sealed.
-One module, though longer than most, because file and indexes have to agree after each step.
+Reading a file again is in `rebuild`, forcing it to disk in `sync`.
 """
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final
 
-from leafcuttr.crashpoints import reach
-from leafcuttr.log.files.failed_sync import SyncFailedError, mark, sync_descriptor, sync_directory, sync_file
+from leafcuttr.log.files.failed_sync import marked_on_failure, sync_descriptor
 from leafcuttr.log.files.open_file import OpenFile
 from leafcuttr.log.files.pool import FilePool
-from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from leafcuttr.log.layout.suffixes import DELETED, SUFFIXES
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, DamagedSegmentError, headers
-from leafcuttr.log.segment.txn_index import AbortedTransaction, TransactionIndex
+from leafcuttr.log.segment.txn_index import TransactionIndex
 from leafcuttr.wire.batch import HEADER_SIZE, BatchHeader
 
 MAX_RELATIVE: Final = 0x7FFFFFFF  # offsets in an index are 4 bytes, relative to the base offset
 LAST_BASE: Final = 2**63 - 1 - 2**32
 """No segment begins behind it: then each of its offsets, and the one after them, is a long."""
-DELETED: Final = ".deleted"
-SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 UNKNOWN: Final = -2  # a first timestamp that has not been read yet
 
-Appended = tuple[int, int, int]
+AppendedBatch = tuple[int, int, int]
 """Bytes, last offset and max timestamp of one appended batch."""
-
-
-class Rebuilt(NamedTuple):
-    """What a scan found: where the sound batches end, the offset after them, and why it stopped before the end."""
-
-    end_position: int
-    next_offset: int
-    damage: DamagedSegmentError | None
 
 
 def segment_name(base_offset: int) -> str:
@@ -52,17 +38,15 @@ def segment_name(base_offset: int) -> str:
 
 
 class Segment:
-    """See the module's docstring. One thread, but for `sync` and what is said to be callable in a worker."""
+    """See the module's docstring. One thread, but for what is said to be callable in a worker."""
 
     __slots__ = (
         "_first_timestamp",
         "_index",
-        "_pool",
         "_since_index",
         "_suffix",
         "_time_index",
         "_txn_index",
-        "_txn_name_synced",
         "_unsealed",
         "base_offset",
         "created_ms",
@@ -71,8 +55,10 @@ class Segment:
         "largest_timestamp",
         "largest_timestamp_offset",
         "name_synced",
+        "pool",
         "size",
         "sync_writes",
+        "txn_name_synced",
     )
 
     def __init__(
@@ -94,12 +80,12 @@ class Segment:
         self.largest_timestamp_offset = -1  # -1: not known, found from the index or by a scan
         self.created_ms = created_ms
         self.file: OpenFile | None = None
-        self._pool = pool
+        self.pool = pool
         self._first_timestamp = UNKNOWN
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TransactionIndex | None = None
-        self._txn_name_synced = False
+        self.txn_name_synced = False
         self._since_index = 0
         self.name_synced = False  # by this process
         self.sync_writes = False
@@ -154,11 +140,11 @@ class Segment:
         if file is not None:
             file.used = True
             return file
-        file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
+        file = self.pool.open(self, self.path(".log"), synced=self.sync_writes)
         while file.path != self.path(".log"):
             # Renamed between the two calls, in another thread: another segment may have the name by now.
-            self._pool.close(self)
-            file = self._pool.open(self, self.path(".log"), synced=self.sync_writes)
+            self.pool.close(self)
+            file = self.pool.open(self, self.path(".log"), synced=self.sync_writes)
         there = os.fstat(file.fd).st_size
         if there < self.size:
             raise DamagedSegmentError(file.path, there, f"the file ends here, {self.size} bytes were written")
@@ -172,27 +158,27 @@ class Segment:
         while file.synced is not sync_writes:
             # Again if another thread, that wanted to read, has opened it meanwhile as it was before.
             self.sync_writes = sync_writes
-            self._pool.close(self)
+            self.pool.close(self)
             file = self.open_file()
         return file
 
     @property
     def index(self) -> OffsetIndex:
         if self._index is None:
-            self._index = OffsetIndex(self.path(".index"), self._pool)
+            self._index = OffsetIndex(self.path(".index"), self.pool)
         return self._index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            self._time_index = TimeIndex(self.path(".timeindex"), self._pool)
+            self._time_index = TimeIndex(self.path(".timeindex"), self.pool)
         return self._time_index
 
     @property
     def txn_index(self) -> TransactionIndex:
         """The transactions that markers in this segment abort. Nearly always it has no entry, and no file."""
         if self._txn_index is None:
-            self._txn_index = TransactionIndex(self.path(".txnindex"), self._pool)
+            self._txn_index = TransactionIndex(self.path(".txnindex"), self.pool)
         return self._txn_index
 
     def has_aborted(self, on_disk: bool | None = None) -> bool:
@@ -220,7 +206,7 @@ class Segment:
                 break
         return self._first_timestamp
 
-    def extend(self, batches: Iterable[Appended], index_interval: int) -> None:
+    def extend(self, batches: Iterable[AppendedBatch], index_interval: int) -> None:
         """Publish batches that have been written behind `size`: indexes, timestamps, and `size` itself.
         Raises OSError if the end of the time index has to be read and cannot be; then nothing has changed."""
         position, since, base = self.size, self._since_index, self.base_offset
@@ -296,112 +282,15 @@ class Segment:
                 return position, header
         return None
 
-    def rebuild_indexes(
-        self,
-        index_interval: int,
-        *,
-        from_position: int = 0,
-        next_offset: int | None = None,
-        check_crc: bool = True,
-        observe: Callable[[BatchHeader, Callable[[], bytes]], AbortedTransaction | None] | None = None,
-        restore: Callable[[int, BatchHeader, int], bool] | None = None,
-    ) -> Rebuilt:
-        """Scan the file from a position where a batch begins to its end; index and count what is sound.
-
-        Before `from_position` the indexes are trusted, from there on they are written anew. `size` becomes the end of
-        what is sound, the file is not cut: see `truncate`. `next_offset` is what the batch at `from_position` must
-        have at least. `observe` gets each header and how to read that batch, and says which transaction it aborts.
-        `restore` is asked about a sound batch whose base offset is not the one due (position, header, offset due), and
-        says whether it has given it that one. Raises OSError.
-        """
-        file = self.open_file()
-        end, self.size = os.fstat(file.fd).st_size, from_position
-        self._drop_index_entries(from_position)
-        if from_position == 0:
-            self.largest_timestamp = self.largest_timestamp_offset = -1
-        position = from_position
-        expected = self.base_offset if next_offset is None else next_offset
-        if observe is not None and from_position:
-            self.txn_index.forget_from(expected)
-        elif observe is not None:
-            self.txn_index.truncate(0)  # what the loss of power has left in it may be anything
-        damage = None
-        batch: list[Appended] = []
-        try:
-            for position, header in self._in_order(from_position, end, expected, check_crc, restore):
-                if header.base_offset < expected or header.last_offset - self.base_offset > MAX_RELATIVE:
-                    raise DamagedSegmentError(
-                        self.path(".log"),
-                        position,
-                        f"base offset {header.base_offset}, at least {expected} is due",
-                    )
-                if observe is not None:
-                    read = partial(file.pread, header.size, position, may_block=True)
-                    aborted = observe(header, read)
-                    if aborted is not None:
-                        self.txn_index.append(aborted)
-                batch.append((header.size, header.last_offset, header.max_timestamp))
-                if len(batch) >= 1024:
-                    self.extend(batch, index_interval)
-                    batch.clear()
-                expected = header.next_offset
-        except DamagedSegmentError as error:
-            damage = error
-        self.extend(batch, index_interval)
-        return Rebuilt(self.size, expected, damage)
-
-    def _in_order(
-        self,
-        position: int,
-        end: int,
-        due: int,
-        check_crc: bool,
-        restore: Callable[[int, BatchHeader, int], bool] | None,
-    ) -> Iterator[tuple[int, BatchHeader]]:
-        """`scan`, which begins anew where `restore` has changed a batch or may want to."""
-        while True:
-            try:
-                least = -1 if restore is None else -1 << 63
-                for at, header in self.scan(position, end=end, check_crc=check_crc, least=least):
-                    if restore is not None and header.base_offset != due and restore(at, header, due):
-                        header = header._replace(base_offset=due)
-                        position, due = at + header.size, header.next_offset
-                        yield at, header
-                        break
-                    due = header.next_offset
-                    yield at, header
-                else:
-                    return
-            except DamagedSegmentError as error:
-                if restore is None or error.position == position:
-                    raise
-                position = error.position
-
     def truncate(self, position: int) -> None:
         """Cut the file, and what the indexes say, at a batch boundary. Raises OSError."""
         file = self.open_file()
         os.ftruncate(file.fd, position)
         self.size = position
-        self._drop_index_entries(position)
+        self.truncate_indexes(position)
 
-    def index_fits(self, position: int) -> bool:
-        """Whether the last index entry before `position`, where a batch begins, is one of this file. Raises OSError."""
-        if not position:
-            return True
-        last = self.index.search(1, position - 1)[1]
-        if last is None:
-            return True
-        relative, at = last
-        if not 0 <= at < position:
-            return False
-        try:
-            for _, header in headers(self.open_file(), at, position):
-                return bool(header.last_offset - self.base_offset == relative)
-        except DamagedSegmentError:
-            pass
-        return False
-
-    def _drop_index_entries(self, position: int) -> None:
+    def truncate_indexes(self, position: int) -> None:
+        """Drop the entries of batches from `position` on. Raises OSError."""
         index, times = self.index, self.time_index
         if not position:
             index.truncate(0)
@@ -441,69 +330,13 @@ class Segment:
             os.ftruncate(file.fd, self.size)
             if self.sync_writes:
                 # Zeros that came back with the power would end a recovery before the segment that comes next.
-                with self._marked_if_it_fails():
+                with marked_on_failure(self.directory):
                     sync_descriptor(file.fd, file.path)
         self._unsealed = False
 
-    def sync(self) -> None:
-        """Force log, indexes and snapshot to disk. Blocks: call it in a worker thread. Raises as `sync_records`."""
-        with self._marked_if_it_fails():
-            self._sync_records()
-            for index in (self.index, self.time_index):
-                index.sync()
-            self._sync_txn_index()
-            with suppress(FileNotFoundError):
-                sync_file(Path(self.path(".snapshot")))  # its name is as old as that of the segment
-
-    def _sync_txn_index(self) -> None:
-        """Force the transaction index to disk, and its name: the file is made by the first entry that is flushed. The
-        index itself is left to the loop's thread."""
-        try:
-            fd = self._pool.opening(lambda: os.open(self.path(".txnindex"), os.O_RDONLY | os.O_CLOEXEC))
-        except FileNotFoundError:
-            return
-        try:
-            sync_descriptor(fd, self.path(".txnindex"))
-        finally:
-            os.close(fd)
-        if not self._txn_name_synced:
-            sync_directory(Path(self.directory))
-            self._txn_name_synced = True
-
-    def sync_records(self) -> None:
-        """Force the log file to disk, and the first time its name, that of the folder and whose folder it is: without
-        them the records would be lost with the power all the same. Blocks.
-
-        Raises SyncFailedError: then the folder is marked, and nothing of it may be synced again by this process; and
-        OSError if there is no file to sync.
-        """
-        with self._marked_if_it_fails():
-            self._sync_records()
-
-    @contextmanager
-    def _marked_if_it_fails(self) -> Iterator[None]:
-        try:
-            yield
-        except SyncFailedError:
-            mark(self.directory)
-            raise
-
-    def _sync_records(self) -> None:
-        file = self.open_file()
-        sync_descriptor(file.fd, file.path)
-        if not self.name_synced:
-            folder = Path(self.directory)
-            for name in (PARTITION_METADATA, LEADER_EPOCHS):
-                with suppress(FileNotFoundError):
-                    self._pool.opening(partial(sync_file, folder / name))
-            self._pool.opening(partial(sync_directory, folder))
-            self._pool.opening(partial(sync_directory, folder.parent))
-            self.name_synced = True
-            reach("segment.names-synced")
-
     def close(self) -> None:
-        """Let go of the files."""
-        self._pool.close(self)
+        """Close the files."""
+        self.pool.close(self)
         for index in (self._index, self._time_index, self._txn_index):
             if index is not None:
                 index.close()
@@ -512,12 +345,12 @@ class Segment:
         """The folder has another name now."""
         self.directory = directory
         self.name_synced = False
-        self._txn_name_synced = False
+        self.txn_name_synced = False
         self._index = self._time_index = self._txn_index = None
 
     def mark_deleted(self, *, keep_snapshot: bool = False) -> list[str]:
-        """Rename the files so that a start does not take them for data; returns the new paths. Who reads them goes on,
-        under the new names; a new segment may have the old ones. Raises OSError."""
+        """Rename the files so that a start does not take them for data; returns the new paths. Open files
+        stay readable; a new segment may have the old names. Raises OSError."""
         self.close()
         renamed, suffix = [], self._suffix
         for kind in SUFFIXES:

@@ -3,7 +3,7 @@
     version i16 = 0 | producer id i64 | first offset i64 | last offset i64 | last stable offset i64
 
 The last offset is that of the marker, so entries ascend by it. The last stable offset is the one that the marker left
-behind: a reader who only wants what lies before it needs no further entry (it never goes back). A segment without
+behind: a reader that only wants what lies before it needs no further entry (it never goes back). A segment without
 aborted transactions has no such file. Like the other indexes it is a cache: recovery rebuilds what a crash took, and
 what is pending is written in bulk.
 """

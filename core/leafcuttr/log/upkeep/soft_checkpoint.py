@@ -1,7 +1,7 @@
 """Which partitions have changed since they were last recorded, and the writing of the record.
 
 The lines of the state file are kept encoded, so that a round costs what has changed and one write. A round
-looks at every log in short turns on the loop, lets each changed one write its pending index entries, then
+goes through the logs in short turns on the loop, has each changed one write its pending index entries, then
 takes its line: the indexes on the disk never lag behind the line. The file itself is written in a worker
 thread and not synced.
 """
@@ -25,7 +25,7 @@ def _mark(log: Log) -> Mark:
 
 
 class StateRecord:
-    """The lines of all partitions, and what each log looked like when its line was taken.
+    """The lines of all partitions, and the offsets of each log when its line was taken.
 
     An offline log keeps the line it had: what was known of it is what `repair` needs. Only a log whose sync has
     failed loses it: the next start may not take it as the line says.
@@ -57,7 +57,7 @@ class StateRecord:
 
     def take(self, topic_partition: TopicPartition, log: Log, topic_id: bytes) -> None:
         """Take the line of a log that serves, or leave it to the next round if its indexes cannot be written just
-        now: a start believes the line, and reads nothing that lies before its end again. Raises OSError."""
+        now: a start relies on the line, and does not read again what lies before its end. Raises OSError."""
         if not log.flush_indexes():
             return
         self._lines[topic_partition] = encode_entry(topic_partition, state_of(log, topic_id))
@@ -77,7 +77,7 @@ class StateRecord:
         failed; the others are taken all the same."""
         pace, failed, found = Pace(), None, []
         for topic_partition, log in list(logs.items()):
-            if log.suspect:
+            if log.sync_failed:
                 self.forget(topic_partition)
             elif self.changed(topic_partition, log) and log.offline is None and topic_partition in ids:
                 try:
@@ -122,7 +122,7 @@ def state_of(log: Log, topic_id: bytes) -> PartitionState:
 
 
 def remove_old_snapshots(log: Log, bases: Iterable[int]) -> None:
-    """Remove producer snapshots that no recovery will ask for: those of no segment, but the last. Raises
+    """Remove producer snapshots that no recovery needs: those of no segment, but the last. Raises
     OSError."""
     wanted = {*bases, log.log_end_offset}
     with os.scandir(log.directory_name) as entries:

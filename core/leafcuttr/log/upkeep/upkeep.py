@@ -25,6 +25,7 @@ from leafcuttr.log.layout.checkpoints import (
 )
 from leafcuttr.log.log import Log
 from leafcuttr.log.segment.segment import Segment, segment_name
+from leafcuttr.log.segment.sync import sync_segment
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr_sdk import Clock, TopicPartition
 
@@ -46,10 +47,8 @@ class Upkeep:
         self._starts: dict[TopicPartition, int] = {}
         self._writing = threading.Lock()
         self._complain = Complaints(_log)
-        self._looked_ms: int | None = None  # as the next one
-        self._starts_written_ms: int | None = (
-            None  # None until the loop first asks: before it runs, no clock ticks
-        )
+        self._age_checked_ms: int | None = None  # as the next one
+        self._starts_written_ms: int | None = None  # None until the loop runs: before that, no clock ticks
 
     def _elapsed_ms(self) -> int:
         """Not the time of day, which may be set back: what is due would wait for as long."""
@@ -65,35 +64,35 @@ class Upkeep:
                 self.pending_deletes.add(log)
 
     async def sync_due(self) -> None:
-        """Sync rolled segments, and whole logs that flush.ms asks for. One whose files cannot be
+        """Sync rolled segments, and whole logs that are due by flush.ms. One whose files cannot be
         opened is named and stays due; one whose sync fails goes offline, and is not synced again."""
         now_ms = self._elapsed_ms()
-        looks = self._looks_for_age(now_ms)
+        checks_age = self._checks_age(now_ms)
         for log, since_ms in list(self._unsynced.items()):
             try:
                 if log.offline is None:
-                    await self._sync(log, now_ms - since_ms if looks else -1)
+                    await self._sync(log, now_ms - since_ms if checks_age else -1)
             except SyncFailedError as error:
-                log.distrust(error)
+                log.handle_failed_sync(error)
             except OSError as error:
                 reason = error.strerror or str(error)
                 self._complain(f"sync: {reason}", "syncing %s failed: %s", log.topic_partition, reason)
             if log.offline is not None or log.log_end_offset <= log.recovery_point:
                 del self._unsynced[log]
 
-    def _looks_for_age(self, now_ms: int) -> bool:
-        """Whether it is time to look for logs that flush.ms asks to sync: every log.flush.scheduler.interval.ms if that
+    def _checks_age(self, now_ms: int) -> bool:
+        """Whether to search for logs that are due by flush.ms: every log.flush.scheduler.interval.ms if that
         is given. Kafka's default, hardly ever, would leave a topic's flush.ms without effect."""
         name = "log.flush.scheduler.interval.ms"
         if self._settings.given(name) is None:
             return True
-        if self._looked_ms is not None and now_ms - self._looked_ms < self._settings.int(name):
+        if self._age_checked_ms is not None and now_ms - self._age_checked_ms < self._settings.int(name):
             return False
-        self._looked_ms = now_ms
+        self._age_checked_ms = now_ms
         return True
 
     async def _sync(self, log: Log, unsynced_ms: int) -> None:
-        """`unsynced_ms` is -1 if it is not the time to look for old ones."""
+        """`unsynced_ms` is -1 if flush.ms is not checked this time."""
         if unsynced_ms >= log.config.flush_ms:
             end = log.log_end_offset
             if log.flush_indexes():
@@ -122,7 +121,7 @@ class Upkeep:
         try:
             return read_offsets(path) if path.exists() else None
         except DamagedCheckpointError as error:
-            _log.warning("%s: what it would have spared is read", error)
+            _log.warning("%s: it is not used, and the start reads more of the logs", error)
             return None
 
     def begin_points(self) -> None:
@@ -170,7 +169,7 @@ class Upkeep:
             self._starts = starts
 
     def forget_offsets(self, name: TopicPartition, present: Callable[[], set[TopicPartition]]) -> None:
-        """Before a partition `name` is made: nothing on the disk may speak of an earlier one of that name, or a
+        """Before a partition `name` is made: no checkpoint may name an earlier one of that name, or a
         crash would find the new one damaged. All that is not `present` is forgotten with it, so that a topic of
         many partitions costs one write. Blocks: worker thread. Raises OSError."""
         with self._writing:
@@ -216,10 +215,10 @@ class Upkeep:
 def _sync_all(segments: Iterable[Segment], folder: Path, active: int) -> None:
     for segment in segments:
         try:
-            segment.sync()
+            sync_segment(segment)
         except FileNotFoundError:
             continue  # retention has been faster
-    # With the producers as they were at the new recovery point the next start need not look for them before it.
+    # With the producers as they were at the new recovery point the next start need not read what lies before it.
     with suppress(OSError):
         sync_file(folder / f"{segment_name(active)}.snapshot")
         sync_directory(folder)

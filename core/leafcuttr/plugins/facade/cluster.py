@@ -1,4 +1,4 @@
-"""`leafcuttr_sdk.Cluster`: who the broker is, and where it listens."""
+"""`leafcuttr_sdk.Cluster`: the broker's id, and where it listens."""
 
 from collections.abc import Sequence
 

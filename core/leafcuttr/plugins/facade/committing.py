@@ -18,10 +18,10 @@ _NO_EPOCH: Final = -1
 
 
 async def commit_offsets(
-    broker: Broker, group: str, who: Committer, offsets: Mapping[TopicPartition, CommittedOffset]
+    broker: Broker, group: str, committer: Committer, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> None:
     """Commit, some hundred at a time. Raises BrokerError: those before may have been committed. Offsets of partitions
-    that are not there are refused before any is written."""
+    that do not exist are refused before any is written."""
     if not group:
         raise InvalidGroupId("A group has a name.")
     new: list[NewOffset] = []
@@ -37,7 +37,7 @@ async def commit_offsets(
     await broker.groups.ready()
     for at in range(0, len(new), _AT_ONCE):
         some = new[at : at + _AT_ONCE]
-        answer = broker.groups.offsets.commit(group, who, some)
+        answer = broker.groups.offsets.commit(group, committer, some)
         codes = answer if isinstance(answer, list) else await answer
         for code, each in zip(codes, some, strict=True):
             if code:

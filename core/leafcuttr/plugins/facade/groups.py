@@ -11,7 +11,7 @@ from leafcuttr.plugins.facade.group_errors import error_of
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer
 from leafcuttr.state.groups.members import Member
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember
@@ -32,7 +32,7 @@ class GroupsView:
             found = self._broker.groups.find(group)
         except GroupIdNotFound:
             return None
-        stable = found.state is State.STABLE
+        stable = found.state is GroupState.STABLE
         return GroupInfo(
             found.group_id,
             found.state.value,

@@ -20,7 +20,7 @@ from leafcuttr.errors import (
 )
 from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
 from leafcuttr.log.append.staged import Staged
-from leafcuttr.log.appender import Asked
+from leafcuttr.log.appender import AppendRequest
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
 from leafcuttr.plugins.facade.topics import ensured
@@ -33,7 +33,7 @@ from leafcuttr.wire.new_batch import BatchBuilder, NewRecord
 from leafcuttr_sdk import Appended, NewBatch, Produced, Record, TopicPartition
 
 _SLICE: Final = 200
-"""Records that are encoded between two looks at the clock: a tenth of a millisecond."""
+"""Records that are encoded between two readings of the clock: a tenth of a millisecond."""
 _NOT_ALONE: Final = "refused because of other records of its batch"
 
 
@@ -77,14 +77,14 @@ class Producing:
             if start:
                 await pace.turn()
             batches.take(start, min(start + _SLICE, len(records)))
-        requested: list[Asked] = []
+        requested: list[AppendRequest] = []
         for each in batches.made:
             await pace.turn()
             builder = each.builder
             whole = (
                 builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
             )
-            requested.append(Asked(each.log, whole, Origin.ENCODER))
+            requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
         outcomes = await self._core.appender.append(requested)
         pace = Pace()
         for each, outcome in zip(batches.made, outcomes, strict=True):
@@ -98,7 +98,7 @@ class Producing:
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
         """See `leafcuttr_sdk.Broker.append`."""
         answers: list[Appended | BrokerError | None] = [None] * len(batches)
-        requested: list[Asked] = []
+        requested: list[AppendRequest] = []
         places: list[tuple[int, Topic]] = []
         for number, (partition, batch) in enumerate(batches):
             try:
@@ -110,7 +110,7 @@ class Producing:
             except BrokerError as error:
                 answers[number] = error.with_traceback(None)
             else:
-                requested.append(Asked(log, batch, Origin.CLIENT))
+                requested.append(AppendRequest(log, batch, Origin.CLIENT))
                 places.append((number, found))
         outcomes = await self._core.appender.append(requested, lent=True)
         for (number, found), outcome in zip(places, outcomes, strict=True):

@@ -32,7 +32,7 @@ _READ_AT_ONCE: Final = 1024 * 1024
 """Bytes that are copied out of the page cache on the loop: a tenth of a millisecond."""
 _DECOMPRESSED_AT_ONCE: Final = 16 * 1024
 _SLICE: Final = 100
-"""Records that are decoded between two looks at the clock."""
+"""Records that are decoded between two readings of the clock."""
 
 
 class Reading:
@@ -78,7 +78,7 @@ class Reading:
         max_records: int | None,
         committed: bool,
     ) -> None:
-        """One look at every partition, each time from another one on, so that all have their share."""
+        """Read each partition once, each time beginning with another one, so that all are read evenly."""
         partitions = list(at)
         if not partitions:
             return
@@ -90,8 +90,8 @@ class Reading:
                 raise StorageError(log.offline)
             if not _has_news(log, at[partition], committed):
                 continue
-            share = max(left // (len(partitions) - number), 1)
-            found = await _read(log, at[partition], share, committed)
+            most = max(left // (len(partitions) - number), 1)
+            found = await _read(log, at[partition], most, committed)
             left -= len(found.data)
             aborted = await _aborted(log, at[partition], found.next_offset) if committed else ()
             if not await _decode(partition, found.data, at[partition], aborted, records, max_records, pace):
@@ -117,17 +117,17 @@ class Reading:
         ready |= _ready(logs, committed)
         if ready:
             return ready
-        bell = _Bell()
+        change = _Change()
         for _, _, log in logs:
-            log.waiters.add(bell)
+            log.waiters.add(change)
         try:
             while not ready:
-                await bell.wait()
+                await change.wait()
                 ready = _ready(logs, committed)
             return ready
         finally:
             for _, _, log in logs:
-                log.waiters.discard(bell)
+                log.waiters.discard(change)
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """See `leafcuttr_sdk.Broker.offsets`."""
@@ -158,8 +158,8 @@ class Reading:
         return topic.partitions[partition.partition].log
 
 
-class _Bell:
-    """What a log rings when it has changed."""
+class _Change:
+    """Told by a log that it has changed."""
 
     __slots__ = ("_event",)
 

@@ -1,6 +1,5 @@
 """`leafcuttr_sdk.Topics`: the topics, changed as clients change them, with the same checks and errors."""
 
-import logging
 from collections.abc import Callable, Mapping
 
 from leafcuttr.config.describe import describe_topic, without_secrets
@@ -14,12 +13,11 @@ from leafcuttr.errors import (
 from leafcuttr.handlers.config_resources import Resource, alter
 from leafcuttr.handlers.create_topics import MAX_PARTITIONS
 from leafcuttr.handlers.delete_records import HIGH_WATERMARK, move_log_start
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic
 from leafcuttr_sdk import PartitionInfo, TopicInfo, TopicPartition
-
-logger = logging.getLogger(__name__)
 
 
 def existing(core: Broker, name: str) -> Topic:
@@ -31,8 +29,8 @@ def existing(core: Broker, name: str) -> Topic:
 
 
 async def ensured(core: Broker, name: str) -> Topic:
-    """The topic, created if it is not there and `auto.create.topics.enable` says so. Raises UnknownTopicOrPartition,
-    InvalidTopic, StorageError."""
+    """The topic, created if it does not exist and `auto.create.topics.enable` allows it. Raises
+    UnknownTopicOrPartition, InvalidTopic, StorageError."""
     found = core.topics.by_name.get(name)
     if found is not None:
         return found
@@ -45,8 +43,9 @@ async def ensured(core: Broker, name: str) -> Topic:
 class TopicsView:
     """All topics of a running broker, for one plugin."""
 
-    def __init__(self, core: Broker) -> None:
+    def __init__(self, core: Broker, plugin: str) -> None:
         self._core = core
+        self._plugin = plugin
         self._topics = core.topics
 
     def names(self, *, internal: bool = False) -> list[str]:
@@ -119,7 +118,7 @@ class TopicsView:
 
     def on_change(self, call: Callable[[str], None]) -> Callable[[], None]:
         listeners = self._topics.on_changed
-        told = _Told(call)
+        told = _Told(Part(self._plugin, "callback on changed topics"), call)
         listeners.append(told)
 
         def end() -> None:
@@ -130,16 +129,18 @@ class TopicsView:
 
 
 class _Told:
-    """A plugin's callback: one that raises is logged, and harms neither the change nor who else is told."""
+    """A plugin's callback: one that raises is logged, and harms neither the change nor the other callbacks."""
 
-    def __init__(self, call: Callable[[str], None]) -> None:
-        self._call = call
+    def __init__(self, part: Part, callback: Callable[[str], None]) -> None:
+        self._part = part
+        self._callback = callback
+        self._tell = Failures()
 
     def __call__(self, name: str) -> None:
         try:
-            self._call(name)
-        except Exception:
-            logger.exception("what a plugin does on a change of topic %s failed", name)
+            call(self._part, self._callback, name)
+        except PartError as failed:
+            self._tell(failed)
 
 
 def _check_count(count: int) -> None:

@@ -1,10 +1,11 @@
 """One plugin's view of the broker: composed of parts that know nothing of each other."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
 
 from leafcuttr.plugins.facade.cluster import ClusterView
 from leafcuttr.plugins.facade.groups import GroupsView
@@ -17,10 +18,12 @@ from leafcuttr_sdk import Clock
 
 if TYPE_CHECKING:
     from leafcuttr_sdk import (
+        Authentication,
         Broker,
         Cluster,
         Consumer,
         Groups,
+        Handler,
         Listening,
         Metrics,
         Plugin,
@@ -32,6 +35,8 @@ T = TypeVar("T")
 
 Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
 """Of the parameters of `leafcuttr_sdk.Broker.listen`."""
+Serve = Callable[..., Awaitable[None]]
+"""Of the parameters of `leafcuttr_sdk.Broker.serve`."""
 
 
 def make_broker_view(
@@ -41,9 +46,10 @@ def make_broker_view(
     settings: "Settings | None" = None,
     metrics: "Metrics | None" = None,
     listen: Listen | None = None,
+    serve: Serve | None = None,
 ) -> "Broker":
     """What this plugin is given. A part that is not given is not there: to read it is a RuntimeError."""
-    return BrokerView(core, plugin.name, settings, metrics, listen)
+    return BrokerView(core, plugin.name, settings, metrics, listen, serve)
 
 
 class BrokerView:
@@ -56,13 +62,14 @@ class BrokerView:
         settings: "Settings | None",
         metrics: "Metrics | None",
         listen: Listen | None,
+        serve: Serve | None = None,
     ) -> None:
         self._core = core
         self._client = of_plugin(name)
         self._settings = settings
         self._metrics = metrics
         self.logger = logging.getLogger(f"leafcuttr.plugin.{name}")
-        self.topics: Topics = TopicsView(core)
+        self.topics: Topics = TopicsView(core, name)
         self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
         producing, reading = Producing(core), Reading(core)
@@ -74,6 +81,7 @@ class BrokerView:
         self.wait_for_records = reading.wait_for_records
         self.offsets = reading.offsets
         self._listen = listen
+        self._serve = serve
 
     @property
     def clock(self) -> Clock:
@@ -106,7 +114,7 @@ class BrokerView:
 
         options = ConsumerOptions(
             group=group,
-            client=replace(self._client, client_id=client_id or self.logger.name.replace(".", "-")),
+            client=self._client._replace(client_id=client_id) if client_id else self._client,
             auto_offset_reset=auto_offset_reset,
             session_timeout_ms=session_timeout_ms,
             max_poll_interval_ms=max_poll_interval_ms,
@@ -117,6 +125,31 @@ class BrokerView:
 
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
         return _given(self._listen, "listeners")(prefix, authenticates=authenticates)
+
+    async def serve(
+        self,
+        prefix: str,
+        handler: "Handler",
+        *,
+        authenticates: bool = False,
+        alpn_protocols: Sequence[str] = (),
+        refusal: bytes = b"",
+        task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        serve = _given(self._serve, "listeners")
+        await serve(
+            prefix,
+            handler,
+            authenticates=authenticates,
+            alpn_protocols=alpn_protocols,
+            refusal=refusal,
+            task_status=task_status,
+        )
+
+    def authentication(self, prefix: str) -> "Authentication":
+        from leafcuttr.plugins.authentication import authentication_of
+
+        return authentication_of(self._core.plugged, self.settings, prefix)
 
 
 def _given(part: T | None, name: str) -> T:

@@ -1,10 +1,11 @@
-"""Which service is started after which: what they need, put in order. No task and no clock is here."""
+"""Which service is started after which: what they need, put in order. Without tasks and clocks."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from leafcuttr.errors import StartError
 from leafcuttr_sdk.broker import Broker
+from leafcuttr_sdk.plugin import StartFailure
 from leafcuttr_sdk.services import ServiceSpec
 
 
@@ -14,25 +15,39 @@ class Planned(NamedTuple):
     plugin: str
     spec: ServiceSpec
     broker: Broker
+    stops_start: frozenset[StartFailure] = frozenset({StartFailure.TAKEN, StartFailure.REFUSED})
+    """What ends the start of the broker, if it happens at the first start of the service."""
 
     def __str__(self) -> str:
         return f"service {self.spec.name} of plugin {self.plugin}"
 
 
+class CannotStart(StartError):
+    """A service cannot be put in order; `plugin` is the one that has it."""
+
+    def __init__(self, plugin: str, why: str) -> None:
+        super().__init__(why)
+        self.plugin = plugin
+
+
 def in_order(planned: Sequence[Planned]) -> list[Planned]:
-    """Each behind those it needs, else as given. Raises StartError, one line: a name that comes twice, a need that
-    nobody meets, services that need each other in a circle."""
+    """Each behind those it needs, else as given. Raises CannotStart, one line: a name that comes twice, a need that
+    no plugin meets, services that need each other in a circle."""
     by_name: dict[str, Planned] = {}
     for one in planned:
         other = by_name.setdefault(one.spec.name, one)
         if other is not one:
-            raise StartError(
-                f"two services are named {one.spec.name}: of plugins {other.plugin} and {one.plugin}"
+            raise CannotStart(
+                one.plugin,
+                f"two services are named {one.spec.name}: of plugins {other.plugin} and {one.plugin}",
             )
     for one in planned:
         for need in one.spec.needs:
             if need not in by_name:
-                raise StartError(f"{one} needs the service {need}, and no plugin that is on has it")
+                raise CannotStart(
+                    one.plugin,
+                    f"its service {one.spec.name} needs the service {need}, and no plugin that is on has it",
+                )
     placed: dict[str, Planned] = {}
     for one in planned:
         _place(one, by_name, placed, ())
@@ -45,7 +60,7 @@ def _place(
     name = one.spec.name
     if name in above:
         circle = " -> ".join((*above[above.index(name) :], name))
-        raise StartError(f"services need each other in a circle: {circle}")
+        raise CannotStart(one.plugin, f"services need each other in a circle: {circle}")
     if name in placed:
         return
     for need in one.spec.needs:

@@ -4,21 +4,28 @@ States, by what is set: nothing yet (it waits for what it needs, or starts); `up
 `refused` (its first start raised PluginError, and it is not tried again: the broker does not start); `ended`.
 
 It runs in a system task of trio, which no nursery waits for: so one that does not end when it is cancelled can be left
-behind, and the broker closes its data all the same. Everything that a service raises stays here.
+behind, and the broker closes its data all the same. Everything that a service raises stays here, but for
+KeyboardInterrupt where that is the program's (`runtime.plugin_parts`).
 """
 
 import contextvars
 import logging
 from collections.abc import Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from leafcuttr.plugins.services.backoff import Backoff
 from leafcuttr.plugins.services.order import Planned
-from leafcuttr_sdk.errors import PluginError
+from leafcuttr.runtime.described import is_of, leaves_of
+from leafcuttr.runtime.plugin_parts import Part, PartError, call_async, log_traceback
+from leafcuttr_sdk.errors import AddressTakenError
+from leafcuttr_sdk.plugin import StartFailure
 from leafcuttr_sdk.services import Service
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.containment import Containment
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +38,15 @@ STOP_S: Final = 5.0
 class SupervisedService:
     """One service. `attempted` is set once its first start is over, well or not, `served` once it has been up."""
 
-    def __init__(self, planned: Planned, needs: Sequence["SupervisedService"], backoff: Backoff) -> None:
+    def __init__(
+        self,
+        planned: Planned,
+        needs: Sequence["SupervisedService"],
+        backoff: Backoff,
+        containment: "Containment | None" = None,
+    ) -> None:
         self.plugin: Final = planned.plugin
+        self.part: Final = Part(planned.plugin, f"service {planned.spec.name}")
         self.name: Final = planned.spec.name
         self.needs: Final = needs
         self.attempted: Final = trio.Event()
@@ -42,10 +56,9 @@ class SupervisedService:
         self.trouble = ""
         self.refused: str | None = None
         self.restarts = 0
-        self.blocks = 0
         self.left = False
-        self.task: trio.lowlevel.Task | None = None
         self._planned = planned
+        self._containment = containment
         self._backoff = backoff
         self._scope: Final = trio.CancelScope()
         self._stopping = False
@@ -55,16 +68,13 @@ class SupervisedService:
         return str(self._planned)
 
     @property
-    def package(self) -> str | None:
-        """The top-level package, or module, of the plugin's code; None if that cannot be told."""
-        package = str(getattr(self._planned.spec.make, "__module__", "") or "").partition(".")[0]
-        return package if package not in ("", "leafcuttr", "functools") else None
+    def blocks(self) -> int:
+        """How often it has held the loop for too long."""
+        return self._containment.watchdog.holds[self.part] if self._containment else 0
 
     def start(self) -> None:
         """Begin its life; returns at once."""
-        self.task = trio.lowlevel.spawn_system_task(
-            self._live, name=f"the {self}", context=contextvars.copy_context()
-        )
+        trio.lowlevel.spawn_system_task(self._live, name=f"the {self}", context=contextvars.copy_context())
 
     async def stop(self) -> None:
         """Cancel it, and wait until it has ended. One that takes longer than `STOP_S` is named and left."""
@@ -87,9 +97,15 @@ class SupervisedService:
                     self.restarts += 1
         except trio.Cancelled:
             raise  # the whole run of trio ends
-        except BaseException:
-            # Nothing that a service raises gets here; and whatever does must not end the run of trio.
-            logger.exception("watching over the %s failed", self)
+        except BaseException as error:
+            interrupt = next((leaf for leaf in leaves_of(error) if isinstance(leaf, KeyboardInterrupt)), None)
+            if interrupt is not None:
+                self.trouble = "KeyboardInterrupt"
+                if self._containment is not None:
+                    self._containment.interrupt(interrupt)
+            else:
+                # Nothing else that a service raises gets here; and whatever does must not end the run of trio.
+                logger.exception("watching over the %s failed", self)
         finally:
             self.up = False
             self.attempted.set()
@@ -108,14 +124,13 @@ class SupervisedService:
     async def _once(self) -> float:
         """Make it and run it until it fails. Returns the pause until the next start, in seconds."""
         try:
-            await self._run()
-            if trio.current_effective_deadline() > -inf:
-                raise _EndedError("it ended as if it had been cancelled, which it had not")
-        except BaseException as error:
-            leaves = _leaves(error)
-            if any(isinstance(leaf, trio.Cancelled) for leaf in leaves):
-                raise
-            return self._failed(error, leaves)
+            await call_async(self.part, self._run)
+        except PartError as failed:
+            return self._failed(failed)
+        if trio.current_effective_deadline() > -inf:
+            return self._failed(
+                PartError(self.part, "it ended as if it had been cancelled, which it had not")
+            )
         return 0.0  # it was cancelled, as the next checkpoint will say
 
     async def _run(self) -> None:
@@ -125,27 +140,27 @@ class SupervisedService:
             with trio.move_on_after(READY_S) as starting:
                 await nursery.start(self._serve, service)
             if starting.cancelled_caught:
-                raise _EndedError(f"it was not ready within {READY_S:.0f} s")
+                raise PartError(self.part, f"it was not ready within {READY_S:.0f} s")
             self._now_up()
 
     async def _serve(self, service: Service, *, task_status: trio.TaskStatus[None]) -> None:
         await service.run(task_status=task_status)
         if self._stopping:
             await trio.sleep_forever()  # to be cancelled, which is how it should have ended
-        raise _EndedError("it returned" if self.up else "it returned before it was ready")
+        raise PartError(self.part, "it returned" if self.up else "it returned before it was ready")
 
-    def _failed(self, error: BaseException, leaves: Sequence[BaseException]) -> float:
+    def _failed(self, failed: PartError) -> float:
         up_s = trio.current_time() - self._up_since if self.up else 0.0
-        self.up, self.trouble = False, in_one_line(leaves)
-        logger.debug("the %s failed", self, exc_info=error)
+        self.up, self.trouble = False, failed.brief
+        log_traceback(failed)
         if self._stopping:
-            logger.warning("the %s failed as it was stopped: %s", self, self.trouble)
+            logger.warning("the %s failed as it was stopped: %s", self, failed.why)
             return 0.0
-        if not self.attempted.is_set() and any(isinstance(leaf, PluginError) for leaf in leaves):
+        if not self.attempted.is_set() and _kind(failed) in self._planned.stops_start:
             self.refused = self.trouble
             return 0.0
         pause_s = self._backoff.pause_s(up_s)
-        logger.error("the %s failed: %s; it is started again in %.1f s", self, self.trouble, pause_s)
+        logger.error("the %s failed: %s; it is started again in %.1f s", self, failed.why, pause_s)
         self.attempted.set()
         return pause_s
 
@@ -157,21 +172,8 @@ class SupervisedService:
         self.attempted.set()
 
 
-class _EndedError(Exception):
-    """It has ended, or was ended, and raised nothing."""
-
-
-def in_one_line(leaves: Sequence[BaseException]) -> str:
-    """What went wrong: the words of a PluginError, else the type and the words of the first that was raised."""
-    first = next((leaf for leaf in leaves if isinstance(leaf, PluginError | _EndedError)), leaves[0])
-    name = type(first).__name__
-    words = next(iter(str(first).strip().splitlines()), "")
-    if isinstance(first, PluginError | _EndedError):
-        return words or name
-    return f"{name}: {words}" if words else name
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
-    return [error]
+def _kind(failed: PartError) -> StartFailure:
+    """Which failure it is, at a first start."""
+    if failed.said is None:
+        return StartFailure.FAILED
+    return StartFailure.TAKEN if is_of(failed.said, AddressTakenError) else StartFailure.REFUSED

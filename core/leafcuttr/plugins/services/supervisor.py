@@ -8,7 +8,7 @@ port is taken does. What fails later, or in any other way, is tried again, and h
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -16,7 +16,9 @@ from leafcuttr.errors import StartError
 from leafcuttr.plugins.services.backoff import Backoff
 from leafcuttr.plugins.services.order import Planned, in_order
 from leafcuttr.plugins.services.service import READY_S, SupervisedService
-from leafcuttr.plugins.services.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.containment import Containment
 
 # Beside what the service itself may take: one that cannot be cancelled must not keep the broker from starting.
 _PATIENCE_S: Final = 1.0
@@ -25,14 +27,21 @@ _PATIENCE_S: Final = 1.0
 class Supervisor:
     """`services` are in the order in which they are started."""
 
-    def __init__(self, planned: Sequence[Planned], *, chance: random.Random | None = None) -> None:
-        """Raises StartError: see `in_order`."""
+    def __init__(
+        self,
+        planned: Sequence[Planned],
+        *,
+        chance: random.Random | None = None,
+        containment: "Containment | None" = None,
+    ) -> None:
+        """Raises CannotStart: see `in_order`."""
         chance = random.Random() if chance is None else chance
         made: dict[str, SupervisedService] = {}
         for one in in_order(planned):
             needs = [made[need] for need in dict.fromkeys(one.spec.needs)]
-            made[one.spec.name] = SupervisedService(one, needs, Backoff(chance))
+            made[one.spec.name] = SupervisedService(one, needs, Backoff(chance), containment)
         self.services: Final = list(made.values())
+        self._containment = containment
 
     @property
     def left(self) -> list[SupervisedService]:
@@ -43,25 +52,21 @@ class Supervisor:
     async def running(self, stop: trio.Event | None = None) -> AsyncIterator[None]:
         """Start all, and stop them at the end, also when that is a cancellation. Once `stop` is set no start is waited
         for any longer. Raises StartError where a service knows why it cannot start."""
-        if not self.services:
-            yield
-            return
-        watchdog = Watchdog(self.services)
         try:
             for service in self.services:
                 service.start()
             await self._first_starts(trio.Event() if stop is None else stop)
-            watchdog.start()
+            if self._containment is not None:
+                self._containment.started()
             yield
         finally:
-            watchdog.stop()
             with trio.CancelScope(shield=True):
                 await self._stop()
 
     async def _first_starts(self, stop: trio.Event) -> None:
         depth: dict[SupervisedService, int] = {}
         async with trio.open_nursery() as watching:
-            watching.start_soon(_cancel_once, stop, watching.cancel_scope)
+            watching.start_soon(cancel_once, stop, watching.cancel_scope)
             async with trio.open_nursery() as starts:
                 for service in self.services:
                     depth[service] = 1 + max((depth[need] for need in service.needs), default=0)
@@ -90,6 +95,7 @@ async def _first_start(service: SupervisedService, depth: int, others: trio.Canc
         others.cancel()
 
 
-async def _cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:
+async def cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:
+    """Wait for the event, then cancel the scope."""
     await event.wait()
     scope.cancel()

@@ -27,7 +27,7 @@ _FOR_SCRAPES: Final = (
     "prometheus_client.process_collector",
     "leafcuttr.server.admin.exposition",
     "leafcuttr.server.admin.readings",
-    "leafcuttr.server.admin.scene",
+    "leafcuttr.server.admin.gathering",
 )
 
 
@@ -56,7 +56,7 @@ class AdminEndpoint:
     async def _metrics(self, request: Request) -> Response:
         if self._scrapes is None:
             await trio.to_thread.run_sync(self._import)
-        if self._scrapes is None:  # nobody was faster meanwhile
+        if self._scrapes is None:  # no other scrape was faster
             self._scrapes = self._first_scrape()
         return await self._scrapes(request)
 
@@ -67,11 +67,11 @@ class AdminEndpoint:
 
     def _first_scrape(self) -> "Scrapes":
         from leafcuttr.server.admin.exposition import Scrapes
+        from leafcuttr.server.admin.gathering import Gatherer
         from leafcuttr.server.admin.readings import broker_families
-        from leafcuttr.server.admin.scene import Surveyor
 
         families = broker_families(lambda: plugged.readings(self._broker.plugged))
-        return Scrapes(families, Surveyor(self._broker, self._connections, self.health))
+        return Scrapes(families, Gatherer(self._broker, self._connections, self.health))
 
     async def _live(self, _: Request) -> Response:
         return as_json({"status": "ok"})
@@ -83,7 +83,7 @@ class AdminEndpoint:
         return as_json({"status": "ok"})
 
     async def _health(self, _: Request) -> Response:
-        found = self.health.look()
+        found = self.health.findings()
         failing = [check for check, finding in found.items() if not finding.fine]
         ready = not any(check.required for check in failing)
         return as_json(

@@ -13,8 +13,8 @@ import trio
 
 from leafcuttr.metrics.counts import Times
 from leafcuttr.runtime.pacing import Pace
+from leafcuttr.server.admin.gathering import Families, Gatherer, Sample
 from leafcuttr.server.admin.router import Request, Response
-from leafcuttr.server.admin.scene import Families, Sample, Surveyor
 from leafcuttr_sdk.metrics import Kind, Metric
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ Encode = Callable[[Any], bytes]
 class Scrapes:
     """Answers scrapes of one broker."""
 
-    def __init__(self, families: Families, surveyor: Surveyor) -> None:
+    def __init__(self, families: Families, gatherer: Gatherer) -> None:
         self._families = families
-        self._surveyor = surveyor
+        self._gatherer = gatherer
 
     async def __call__(self, request: Request) -> Response:
-        """`name[]=METRIC` in the query, once or more, asks for these only."""
+        """`name[]=METRIC` in the query, once or more, selects these only."""
         encode, content_type = await trio.to_thread.run_sync(_encoder, request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         body = self._text(request.query.get("name[]", ()), encode, content_type)
@@ -50,16 +50,16 @@ class Scrapes:
         self, names: Sequence[str], encode: Encode, content_type: str
     ) -> AsyncGenerator[bytes, None]:
         began = trio.current_time()
-        scene = await self._surveyor.look()
+        gathered = await self._gatherer.gather()
         piece = bytearray()
         for metric, reading in self._families.items(names):
             at_once = _HISTOGRAMS if metric.kind is Kind.HISTOGRAM else _SAMPLES
-            samples, first = iter(reading(scene)), True
+            samples, first = iter(reading(gathered)), True
             some = list(islice(samples, at_once))
             while first or some:
                 piece += _written(encode, metric, some, first)
                 first = False
-                await Pace.give_way()  # shorter turns than others have: nobody waits for a scrape
+                await Pace.give_way()  # shorter turns than others have: requests do not wait for a scrape
                 some = list(islice(samples, at_once))
                 if len(piece) >= _PIECE:
                     yield bytes(piece)
@@ -67,7 +67,7 @@ class Scrapes:
         if "openmetrics" in content_type:
             piece += _EOF
         yield bytes(piece)
-        self._surveyor.scrape_seconds = trio.current_time() - began
+        self._gatherer.scrape_seconds = trio.current_time() - began
 
 
 def _encoder(accept: str) -> tuple[Encode, str]:

@@ -1,7 +1,7 @@
 """Whether the broker is well: a table of checks, to which plugins may add their own at the start.
 
 A check that is `required` decides whether the broker is ready to serve; any other that is not fine makes it degraded:
-it serves, and somebody should look. Looking is synchronous and quick: a check says what is known.
+it serves, and an operator should see to it. A check is synchronous and quick: it reports what is known already.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ class HealthTable:
             raise ValueError(f"there is a health check {check.name!r} already")
         self._checks[check.name] = check
 
-    def look(self) -> Mapping[HealthCheck, Finding]:
-        """Look at everything. A check that raises is not fine."""
-        return {check: _look(check) for check in self._checks.values()}
+    def findings(self) -> Mapping[HealthCheck, Finding]:
+        """Run all checks. One that raises is not fine."""
+        return {check: _finding(check) for check in self._checks.values()}
 
     def missing(self) -> list[str]:
         """The required checks that are not fine: why the broker is not ready."""
-        return [check.name for check in self._checks.values() if check.required and not _look(check).fine]
+        return [check.name for check in self._checks.values() if check.required and not _finding(check).fine]
 
 
-def _look(check: HealthCheck) -> Finding:
+def _finding(check: HealthCheck) -> Finding:
     try:
         found = check.look()
         return (
@@ -80,12 +80,18 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         return Finding(False, _listed(lost, "dead letters are lost to")) if lost else FINE
 
     def chains() -> Finding:
-        closed = list(broker.chains.closed)
-        return Finding(False, _listed(closed, "without their filters, taking no records")) if closed else FINE
+        closed, failing = list(broker.chains.closed), list(broker.chains.failing)
+        if closed:
+            return Finding(False, _listed(closed, "without their filters, taking no records"))
+        return Finding(False, _listed(failing, "their filters fail on every batch")) if failing else FINE
 
     def cleaner() -> Finding:
         given_up = [str(name) for name in logs.cleaner.uncleanable]
         return Finding(False, _listed(given_up, "left aside until the next start")) if given_up else FINE
+
+    def plugins() -> Finding:
+        out = [one.name for one in broker.plugged.found if one.left_out]
+        return Finding(False, _listed(out, "left out")) if out else FINE
 
     for check in (
         HealthCheck(
@@ -93,12 +99,15 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         ),
         HealthCheck("groups", "committed offsets have been read", groups, required=True),
         HealthCheck("transactions", "transactional ids have been read", transactions, required=True),
-        HealthCheck("disk", "the disk has room for what clients produce", disk),
+        HealthCheck("disk", "the disk has free space for what clients produce", disk),
         HealthCheck("partitions", "no partition is offline", partitions),
         HealthCheck("coordinators", "no internal partition is unreadable", coordinators),
         HealthCheck("cleaner", "compaction has given up no partition", cleaner),
         HealthCheck("dead-letters", "what filters send to dead-letter topics gets there", dead_letters),
-        HealthCheck("filters", "every topic has the filters and validators that it names", chains),
+        HealthCheck(
+            "filters", "every topic has the filters and validators that it names, and they work", chains
+        ),
+        HealthCheck("plugins", "every plugin that is installed and switched on is there", plugins),
     ):
         table.add(check)
     return table

@@ -1,8 +1,8 @@
-"""One HTTP connection of the admin endpoint: heads in, answers out, and nothing that a peer can stretch.
+"""One HTTP connection of the admin endpoint: heads in, answers out, all within limits of size and time.
 
-A head is at most 16 KiB and has ten seconds to arrive; a body is not read; a reader who takes less than a slice of an
-answer in ten seconds, or not all of it within a minute, is cut. h11 knows the protocol: framing, keep-alive, HTTP/1.0,
-pipelining, chunks.
+A head is at most 16 KiB and has ten seconds to arrive; a body is not read; the connection of a client that takes less
+than a slice of an answer in ten seconds, or not all of it within a minute, is closed. h11 knows the protocol: framing,
+keep-alive, HTTP/1.0, pipelining, chunks.
 """
 
 import logging
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.plugin_parts import is_cancelled
 from leafcuttr.server.admin.router import Request, Response, Router, parse_target, problem
 from leafcuttr_sdk.trouble import exhausted
 
@@ -50,7 +51,7 @@ class HttpConnection:
         self.idle = True
 
     async def run(self) -> None:
-        """Serve until the peer has gone or has to go. Raises nothing but Cancelled."""
+        """Serve until the peer has gone or its connection is closed. Raises nothing but Cancelled."""
         with self._scope:
             try:
                 while await self._one_request():
@@ -58,6 +59,10 @@ class HttpConnection:
                 await self._linger()
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
                 pass
+            except trio.Cancelled:
+                # Of a scope in a plugin's body, which was cancelled between two pieces: the plugin's failure is logged.
+                if is_cancelled():
+                    raise
             except Exception as error:
                 if not _passes(error, "a connection of the admin endpoint"):
                     logger.exception("a connection of the admin endpoint failed")
@@ -127,7 +132,7 @@ class HttpConnection:
             return await self._router.answer(request)
         except Exception as error:
             if _passes(error, f"answering {path}"):
-                return problem(503, "exhausted", f"{exhausted(error)}; ask again")
+                return problem(503, "exhausted", f"{exhausted(error)}; try again")
             logger.exception("answering %s failed", path)
             return problem(500, "internal_error", "the broker's log says what happened")
 

@@ -1,9 +1,8 @@
 """How far groups are behind: in records, and in seconds by the timestamps of what they have not committed.
 
-The age of a group's first uncommitted record needs a look into the log. It is taken a turn at a time, in the page cache
-where it is there and by a worker thread where it is not; what was found is kept until the group commits again, so that
-a group that stands still costs nothing. One scrape spends a bounded time on the disk: what is not known by then has no
-series this time.
+The age of a group's first uncommitted record has to be read from the log: in turns, and by a worker thread if it is not
+in the page cache. The timestamp is kept until the group commits again, so that a group that does not move costs
+nothing. One scrape spends a bounded time on the disk; an age that is not known by then has no series in it.
 """
 
 from collections.abc import Iterator

@@ -1,13 +1,13 @@
 """The address of the admin endpoint: bound before anything else happens, served beside the broker's services.
 
-Until somebody connects it is no more than a socket: the endpoint, and what it imports, is made then, in a worker
-thread.
+Until the first connection it is no more than a socket: the endpoint is made, and its modules imported, then, in a
+worker thread.
 
-What cannot be imported or made then, because the process has run out of descriptors or threads, costs that connection
-only: the next one has it tried again.
+If that fails because the process has run out of descriptors or threads, the connection is closed, and the next one
+tries it again.
 
-That it cannot be bound is a warning: who only wants to produce and consume must not be kept from it by another
-program's port. At most 64 connections are open; for a newer one the one that has been idle longest goes.
+If the address cannot be bound, a warning is logged and the broker starts: producing and consuming do not depend on it.
+At most 64 connections are open; a new one replaces the one that has been idle longest.
 """
 
 import errno
@@ -38,10 +38,10 @@ _BACKLOG: Final = 64
 _PAUSE_S: Final = 0.25
 _GONE: Final = (errno.ECONNABORTED, errno.EPROTO)
 
-Bound = tuple[Listener, Sequence[socket.socket]]
+AdminBound = tuple[Listener, Sequence[socket.socket]]
 
 
-def bind(settings: Settings) -> Bound | None:
+def bind(settings: Settings) -> AdminBound | None:
     """Open `lc.metrics.host` and `lc.metrics.port`; None if that is switched off or cannot be done."""
     if not settings.bool("lc.metrics.enable"):
         return None
@@ -54,7 +54,7 @@ def bind(settings: Settings) -> Bound | None:
         return None
 
 
-async def serve(bound: Bound, make: "Callable[[], AdminEndpoint]") -> None:
+async def serve(bound: AdminBound, make: "Callable[[], AdminEndpoint]") -> None:
     """Answer on these sockets until cancelled. `make` is called in a worker thread for the first connection, and again
     for the next one if it raises. It imports what connections need."""
     listener, socks = bound
@@ -66,7 +66,7 @@ async def serve(bound: Bound, make: "Callable[[], AdminEndpoint]") -> None:
 
 
 class AdminConnections:
-    """Who is connected to the admin endpoint."""
+    """The open connections of the admin endpoint."""
 
     def __init__(self, make: "Callable[[], AdminEndpoint]") -> None:
         self._make = make
@@ -92,7 +92,7 @@ class AdminConnections:
                     complain(reason, "the admin endpoint pauses: %s", reason, level=logging.WARNING)
                     await trio.sleep(_PAUSE_S)
                 continue
-            if len(self._open) + self._starting >= MOST_CONNECTIONS and not self._make_room():
+            if len(self._open) + self._starting >= MOST_CONNECTIONS and not self._close_an_idle_one():
                 complain(
                     "full",
                     "the admin endpoint has %d busy connections",
@@ -104,7 +104,7 @@ class AdminConnections:
             self._starting += 1
             nursery.start_soon(self._serve, accepted)
 
-    def _make_room(self) -> bool:
+    def _close_an_idle_one(self) -> bool:
         idle = next((connection for connection in self._open if connection.idle), None)
         if idle is None:
             return False

@@ -1,27 +1,28 @@
-"""What plugins add to the admin endpoint, each behind a guard: one that raises, or gives what it should not, costs
-itself only, and a line in the log a minute."""
+"""What plugins add to the admin endpoint. A part that raises, or gives what it should not, costs itself only, and a
+line in the log a minute."""
 
-import logging
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from contextlib import aclosing
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
 import trio
 
 from leafcuttr.metrics.added import encodable
-from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.described import first_line
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, call_async
 from leafcuttr.server.admin.router import Request, Response, Router, problem
 from leafcuttr.state.plugged import Plugged, ServiceState
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, Metric, MetricReading, Sample
 
-logger = logging.getLogger(__name__)
-
 PATH: Final = "/plugins/"
 ANSWER_S: Final = 30.0
-"""How long a plugin's handler may take: the admin port has room for 64 connections."""
-
-_complain: Final = Complaints(logger)
+"""How long a plugin's handler may take: the admin port accepts 64 connections."""
+_STATUSES: Final = frozenset(int(status) for status in HTTPStatus if status >= HTTPStatus.OK)
+_FRAMING: Final = ("content-length", "transfer-encoding", "connection")
+_NOT_BYTES: Final = object()
 
 
 def health_checks(plugged: Plugged) -> Iterator[HealthCheck]:
@@ -31,95 +32,170 @@ def health_checks(plugged: Plugged) -> Iterator[HealthCheck]:
         yield HealthCheck(
             f"service:{service.name}",
             f"the service {service.name} of plugin {service.plugin} runs",
-            _look_at(service),
+            _check_of(service),
         )
     for plugin, check in plugged.checks:
         if plugin == "service" and check.name in services:
-            continue  # a plugin that is called so, of all names
-        yield check._replace(name=f"{plugin}:{check.name}")
+            continue  # a plugin that is called "service"
+        part = Part(plugin, f"health check {check.name}")
+        look = _looking(part, check.look, plugged.failures)
+        yield check._replace(name=f"{plugin}:{check.name}", look=look, required=check.required is True)
 
 
-def _look_at(service: ServiceState) -> Callable[[], Finding]:
-    def look() -> Finding:
+def _looking(part: Part, look: Callable[[], object], tell: Failures) -> Callable[[], Finding]:
+    def looked() -> Finding:
+        try:
+            return _finding(part, call(part, look))
+        except PartError as failed:
+            tell(failed)
+            return Finding(False, f"the check failed: {failed.brief}")
+
+    return looked
+
+
+def _finding(part: Part, found: object) -> Finding:
+    """As it can be shown. Raises PartError."""
+    if inspect.iscoroutine(found):
+        found.close()
+    if not isinstance(found, Finding) or not isinstance(found.detail, str):
+        detail = f" with a detail that is {kind_of(found.detail)}" if isinstance(found, Finding) else ""
+        raise PartError(
+            part, f"it returned {kind_of(found)}{detail}, and has to return a Finding with a text"
+        )
+    return Finding(call(part, bool, found.fine), first_line(found.detail))
+
+
+def _check_of(service: ServiceState) -> Callable[[], Finding]:
+    def check() -> Finding:
         return Finding(True) if service.up else Finding(False, service.trouble or "it is starting")
 
-    return look
+    return check
 
 
 def add_routes(plugged: Plugged, router: Router) -> None:
     """Below `/plugins/<name>`. A path that ends with a slash is the same as one without."""
     for plugin, route in plugged.routes:
         path = f"{PATH}{plugin}{route.path}".rstrip("/")
-        router.add(path, _guarded(plugin, path, route), route.summary)
+        router.add(path, _answering(Part(plugin, f"route {path}"), route, plugged.failures), route.summary)
 
 
-def _guarded(plugin: str, path: str, route: AdminRoute) -> Callable[[Request], Awaitable[Response]]:
+def _answering(part: Part, route: AdminRoute, tell: Failures) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        response = None
         try:
-            with trio.fail_after(ANSWER_S):
-                response = await route.handler(request)
-            if not isinstance(response, Response):
-                raise TypeError(f"it returned a {type(response).__name__}, not a Response")
-        except trio.TooSlowError:
-            _tell(plugin, path, f"no answer within {ANSWER_S:.0f} s")
-            return problem(504, "too_slow", f"plugin {plugin} did not answer within {ANSWER_S:.0f} s")
-        except Exception as error:
-            _tell(plugin, path, error)
-            return problem(500, "plugin_failed", f"plugin {plugin} failed; the broker's log says more")
+            with trio.move_on_after(ANSWER_S):
+                response = call(part, _response, part, await call_async(part, route.handler, request))
+        except PartError as failed:
+            tell(failed)
+            return problem(500, "plugin_failed", f"plugin {part.plugin} failed; the broker's log says more")
+        if response is None:
+            tell(PartError(part, f"no answer within {ANSWER_S:.0f} s"))
+            return problem(504, "too_slow", f"plugin {part.plugin} did not answer within {ANSWER_S:.0f} s")
         if isinstance(response.body, bytes):
             return response
-        return response._replace(body=_pieces(plugin, path, response.body))
+        return response._replace(body=_pieces(part, response.body, tell))
 
     return answer
 
 
-async def _pieces(plugin: str, path: str, body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """A body that breaks off ends the connection, so that whoever reads it knows; here it gets its line."""
-    async with aclosing(body):
-        try:
-            async for piece in body:
-                yield piece
-        except Exception as error:
-            _tell(plugin, path, error)
-            raise trio.BrokenResourceError from None  # as if the peer had gone
+def _response(part: Part, response: Any) -> Response:
+    """As it can be sent. Raises PartError."""
+    if not isinstance(response, Response):
+        raise PartError(part, f"it returned {kind_of(response)}, not a Response")
+    if not isinstance(response.body, bytes) and not inspect.isasyncgen(response.body):
+        raise PartError(part, f"its body is {kind_of(response.body)}, neither bytes nor an async generator")
+    if response.status not in _STATUSES:
+        raise PartError(part, f"its status is {response.status!r:.20}, which HTTP does not have")
+    return response._replace(headers=_headers(response), status=int(response.status))
+
+
+def _headers(response: Response) -> tuple[tuple[str, str], ...]:
+    """Without those that depend on how the body is sent. Raises what a header raises that cannot be sent."""
+    from h11 import Response as Head
+
+    headers = tuple((name, value) for name, value in response.headers if name.lower() not in _FRAMING)
+    Head(status_code=200, headers=[("Content-Type", response.content_type), *headers])
+    return headers
+
+
+async def _pieces(
+    part: Part, body: AsyncGenerator[bytes, None], tell: Failures
+) -> AsyncGenerator[bytes, None]:
+    """A body that breaks off ends the connection, so that its reader knows; the log gets a line."""
+    try:
+        while True:
+            piece = await call_async(part, _next, body)
+            if piece is None:
+                return
+            if not isinstance(piece, bytes):
+                raise PartError(part, f"a piece of its body is {kind_of(piece)}, not bytes")
+            yield piece
+    except PartError as failed:
+        tell(failed)
+        raise trio.BrokenResourceError from None  # as if the peer had gone
+    finally:
+        await _close(part, body, tell)
+
+
+async def _next(body: AsyncGenerator[Any, None]) -> Any:
+    """None at the end."""
+    async for piece in body:
+        return _NOT_BYTES if piece is None else piece
+    return None
+
+
+async def _close(part: Part, body: AsyncGenerator[bytes, None], tell: Failures) -> None:
+    try:
+        await call_async(part, body.aclose)
+    except PartError as failed:
+        tell(failed)
 
 
 def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iterable[Sample]]]]:
     """The metrics that plugins have at this moment."""
     for plugin, reading in plugged.metrics.readings():
-        yield reading.metric, _samples(plugin, reading)
+        yield (
+            reading.metric,
+            _samples(Part(plugin, f"metric {reading.metric.name}"), reading, plugged.failures),
+        )
 
 
-def _samples(plugin: str, reading: MetricReading) -> Callable[[object], Iterator[Sample]]:
+def _samples(part: Part, reading: MetricReading, tell: Failures) -> Callable[[object], Iterator[Sample]]:
     """Those that can be shown: one bad sample would make Prometheus refuse all of a scrape. And no more than
     MOST_SAMPLES, of those that a client may have named."""
-    metric = reading.metric
 
     def read(_: object) -> Iterator[Sample]:
         seen: set[tuple[str, ...]] = set()
         try:
-            for values, value in reading.read():
-                labels = tuple(encodable(str(one)) for one in values)
-                if len(seen) >= MOST_SAMPLES:
-                    _tell(plugin, metric.name, f"it has more than {MOST_SAMPLES} samples")
+            given = call(part, _iterator, reading)
+            for _ in range(MOST_SAMPLES):
+                sample = call(part, _sample, given, reading.metric, seen)
+                if sample is None:
                     return
-                if any(len(label) > LONGEST_LABEL for label in labels):
-                    _tell(plugin, metric.name, f"it has a label of more than {LONGEST_LABEL} characters")
+                if any(len(label) > LONGEST_LABEL for label in sample[0]):
+                    tell(PartError(part, f"it has a label of more than {LONGEST_LABEL} characters"))
                     continue
-                if len(labels) != len(metric.labels):
-                    raise ValueError(f"{len(labels)} labels, and it has {len(metric.labels)}")
-                if labels in seen:
-                    raise ValueError(f"the labels {labels} twice")
-                seen.add(labels)
-                yield labels, float(value)
-        except Exception as error:
-            _tell(plugin, metric.name, error)
+                seen.add(sample[0])
+                yield sample
+            if call(part, next, given, None) is not None:
+                tell(PartError(part, f"it has more than {MOST_SAMPLES} samples"))
+        except PartError as failed:
+            tell(failed)
 
     return read
 
 
-def _tell(plugin: str, what: str, why: object) -> None:
-    line = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else str(why)
-    _complain(f"{plugin} {what}", "plugin %s: %s failed: %s", plugin, what, line)
-    if isinstance(why, BaseException):
-        logger.debug("%s of plugin %s failed", what, plugin, exc_info=why)
+def _iterator(reading: MetricReading) -> Iterator[Sample]:
+    return iter(reading.read())
+
+
+def _sample(given: Iterator[Sample], metric: Metric, seen: set[tuple[str, ...]]) -> Sample | None:
+    """The next one, as it can be shown. None at the end."""
+    for values, value in given:
+        labels = tuple(encodable(str(one)) for one in values)
+        if len(labels) != len(metric.labels):
+            raise ValueError(f"{len(labels)} labels, and it has {len(metric.labels)}")
+        if labels in seen:
+            raise ValueError(f"the labels {labels} twice")
+        return labels, float(value)
+    return None

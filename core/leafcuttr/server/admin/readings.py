@@ -1,6 +1,6 @@
 """How each metric of the catalog is read off the broker. Nothing is counted here.
 
-A reading is a generator over what `scene` has gathered, so that an exposition may stop after any sample.
+A reading is a generator over `Gathered`, so that an exposition may pause after any sample.
 """
 
 import gc
@@ -16,24 +16,24 @@ from leafcuttr.metrics import plugin_metrics as plugins
 from leafcuttr.metrics import request_metrics as requests
 from leafcuttr.metrics import topic_metrics as topics
 from leafcuttr.metrics.catalog import METRICS
+from leafcuttr.server.admin.gathering import Families, Gathered, ReadMetric, Sample
 from leafcuttr.server.admin.names import Traffic
-from leafcuttr.server.admin.scene import Families, Reading, Sample, Scene
 from leafcuttr.state import chains
-from leafcuttr.state.plugged import ServiceState
+from leafcuttr.state.plugged import ServedCounts, ServiceState
 from leafcuttr.version import __version__
 from leafcuttr.wire.api import APIS
 from leafcuttr_sdk.metrics import OTHER, Metric
 
 if TYPE_CHECKING:
-    from leafcuttr.log.append.chain import Tally
+    from leafcuttr.log.append.chain.chain import Tally
 
 _RUNNING, _STOPPING = 3, 7  # Kafka's BrokerState
 _CODES = frozenset(ErrorCode)
 
-_readings: dict[Metric, Reading] = {}
+_readings: dict[Metric, ReadMetric] = {}
 
 
-def broker_families(more: Callable[[], Iterable[tuple[Metric, Reading]]] = tuple) -> Families:
+def broker_families(more: Callable[[], Iterable[tuple[Metric, ReadMetric]]] = tuple) -> Families:
     """Every metric of the catalog, in its order, and behind them those that `more` has at each scrape."""
     families = Families(more)
     for metric in METRICS.values():
@@ -41,8 +41,8 @@ def broker_families(more: Callable[[], Iterable[tuple[Metric, Reading]]] = tuple
     return families
 
 
-def _reads(metric: Metric) -> Callable[[Reading], Reading]:
-    def register(reading: Reading) -> Reading:
+def _reads(metric: Metric) -> Callable[[ReadMetric], ReadMetric]:
+    def register(reading: ReadMetric) -> ReadMetric:
         assert metric not in _readings
         _readings[metric] = reading
         return reading
@@ -50,32 +50,32 @@ def _reads(metric: Metric) -> Callable[[Reading], Reading]:
     return register
 
 
-def _number(metric: Metric, read: Callable[[Scene], float]) -> None:
+def _number(metric: Metric, read: Callable[[Gathered], float]) -> None:
     """A metric without labels."""
-    _reads(metric)(lambda scene: [((), read(scene))])
+    _reads(metric)(lambda gathered: [((), read(gathered))])
 
 
 # Topics and partitions
 
 
 def _traffic(metric: Metric, read: Callable[[Traffic], int]) -> None:
-    def reading(scene: Scene) -> Iterator[Sample]:
-        for name, traffic in scene.topics:
+    def reading(gathered: Gathered) -> Iterator[Sample]:
+        for name, traffic in gathered.topics:
             yield (name,), read(traffic)
-        if scene.other is not None:
-            yield (OTHER,), read(scene.other)
+        if gathered.other is not None:
+            yield (OTHER,), read(gathered.other)
 
     _reads(metric)(reading)
 
 
 def _partition(
-    metric: Metric, read: Callable[[Log], int], other: Callable[[Scene], int] | None = None
+    metric: Metric, read: Callable[[Log], int], other: Callable[[Gathered], int] | None = None
 ) -> None:
-    def reading(scene: Scene) -> Iterator[Sample]:
-        for name, partition, log in scene.named:
+    def reading(gathered: Gathered) -> Iterator[Sample]:
+        for name, partition, log in gathered.named:
             yield (name, partition), read(log)
-        if other is not None and scene.other_partitions:
-            yield (OTHER, OTHER), other(scene)
+        if other is not None and gathered.other_partitions:
+            yield (OTHER, OTHER), other(gathered)
 
     _reads(metric)(reading)
 
@@ -84,16 +84,16 @@ _traffic(topics.MESSAGES_IN, lambda traffic: traffic.records_in)
 _traffic(topics.BYTES_IN, lambda traffic: traffic.bytes_in)
 _traffic(topics.MESSAGES_OUT, lambda traffic: traffic.records_out)
 _traffic(topics.BYTES_OUT, lambda traffic: traffic.bytes_out)
-_partition(topics.LOG_SIZE, lambda log: log.size, lambda scene: scene.other_size)
+_partition(topics.LOG_SIZE, lambda log: log.size, lambda gathered: gathered.other_size)
 _partition(topics.LOG_START_OFFSET, lambda log: log.log_start_offset)
 _partition(topics.LOG_END_OFFSET, lambda log: log.log_end_offset)
 _partition(topics.LAST_STABLE_OFFSET_LAG, lambda log: log.log_end_offset - log.last_stable_offset)
-_partition(topics.LOG_SEGMENTS, lambda log: log.segment_count, lambda scene: scene.other_segments)
-_reads(topics.PARTITION_OFFLINE)(lambda scene: ((labels, 1) for labels in scene.offline))
-_number(topics.OFFLINE_PARTITIONS, lambda scene: scene.offline_count)
-_number(topics.TOPICS, lambda scene: len(scene.broker.topics.by_name))
-_number(topics.PARTITIONS, lambda scene: len(scene.named) + scene.other_partitions)
-_number(topics.UNNAMED_PARTITIONS, lambda scene: scene.other_partitions)
+_partition(topics.LOG_SEGMENTS, lambda log: log.segment_count, lambda gathered: gathered.other_segments)
+_reads(topics.PARTITION_OFFLINE)(lambda gathered: ((labels, 1) for labels in gathered.offline))
+_number(topics.OFFLINE_PARTITIONS, lambda gathered: gathered.offline_count)
+_number(topics.TOPICS, lambda gathered: len(gathered.broker.topics.by_name))
+_number(topics.PARTITIONS, lambda gathered: len(gathered.named) + gathered.other_partitions)
+_number(topics.UNNAMED_PARTITIONS, lambda gathered: gathered.other_partitions)
 
 
 # Requests and connections
@@ -104,8 +104,8 @@ def _api(key: int) -> str:
 
 
 @_reads(requests.REQUESTS)
-def _requests(scene: Scene) -> Iterator[Sample]:
-    counts = scene.broker.counts
+def _requests(gathered: Gathered) -> Iterator[Sample]:
+    counts = gathered.broker.counts
     for key, times in list(counts.answered.items()):
         count = times.count + counts.unanswered.get(key, 0)
         if count:
@@ -113,97 +113,101 @@ def _requests(scene: Scene) -> Iterator[Sample]:
 
 
 @_reads(requests.REQUEST_SECONDS)
-def _request_seconds(scene: Scene) -> Iterator[Sample]:
-    for key, times in list(scene.broker.counts.answered.items()):
+def _request_seconds(gathered: Gathered) -> Iterator[Sample]:
+    for key, times in list(gathered.broker.counts.answered.items()):
         if times.count:
             yield (_api(key),), times
 
 
 @_reads(requests.ERRORS)
-def _errors(scene: Scene) -> Iterator[Sample]:
-    for (key, code), count in list(scene.broker.counts.errors.items()):
+def _errors(gathered: Gathered) -> Iterator[Sample]:
+    for (key, code), count in list(gathered.broker.counts.errors.items()):
         known = code in _CODES
         yield (_api(key), ErrorCode(code).name if known else str(code)), count
 
 
-def _by_listener(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:
-    def reading(scene: Scene) -> Iterator[Sample]:
-        counted = read(scene)
-        for listener in scene.broker.listeners:
+def _by_listener(metric: Metric, read: Callable[[Gathered], dict[str, int]]) -> None:
+    def reading(gathered: Gathered) -> Iterator[Sample]:
+        counted = read(gathered)
+        for listener in gathered.broker.listeners:
             yield (listener.name,), counted.get(listener.name, 0)
 
     _reads(metric)(reading)
 
 
-_by_listener(requests.CONNECTIONS, lambda scene: scene.connected)
-_by_listener(requests.CONNECTIONS_ACCEPTED, lambda scene: scene.connections.accepted)
-_by_listener(requests.CONNECTIONS_REFUSED, lambda scene: scene.connections.refused)
-_number(requests.MALFORMED, lambda scene: scene.broker.counts.malformed)
-_number(requests.ACCEPT_PAUSES, lambda scene: scene.connections.pauses)
-_number(requests.LONG_POLLS, lambda scene: len(scene.broker.delayed_requests))
-_number(requests.FETCH_SESSIONS, lambda scene: len(scene.broker.fetch_sessions))
-_number(requests.REQUEST_MEMORY, lambda scene: scene.connections.memory.used)
-_number(requests.REQUEST_MEMORY_WAITS, lambda scene: scene.connections.memory.waits)
+_by_listener(requests.CONNECTIONS, lambda gathered: gathered.connected)
+_by_listener(requests.CONNECTIONS_ACCEPTED, lambda gathered: gathered.connections.accepted)
+_by_listener(requests.CONNECTIONS_REFUSED, lambda gathered: gathered.connections.refused)
+_number(requests.MALFORMED, lambda gathered: gathered.broker.counts.malformed)
+_number(requests.ACCEPT_PAUSES, lambda gathered: gathered.connections.pauses)
+_number(requests.LONG_POLLS, lambda gathered: len(gathered.broker.delayed_requests))
+_number(requests.FETCH_SESSIONS, lambda gathered: len(gathered.broker.fetch_sessions))
+_number(requests.REQUEST_MEMORY, lambda gathered: gathered.connections.memory.used)
+_number(requests.REQUEST_MEMORY_WAITS, lambda gathered: gathered.connections.memory.waits)
 
 
 # Groups and transactions
 
 
 @_reads(groups.CURRENT_OFFSET)
-def _current_offset(scene: Scene) -> Iterator[Sample]:
-    for each in scene.lags.partitions:
+def _current_offset(gathered: Gathered) -> Iterator[Sample]:
+    for each in gathered.lags.partitions:
         yield (each.group, each.topic, str(each.partition)), each.committed
 
 
 @_reads(groups.LAG)
-def _lag(scene: Scene) -> Iterator[Sample]:
-    for each in scene.lags.partitions:
+def _lag(gathered: Gathered) -> Iterator[Sample]:
+    for each in gathered.lags.partitions:
         yield (each.group, each.topic, str(each.partition)), each.records
-    if scene.lags.unnamed:
-        yield (OTHER, OTHER, OTHER), scene.lags.other_records
+    if gathered.lags.unnamed:
+        yield (OTHER, OTHER, OTHER), gathered.lags.other_records
 
 
 @_reads(groups.LAG_SECONDS)
-def _lag_seconds(scene: Scene) -> Iterator[Sample]:
-    for each in scene.lags.partitions:
+def _lag_seconds(gathered: Gathered) -> Iterator[Sample]:
+    for each in gathered.lags.partitions:
         if each.seconds is not None:
             yield (each.group, each.topic, str(each.partition)), each.seconds
 
 
 @_reads(groups.MEMBERS)
-def _members(scene: Scene) -> Iterator[Sample]:
-    for group, count in scene.lags.members:
+def _members(gathered: Gathered) -> Iterator[Sample]:
+    for group, count in gathered.lags.members:
         yield (group,), count
-    if scene.lags.unnamed:
-        yield (OTHER,), scene.lags.other_members
+    if gathered.lags.unnamed:
+        yield (OTHER,), gathered.lags.other_members
 
 
-_reads(groups.GROUPS)(lambda scene: (((state,), count) for state, count in scene.lags.states.items()))
-_number(groups.OFFSETS, lambda scene: scene.lags.offsets)
-_number(groups.REBALANCES, lambda scene: scene.broker.groups.rebalances)
-_number(groups.UNNAMED_GROUPS, lambda scene: scene.lags.unnamed)
-_reads(groups.TRANSACTIONS)(lambda scene: (((state,), count) for state, count in scene.transactions.items()))
-_number(groups.TRANSACTIONS_TIMED_OUT, lambda scene: scene.broker.transactions.timed_out)
+_reads(groups.GROUPS)(lambda gathered: (((state,), count) for state, count in gathered.lags.states.items()))
+_number(groups.OFFSETS, lambda gathered: gathered.lags.offsets)
+_number(groups.REBALANCES, lambda gathered: gathered.broker.groups.rebalances)
+_number(groups.UNNAMED_GROUPS, lambda gathered: gathered.lags.unnamed)
+_reads(groups.TRANSACTIONS)(
+    lambda gathered: (((state,), count) for state, count in gathered.transactions.items())
+)
+_number(groups.TRANSACTIONS_TIMED_OUT, lambda gathered: gathered.broker.transactions.timed_out)
 
 
 @_reads(groups.TRANSACTIONS_ENDED)
-def _transactions_ended(scene: Scene) -> Iterator[Sample]:
-    yield ("commit",), scene.broker.transactions.committed
-    yield ("abort",), scene.broker.transactions.aborted
+def _transactions_ended(gathered: Gathered) -> Iterator[Sample]:
+    yield ("commit",), gathered.broker.transactions.committed
+    yield ("abort",), gathered.broker.transactions.aborted
 
 
-# Plugins: what became of them, services, filters and validators
+# Plugins: what became of them, services, listeners, filters and validators
 
 
 @_reads(plugins.PLUGIN)
-def _plugins(scene: Scene) -> Iterator[Sample]:
-    for each in scene.broker.plugged.found:
+def _plugins(gathered: Gathered) -> Iterator[Sample]:
+    for each in gathered.broker.plugged.found:
         yield (each.name, each.version, each.became), 1
 
 
 def _service(metric: Metric, value: Callable[[ServiceState], float]) -> None:
     _reads(metric)(
-        lambda scene: (((each.plugin, each.name), value(each)) for each in scene.broker.plugged.services)
+        lambda gathered: (
+            ((each.plugin, each.name), value(each)) for each in gathered.broker.plugged.services
+        )
     )
 
 
@@ -212,14 +216,36 @@ _service(plugins.RESTARTS, lambda service: service.restarts)
 _service(plugins.BLOCKS, lambda service: service.blocks)
 
 
+def _served(metric: Metric, value: Callable[[ServedCounts], float]) -> None:
+    _reads(metric)(
+        lambda gathered: (
+            ((counts.plugin, prefix), value(counts))
+            for prefix, counts in list(gathered.broker.plugged.counts.items())
+        )
+    )
+
+
+_served(plugins.SERVED, lambda counts: counts.open)
+_served(plugins.SERVED_ACCEPTED, lambda counts: counts.accepted)
+_served(plugins.SERVED_REFUSED, lambda counts: counts.ends["refused"])
+_served(plugins.SERVED_PAUSES, lambda counts: counts.ends["pause"])
+
+
+@_reads(plugins.SERVED_ENDED)
+def _served_ended(gathered: Gathered) -> Iterator[Sample]:
+    for prefix, counts in list(gathered.broker.plugged.counts.items()):
+        for end, count in counts.ended():
+            yield (counts.plugin, prefix, end), count
+
+
 def _judged(metric: Metric, setting: str, read: Callable[["Tally"], Iterable[tuple[str, int]]]) -> None:
     """A metric of what the filters, or validators, of topics have done; `read` has a label and a count for each sample,
     or an empty label."""
 
-    def reading(scene: Scene) -> Iterator[Sample]:
+    def reading(gathered: Gathered) -> Iterator[Sample]:
         found: dict[tuple[str, ...], int] = {}
-        named = {name for name, _ in scene.topics}
-        for (topic, kind, name), tally in list(scene.broker.chains.tallies.items()):
+        named = {name for name, _ in gathered.topics}
+        for (topic, kind, name), tally in list(gathered.broker.chains.tallies.items()):
             if kind == setting:
                 for label, count in read(tally):
                     labels = (topic if topic in named else OTHER, name, *filter(None, [label]))
@@ -247,11 +273,11 @@ _judged(
 _judged(plugins.VALIDATOR_FAILURES, chains.VALIDATORS, lambda tally: [("", tally.failures)])
 
 
-def _lettered(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:
-    def reading(scene: Scene) -> Iterator[Sample]:
+def _lettered(metric: Metric, read: Callable[[Gathered], dict[str, int]]) -> None:
+    def reading(gathered: Gathered) -> Iterator[Sample]:
         found: dict[tuple[str, ...], int] = {}
-        named = {name for name, _ in scene.topics}
-        for topic, count in list(read(scene).items()):
+        named = {name for name, _ in gathered.topics}
+        for topic, count in list(read(gathered).items()):
             labels = (topic if topic in named else OTHER,)
             found[labels] = found.get(labels, 0) + count
         yield from found.items()
@@ -259,39 +285,39 @@ def _lettered(metric: Metric, read: Callable[[Scene], dict[str, int]]) -> None:
     _reads(metric)(reading)
 
 
-_lettered(plugins.DEAD_LETTERS, lambda scene: scene.broker.dead_letters.written)
-_lettered(plugins.DEAD_LETTERS_LOST, lambda scene: scene.broker.dead_letters.lost)
+_lettered(plugins.DEAD_LETTERS, lambda gathered: gathered.broker.dead_letters.written)
+_lettered(plugins.DEAD_LETTERS_LOST, lambda gathered: gathered.broker.dead_letters.lost)
 
 
 # The broker and its process
 
 _reads(broker.BUILD)(lambda _: [((__version__, platform.python_version()), 1)])
-_number(broker.BROKER_STATE, lambda scene: _STOPPING if scene.connections.stopping else _RUNNING)
+_number(broker.BROKER_STATE, lambda gathered: _STOPPING if gathered.connections.stopping else _RUNNING)
 _reads(broker.HEALTH)(
-    lambda scene: (((check.name,), found.fine) for check, found in scene.health.look().items())
+    lambda gathered: (((check.name,), found.fine) for check, found in gathered.health.findings().items())
 )
-_reads(broker.LOOP_DELAY)(lambda scene: [((), scene.broker.counts.loop_delay)])
-_number(broker.START_SECONDS, lambda scene: scene.broker.logs.load_seconds)
-_number(broker.CLEAN_START, lambda scene: scene.broker.logs.stopped_cleanly)
-_number(broker.RECOVERED_PARTITIONS, lambda scene: scene.broker.logs.reread.partitions)
-_number(broker.RECOVERED_BYTES, lambda scene: scene.broker.logs.reread.bytes)
-_number(broker.WRITES_REFUSED, lambda scene: scene.broker.logs.refusal is not None)
-_reads(broker.DISK_SIZE)(lambda scene: [((), scene.disk[0])] if scene.disk else [])
-_reads(broker.DISK_FREE)(lambda scene: [((), scene.disk[1])] if scene.disk else [])
-_number(broker.OPEN_LOG_FILES, lambda scene: scene.broker.logs.open_files)
-_number(broker.CLEANER_ROUNDS, lambda scene: scene.broker.logs.cleaner.rounds)
-_number(broker.CLEANER_READ, lambda scene: scene.broker.logs.cleaner.read_bytes)
-_number(broker.CLEANER_WRITTEN, lambda scene: scene.broker.logs.cleaner.written_bytes)
-_number(broker.CLEANER_REMOVED, lambda scene: scene.broker.logs.cleaner.removed_records)
-_number(broker.CLEANER_SECONDS, lambda scene: scene.broker.logs.cleaner.busy_seconds)
-_number(broker.CLEANER_WORKING, lambda scene: scene.broker.logs.cleaner.working)
-_number(broker.UNCLEANABLE, lambda scene: len(scene.broker.logs.cleaner.uncleanable))
-_number(broker.SCRAPE_SECONDS, lambda scene: scene.scrape_seconds)
+_reads(broker.LOOP_DELAY)(lambda gathered: [((), gathered.broker.counts.loop_delay)])
+_number(broker.START_SECONDS, lambda gathered: gathered.broker.logs.load_seconds)
+_number(broker.CLEAN_START, lambda gathered: gathered.broker.logs.stopped_cleanly)
+_number(broker.RECOVERED_PARTITIONS, lambda gathered: gathered.broker.logs.reread.partitions)
+_number(broker.RECOVERED_BYTES, lambda gathered: gathered.broker.logs.reread.bytes)
+_number(broker.WRITES_REFUSED, lambda gathered: gathered.broker.logs.refusal is not None)
+_reads(broker.DISK_SIZE)(lambda gathered: [((), gathered.disk[0])] if gathered.disk else [])
+_reads(broker.DISK_FREE)(lambda gathered: [((), gathered.disk[1])] if gathered.disk else [])
+_number(broker.OPEN_LOG_FILES, lambda gathered: gathered.broker.logs.open_files)
+_number(broker.CLEANER_ROUNDS, lambda gathered: gathered.broker.logs.cleaner.rounds)
+_number(broker.CLEANER_READ, lambda gathered: gathered.broker.logs.cleaner.read_bytes)
+_number(broker.CLEANER_WRITTEN, lambda gathered: gathered.broker.logs.cleaner.written_bytes)
+_number(broker.CLEANER_REMOVED, lambda gathered: gathered.broker.logs.cleaner.removed_records)
+_number(broker.CLEANER_SECONDS, lambda gathered: gathered.broker.logs.cleaner.busy_seconds)
+_number(broker.CLEANER_WORKING, lambda gathered: gathered.broker.logs.cleaner.working)
+_number(broker.UNCLEANABLE, lambda gathered: len(gathered.broker.logs.cleaner.uncleanable))
+_number(broker.SCRAPE_SECONDS, lambda gathered: gathered.scrape_seconds)
 
 
 def _process(metric: Metric) -> None:
-    def reading(scene: Scene) -> list[Sample]:
-        value = scene.process.get(metric.name)
+    def reading(gathered: Gathered) -> list[Sample]:
+        value = gathered.process.get(metric.name)
         return [] if value is None else [((), value)]
 
     _reads(metric)(reading)
@@ -303,6 +329,6 @@ for _metric in broker.PROCESS:
 
 
 @_reads(broker.GC_COLLECTIONS)
-def _gc_collections(_: Scene) -> Iterator[Sample]:
+def _gc_collections(_: Gathered) -> Iterator[Sample]:
     for generation, figures in enumerate(gc.get_stats()):
         yield (str(generation),), figures["collections"]

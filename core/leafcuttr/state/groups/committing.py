@@ -13,18 +13,17 @@ from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
 from leafcuttr.state.groups.offsets import NO_EXPIRY, OffsetAndMetadata
 from leafcuttr.state.groups.records import group_key, group_value, offset_key, offset_value
-from leafcuttr.state.groups.states import State
+from leafcuttr.state.groups.states import GroupState
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.subscription import CONSUMER, subscribed_topics
 from leafcuttr.state.groups.table import Entry, GroupTable
-from leafcuttr.state.internal_log import Entry as Record
-from leafcuttr.state.internal_log import Producer
+from leafcuttr.state.internal_log import KeyValue, Producer
 from leafcuttr_sdk import Clock, TopicPartition
 
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
 _TOMBSTONES: Final = 1000
 
-# Kafka's word for a write that takes longer than offsets.commit.timeout.ms: the client comes back.
+# Kafka's answer to a write that takes longer than offsets.commit.timeout.ms: the client tries again.
 _TOO_SLOW: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 _LAST_MS: Final = 2**63 - 1  # the last time that the record can say
@@ -41,7 +40,7 @@ class Committer(NamedTuple):
 
 
 class NewOffset(NamedTuple):
-    """One partition of an OffsetCommit. The partition exists: the caller has looked."""
+    """One partition of an OffsetCommit. The caller has checked that the partition exists."""
 
     topic: str
     topic_id: bytes
@@ -81,7 +80,7 @@ class Offsets:
     def commit(
         self,
         group_id: str,
-        who: Committer,
+        committer: Committer,
         offsets: Sequence[NewOffset],
         *,
         retention_ms: int = -1,
@@ -89,36 +88,38 @@ class Offsets:
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """Commit offsets: one error code for each, in order, once those accepted are in the log.
 
-        An awaitable comes back only if the disk is slow. `knows_missing_groups`: v9 and later (KIP-848) hear
+        An awaitable comes back only if the disk is slow. `knows_missing_groups`: v9 and later (KIP-848) get
         GROUP_ID_NOT_FOUND where older clients expect ILLEGAL_GENERATION. Raises GroupIdNotFound,
         IllegalGeneration, CoordinatorLoadInProgress, CoordinatorNotAvailable.
         """
         entry = self._table.find(group_id)
         if entry is None:
-            if who.generation >= 0:
+            if committer.generation >= 0:
                 raise GroupIdNotFound if knows_missing_groups else IllegalGeneration
             entry = self._table.find_or_create(group_id)
         error = entry.group.check_commit(
-            who.member_id, who.instance_id, who.generation, self._clock.monotonic()
+            committer.member_id, committer.instance_id, committer.generation, self._clock.monotonic()
         )
         if error:
             return [error] * len(offsets)
         return self._write(entry, offsets, retention_ms)
 
     def commit_in_transaction(
-        self, group_id: str, who: Committer, producer: Producer, offsets: Sequence[NewOffset]
+        self, group_id: str, committer: Committer, producer: Producer, offsets: Sequence[NewOffset]
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
-        """TxnOffsetCommit: as `commit`, but nobody sees the offsets until `transaction_ended`. Whether the producer is
+        """TxnOffsetCommit: as `commit`, but no client sees the offsets until `transaction_ended`. That the producer is
         in a transaction with this group has been checked.
 
         Raises IllegalGeneration, CoordinatorLoadInProgress, CoordinatorNotAvailable.
         """
         entry = self._table.find(group_id)
         if entry is None:
-            if who.generation >= 0:
+            if committer.generation >= 0:
                 raise IllegalGeneration
             entry = self._table.find_or_create(group_id)
-        error = entry.group.check_transactional_commit(who.member_id, who.instance_id, who.generation)
+        error = entry.group.check_transactional_commit(
+            committer.member_id, committer.instance_id, committer.generation
+        )
         if error:
             return [error] * len(offsets)
         return self._write(entry, offsets, -1, producer)
@@ -170,7 +171,7 @@ class Offsets:
         ]
         group_id = entry.group.group_id
         accepted: list[tuple[NewOffset, OffsetAndMetadata]] = []
-        records: list[Record] = []
+        records: list[KeyValue] = []
         for new, code in zip(offsets, codes, strict=True):
             if not code:
                 committed = OffsetAndMetadata(
@@ -257,7 +258,7 @@ class Offsets:
             for each in partitions
         ]
         free = [each for each, code in zip(partitions, codes, strict=True) if not code]
-        coming = self.bury(entry, [each for each in free if entry.offsets.get(*each) is not None])
+        coming = self.write_tombstones(entry, [each for each in free if entry.offsets.get(*each) is not None])
         if isinstance(coming, ErrorCode):
             return [code or coming for code in codes]
         later = coming
@@ -270,7 +271,7 @@ class Offsets:
 
         return wait()
 
-    def bury(
+    def write_tombstones(
         self, entry: Entry, partitions: Sequence[TopicPartition], *, group_too: bool = False
     ) -> ErrorCode | Awaitable[ErrorCode]:
         """Write tombstones for these offsets, and for the group itself if `group_too`; forget what was
@@ -279,7 +280,7 @@ class Offsets:
         Returns the first error, or what will be it where the disk holds a write up: nothing may be answered before.
         """
         group_id = entry.group.group_id
-        burial = _Burial()
+        writes = _TombstoneWrites()
         for start in range(0, len(partitions), _TOMBSTONES):
             part = partitions[start : start + _TOMBSTONES]
 
@@ -288,24 +289,24 @@ class Offsets:
                     for number, (topic, partition) in enumerate(part):
                         entry.offsets.remove(topic, partition, base_offset + number)
                     self._changed(entry)
-                    crashpoints.reach("group-commit.buried")
-                burial.wrote(error)
+                    crashpoints.reach("group-commit.tombstones-written")
+                writes.wrote(error)
 
-            burial.writing += 1
+            writes.writing += 1
             self._log.write(entry.partition, [(offset_key(group_id, *each), None) for each in part], written)
-        if group_too and not burial.error:
+        if group_too and not writes.error:
 
-            def buried(error: ErrorCode, _: int) -> None:
+            def group_written(error: ErrorCode, _: int) -> None:
                 if not error:
-                    crashpoints.reach("group.buried")
-                burial.wrote(error)
+                    crashpoints.reach("group.tombstone-written")
+                writes.wrote(error)
 
-            burial.writing += 1
-            self._log.write(entry.partition, [(group_key(group_id), None)], buried)
-        return burial if burial.writing else burial.error
+            writes.writing += 1
+            self._log.write(entry.partition, [(group_key(group_id), None)], group_written)
+        return writes if writes.writing else writes.error
 
     def forget_topic(self, name: str) -> list[tuple[Entry, list[int]]]:
-        """A topic is gone: so is what was committed for it. Returns what is left for `bury_topic`."""
+        """A topic was deleted: delete what was committed for it. Returns the rest for `write_tombstones_of_topic`."""
         if self._table.loading:
             self._gone.add(name)
         found = []
@@ -315,7 +316,7 @@ class Offsets:
                 found.append((entry, sorted(partitions)))
         return found
 
-    async def bury_topic(self, name: str, found: Sequence[tuple[Entry, list[int]]]) -> None:
+    async def write_tombstones_of_topic(self, name: str, found: Sequence[tuple[Entry, list[int]]]) -> None:
         """Write the tombstones of a topic that is gone, but none over a commit for its successor.
 
         If the process dies in between, the loader sees from the topic's id that these offsets are of no use.
@@ -323,11 +324,11 @@ class Offsets:
         for entry, partitions in found:
             current = self._table.find(entry.group.group_id) or entry
             gone = [each for each in partitions if current.offsets.get(name, each) is None]
-            self.bury(current, [TopicPartition(name, each) for each in gone])
+            self.write_tombstones(current, [TopicPartition(name, each) for each in gone])
             await trio.lowlevel.checkpoint()
 
     def expire(self, entry: Entry) -> None:
-        """Bury what is past `offsets.retention.minutes` (KIP-211).
+        """Write tombstones for what is past `offsets.retention.minutes` (KIP-211).
 
         An empty group's time counts from when it became empty; that of a simple group, and of topics that a
         consumer group in use no longer subscribes to, from the commit.
@@ -340,7 +341,7 @@ class Offsets:
                 since = entry.state_since_ms
             else:
                 topics = _topics_in_use(entry)
-                if group.state is not State.STABLE or topics is None:
+                if group.state is not GroupState.STABLE or topics is None:
                     return
                 used = topics
         now_ms = self._clock.now_ms()
@@ -354,10 +355,10 @@ class Offsets:
             and committed.expired(now_ms, retention_ms, since)
         ]
         if expired:
-            self.bury(entry, expired)
+            self.write_tombstones(entry, expired)
 
 
-class _Burial:
+class _TombstoneWrites:
     """Tombstones on their way; awaited, the first error once all are written."""
 
     def __init__(self) -> None:
@@ -406,7 +407,7 @@ def _staged(
         entry.offsets.stage(producer_id, partition, kept)
 
 
-def group_record(entry: Entry, assignments: Mapping[str, bytes], now_ms: int) -> Record:
+def group_record(entry: Entry, assignments: Mapping[str, bytes], now_ms: int) -> KeyValue:
     """The record of the group's metadata as it is."""
     since = now_ms if entry.state_since_ms is None else entry.state_since_ms
     return group_key(entry.group.group_id), group_value(entry.group, assignments, since)

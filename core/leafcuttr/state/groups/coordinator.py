@@ -1,7 +1,7 @@
 """The group coordinator: hands requests to the groups' machines, carries out their effects, keeps their time.
 
 One task (`run`) serves all groups: it loads them, ticks those that are due and lets offsets expire. Requests
-run on their connections' tasks; one that waits does so in `Waiter`, and when it is cancelled the machine does
+run on their connections' tasks; one that waits does so in `WaitingRequest`, and when it is cancelled the machine does
 not notice: the member stays until its session or the rebalance ends.
 """
 
@@ -16,7 +16,7 @@ from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode, GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
 from leafcuttr.runtime.pacing import Pace
-from leafcuttr.runtime.standstill import hear_first
+from leafcuttr.runtime.standstill import wait_for_peers
 from leafcuttr.state.groups.committing import Offsets, group_record
 from leafcuttr.state.groups.events import (
     NO_MEMBER,
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 _PROTOCOLS: Final = 4
 
 
-class Waiter:
+class WaitingRequest:
     """A request that waits for its group's answer; the token that its machine keeps."""
 
     __slots__ = ("_event", "_gave_up", "answer")
@@ -115,7 +115,7 @@ class GroupCoordinator:
                 await load(self._table, self._log, self._clock, self._loaded, at_once)
                 nursery.start_soon(self._expire_now_and_then)
                 while True:
-                    await hear_first(self._timers.late_s)
+                    await wait_for_peers(self._timers.late_s)
                     async for entry in Pace().over(self._timers.due()):
                         self._tick(entry)
                     await self._timers.wait()
@@ -133,7 +133,7 @@ class GroupCoordinator:
 
     # --- requests ---------------------------------------------------------------------------------------
 
-    def join(self, group_id: str, join: Join) -> Waiter:
+    def join(self, group_id: str, join: Join) -> WaitingRequest:
         """JoinGroup; the waiter may have its answer already.
 
         Raises UnknownMemberId (a member of a group that does not exist), GroupMaxSizeReached,
@@ -146,7 +146,7 @@ class GroupCoordinator:
                 raise UnknownMemberId
             entry = self._table.find_or_create(group_id)
             entry.state_since_ms = self._clock.now_ms()
-        waiter = Waiter()
+        waiter = WaitingRequest()
         entry.group.join(join, waiter, self._clock.monotonic())
         self._settle(entry)
         answer = waiter.answer
@@ -156,7 +156,7 @@ class GroupCoordinator:
         return waiter
 
     def _check_size(self, entry: Entry | None, join: Join) -> None:
-        """Take nobody into a group that could not be stored with it: one request may carry 100 MB, and stay as long as
+        """Refuse a member with which the group could not be stored: one request may carry 100 MB, and stay as long as
         its session."""
         size = size_of(join.protocols)
         if entry is not None:
@@ -166,12 +166,12 @@ class GroupCoordinator:
         if size > most:
             raise GroupMaxSizeReached(f"The metadata of the group's members is more than {most} bytes.")
 
-    def sync(self, group_id: str, sync: Sync) -> Waiter:
+    def sync(self, group_id: str, sync: Sync) -> WaitingRequest:
         """SyncGroup; raises as `join`."""
         entry = self._table.find(group_id)
         if entry is None:
             raise UnknownMemberId
-        waiter = Waiter()
+        waiter = WaitingRequest()
         entry.group.sync(sync, waiter, self._clock.monotonic())
         self._settle(entry)
         return waiter
@@ -219,9 +219,10 @@ class GroupCoordinator:
 
     @contextmanager
     def watch(self, group_id: str, call: Callable[[], None]) -> Iterator[None]:
-        """Have it called, meanwhile, whenever the group may answer otherwise than before: it has another state, its
-        offsets have been loaded, one that was held back by a transaction is decided, it is gone. There need be no such
-        group. Members in this process hear so of a rebalance, long before their next heartbeat."""
+        """Call the function, for as long as the context lasts, whenever the group may answer otherwise than before: it
+        has another state, its offsets have been loaded, one that was held back by a transaction is decided, it is gone.
+        There need be no such group. So members in this process are told of a rebalance, long before their next
+        heartbeat."""
         watchers = self._watchers.setdefault(group_id, set())
         watchers.add(call)
         try:
@@ -263,7 +264,7 @@ class GroupCoordinator:
         while effects := group.take_effects():
             for effect in effects:
                 if isinstance(effect, Answer):
-                    assert isinstance(effect.token, Waiter)
+                    assert isinstance(effect.token, WaitingRequest)
                     effect.token.resolve(effect.value)
                 else:
                     self._store(entry, effect)
@@ -308,9 +309,10 @@ class GroupCoordinator:
 
     def _delete(self, entry: Entry) -> ErrorCode | Awaitable[ErrorCode]:
         partitions = list({partition for partition, _ in entry.offsets} | entry.offsets.unstable())
-        error = self.offsets.bury(entry, partitions, group_too=entry.in_log or entry.writing > 0)
+        error = self.offsets.write_tombstones(entry, partitions, group_too=entry.in_log or entry.writing > 0)
         if error is ErrorCode.NONE or not isinstance(error, ErrorCode):
-            # What comes of a write that is held up, is answered. Who uses the id meanwhile begins behind it in the log.
+            # The answer waits for a write that is held up. A group that uses the id meanwhile begins behind it in the
+            # log.
             entry.group.delete()
             self._forget(entry)
         return error
@@ -356,7 +358,7 @@ class GroupCoordinator:
         finally:
             self._trimming = False
 
-    # --- by itself --------------------------------------------------------------------------------------
+    # --- on a timer --------------------------------------------------------------------------------------
 
     async def _expire_now_and_then(self) -> None:
         while True:
@@ -378,9 +380,9 @@ class GroupCoordinator:
         if topic.name != CONSUMER_OFFSETS:
             found = self.offsets.forget_topic(topic.name)
             if found and self._nursery is not None:
-                self._nursery.start_soon(self.offsets.bury_topic, topic.name, found)
+                self._nursery.start_soon(self.offsets.write_tombstones_of_topic, topic.name, found)
             return
-        # To delete this topic is to delete the groups. Those who wait are told to look for a coordinator.
+        # To delete this topic is to delete the groups. Waiting members are told to find the coordinator again.
         self._table.loading.clear()
         self._table.failed.clear()
         for entry in self._table.clear():
@@ -391,8 +393,8 @@ class GroupCoordinator:
 
 
 def _release(group: Group) -> None:
-    """Let everybody go who waits for a group that is no more."""
+    """End the requests that wait for a deleted group."""
     for member in group.members:
         for token in (member.joining, member.syncing):
-            if isinstance(token, Waiter):
+            if isinstance(token, WaitingRequest):
                 token.give_up()

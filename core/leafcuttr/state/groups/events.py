@@ -1,4 +1,4 @@
-"""What goes into the group machine and what comes out of it: plain values, neither bytes of the wire nor I/O.
+"""Events and effects of the group machine: plain values, neither bytes of the wire nor I/O.
 
 Times that clients name are milliseconds, as on the wire; clock readings are seconds of a monotonic clock.
 """
@@ -110,4 +110,4 @@ class Store(NamedTuple):
     answer: JoinAnswer | None = None
 
 
-Effect: TypeAlias = Answer | Store
+GroupEffect: TypeAlias = Answer | Store

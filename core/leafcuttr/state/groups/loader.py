@@ -37,7 +37,7 @@ from leafcuttr_sdk import Clock, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# How many records are looked at between two looks at what else the loop has to do.
+# How many records are read between two checkpoints of the loop.
 _STEP: Final = 500
 
 NO_PRODUCER: Final = -1

@@ -16,7 +16,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.state.groups.events import (
     NO_MEMBER,
     Answer,
-    Effect,
+    GroupEffect,
     GroupLimits,
     Join,
     JoinAnswer,
@@ -28,7 +28,7 @@ from leafcuttr.state.groups.events import (
     Token,
 )
 from leafcuttr.state.groups.members import Member, Members
-from leafcuttr.state.groups.states import COMMIT_ANSWER, HEARTBEAT_ANSWER, Cause, State, after
+from leafcuttr.state.groups.states import COMMIT_ANSWER, HEARTBEAT_ANSWER, GroupCause, GroupState, after
 
 # How long a newcomer may wait in its first JoinGroup; Kafka's `group.new.member.join.timeout.ms`, internal
 # there too.
@@ -49,7 +49,7 @@ class Group:
         self, group_id: str, limits: GroupLimits, *, unique: Callable[[], str] = _unique_suffix
     ) -> None:
         self.group_id = group_id
-        self.state = State.EMPTY
+        self.state = GroupState.EMPTY
         self.changes = 0
         self.generation = 0
         self.protocol_type: str | None = None
@@ -58,7 +58,7 @@ class Group:
         self.wake_at: float | None = None
         self._limits = limits
         self._unique = unique
-        self._effects: list[Effect] = []
+        self._effects: list[GroupEffect] = []
         # Member ids handed out and expected back, with the time at which they are given up.
         self._pending: dict[str, float] = {}
         self._not_synced: set[str] = set()
@@ -85,7 +85,7 @@ class Group:
         for member in members:
             self.members.add(member)
         if members:
-            self.state = State.STABLE
+            self.state = GroupState.STABLE
             if leader is not None and leader in self.members:
                 self.members.leader_id = leader
 
@@ -94,15 +94,15 @@ class Group:
         for member in self.members:
             self._restart_session(member, now)
         if len(self.members) > self._limits.max_size:
-            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(GroupCause.MEMBERS_CHANGED, now)
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> list[GroupEffect]:
         effects, self._effects = self._effects, []
         return effects
 
     @property
     def is_empty(self) -> bool:
-        return self.state is State.EMPTY
+        return self.state is GroupState.EMPTY
 
     @property
     def expects_somebody(self) -> bool:
@@ -119,7 +119,7 @@ class Group:
             self._pending.pop(join.member_id, None)
             self._reject_join(token, ErrorCode.GROUP_MAX_SIZE_REACHED, NO_MEMBER)
             self._complete_join_if_all_are_here(now)
-        elif self.state is State.DEAD:
+        elif self.state is GroupState.DEAD:
             self._reject_join(token, ErrorCode.COORDINATOR_NOT_AVAILABLE, join.member_id)
         elif not self._can_work_with(join):
             self._reject_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, join.member_id)
@@ -140,7 +140,7 @@ class Group:
             return
         member = self.members.by_id[sync.member_id]
         self._has_synced(member.member_id)
-        if self.state is State.STABLE:
+        if self.state is GroupState.STABLE:
             self._restart_session(member, now)
             self._answer(token, self._sync_answer(member))
             return
@@ -164,7 +164,7 @@ class Group:
             return
         self._storing = None
         if error:
-            self._prepare_rebalance(Cause.NOT_STORED, now, error)
+            self._prepare_rebalance(GroupCause.NOT_STORED, now, error)
             return
         for member in self.members:
             member.assignment = store.assignments[member.member_id]
@@ -172,7 +172,7 @@ class Group:
                 token, member.syncing = member.syncing, None
                 self._answer(token, self._sync_answer(member))
                 self._restart_session(member, now)
-        self._move(Cause.ASSIGNED)
+        self._move(GroupCause.ASSIGNED)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
         error = self._check_generation(member_id, instance_id, generation) or HEARTBEAT_ANSWER[self.state]
@@ -182,7 +182,7 @@ class Group:
 
     def leave(self, leavers: Sequence[Leaver], now: float) -> list[ErrorCode]:
         """LeaveGroup: one error code for each leaver, in order."""
-        if self.state is State.DEAD:
+        if self.state is GroupState.DEAD:
             return [ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(leavers)
         errors = [self._leave_one(leaver) for leaver in leavers]
         if ErrorCode.NONE in errors:
@@ -195,7 +195,7 @@ class Group:
         Without member id and generation the request is an administrator's or a simple consumer's, which Kafka
         allows while the group is empty.
         """
-        if self.state is State.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -210,7 +210,7 @@ class Group:
         self, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
         """May this TxnOffsetCommit be accepted? Clients of before v3 name no member, and are believed (KIP-447)."""
-        if self.state is State.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation < 0 and (self.is_empty or (member_id == NO_MEMBER and instance_id is None)):
             return ErrorCode.NONE
@@ -218,16 +218,16 @@ class Group:
 
     def delete(self) -> ErrorCode:
         """DeleteGroups, or the end of a group that nothing is known of any more."""
-        if self.state is State.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not self.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
         self._pending.clear()
-        self._move(Cause.DELETED)
+        self._move(GroupCause.DELETED)
         return ErrorCode.NONE
 
     def give_up(self, member_id: str, now: float) -> None:
-        """Expect the owner of this id no longer, if it has not come: it hears UNKNOWN_MEMBER_ID when it does."""
+        """Expect the owner of this id no longer, if it has not come: it gets UNKNOWN_MEMBER_ID when it does."""
         if self._pending.pop(member_id, None) is not None:
             self._complete_join_if_all_are_here(now)
 
@@ -269,15 +269,15 @@ class Group:
     def _has_room_for(self, member_id: str) -> bool:
         # In the join phase those that wait are counted: a member that has not joined again may never do so.
         known = self.members.by_id.get(member_id)
-        if self.state is State.PREPARING_REBALANCE:
+        if self.state is GroupState.PREPARING_REBALANCE:
             present = self.members.waiting_to_join()
             return (known is not None and known.joining is not None) or present < self._limits.max_size
-        if self.state in (State.COMPLETING_REBALANCE, State.STABLE):
+        if self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return known is not None or len(self.members) < self._limits.max_size
         return True
 
     def _can_work_with(self, join: Join) -> bool:
-        if self.state is State.EMPTY:
+        if self.state is GroupState.EMPTY:
             return bool(join.protocol_type and join.protocols)
         names = [name for name, _ in join.protocols]
         return join.protocol_type == self.protocol_type and self.members.any_supported_by_all(names)
@@ -310,13 +310,13 @@ class Group:
         self._prepare_rebalance_or_complete_join(now)
 
     def _join_again(self, member: Member, join: Join, token: Token, now: float) -> None:
-        if self.state is State.EMPTY:
+        if self.state is GroupState.EMPTY:
             self._reject_join(token, ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
             return
         leads = member.member_id == self.members.leader_id
         unchanged = member.protocols == join.protocols
-        repeats_request = self.state is State.COMPLETING_REBALANCE or (
-            self.state is State.STABLE and not leads
+        repeats_request = self.state is GroupState.COMPLETING_REBALANCE or (
+            self.state is GroupState.STABLE and not leads
         )
         if unchanged and repeats_request:
             self._restart_session(member, now)
@@ -347,15 +347,15 @@ class Group:
         self.members.replace(former_id, member)
         self._not_synced.discard(former_id)
         self._restart_session(member, now)
-        if self.state is not State.STABLE:
+        if self.state is not GroupState.STABLE:
             member.joining = token
             self._prepare_rebalance_or_complete_join(now)
         elif self.members.elect_protocol() != self.protocol_name:
             member.joining = token
-            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(GroupCause.MEMBERS_CHANGED, now)
         else:
             leads = member_id == self.members.leader_id
-            # Before v9 (KIP-814) a leader cannot be told to keep the assignment: it hears that the former
+            # Before v9 (KIP-814) a leader cannot be told to keep the assignment: it is told that the former
             # self leads.
             answer = self._join_answer(
                 member,
@@ -365,19 +365,19 @@ class Group:
             self._effects.append(Store(self.generation, self._assignments(), token, answer))
 
     def _prepare_rebalance_or_complete_join(self, now: float) -> None:
-        if self.state is State.PREPARING_REBALANCE:
+        if self.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_are_here(now)
         else:
-            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
+            self._prepare_rebalance(GroupCause.MEMBERS_CHANGED, now)
 
     def _prepare_rebalance(
-        self, cause: Cause, now: float, error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
+        self, cause: GroupCause, now: float, error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
     ) -> None:
-        if self.state is State.COMPLETING_REBALANCE:
+        if self.state is GroupState.COMPLETING_REBALANCE:
             self._drop_assignments(error, now)
         self._storing = None
         self._sync_ends = None
-        initial = self.state is State.EMPTY
+        initial = self.state is GroupState.EMPTY
         self._move(cause)
         self._newcomer_seen = False
         if initial:
@@ -396,7 +396,7 @@ class Group:
 
     def _complete_join_if_all_are_here(self, now: float) -> None:
         # The first rebalance waits for its delay even if all members are known: that is what the delay is for.
-        if self.state is not State.PREPARING_REBALANCE or self._initial_left_ms is not None:
+        if self.state is not GroupState.PREPARING_REBALANCE or self._initial_left_ms is not None:
             return
         if not self._pending and self.members.all_waiting_to_join():
             self._complete_join(now)
@@ -415,23 +415,23 @@ class Group:
         for member in list(self.members):
             if member.joining is None and member.instance_id is None:
                 self._remove(member.member_id)
-        if len(self.members) and not self.members.follow_somebody_present():
-            # Only static members are left, all of them silent: wait on until somebody comes or their sessions
+        if len(self.members) and not self.members.keep_or_replace_leader():
+            # Only static members are left, all of them silent: wait on until a member joins or their sessions
             # end.
             self._join_ends = self._wake_by(now + self.members.rebalance_timeout_s())
             return
         self._join_ends = None
         self._initial_left_ms = None
-        # Kafka's int wraps, and it takes a number below 0 for that of somebody who is no member.
+        # Kafka's int wraps, and it takes a number below 0 for that of a client which is no member.
         self.generation = self.generation + 1 if self.generation < _LAST_GENERATION else 1
         self._not_synced.clear()
         if not self.members:
             self.protocol_name = None
-            self._move(Cause.DESERTED)
+            self._move(GroupCause.DESERTED)
             self._effects.append(Store(self.generation, {}))
             return
         self.protocol_name = self.members.elect_protocol()
-        self._move(Cause.JOINED)
+        self._move(GroupCause.JOINED)
         for member in self.members:
             if member.joining is not None:
                 token, member.joining = member.joining, None
@@ -451,7 +451,7 @@ class Group:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if sync.protocol_name is not None and sync.protocol_name != self.protocol_name:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if self.state is State.PREPARING_REBALANCE:
+        if self.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
@@ -466,7 +466,7 @@ class Group:
         for member_id in overdue:
             self._remove(member_id)
         if overdue:
-            self._prepare_rebalance(Cause.SYNC_OVERDUE, now)
+            self._prepare_rebalance(GroupCause.SYNC_OVERDUE, now)
 
     def _drop_assignments(self, error: ErrorCode, now: float) -> None:
         for member in self.members:
@@ -508,8 +508,8 @@ class Group:
             self._answer(token, SyncAnswer(error=error))
 
     def _after_departure(self, now: float) -> None:
-        if self.state in (State.STABLE, State.COMPLETING_REBALANCE):
-            self._prepare_rebalance(Cause.MEMBERS_CHANGED, now)
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self._prepare_rebalance(GroupCause.MEMBERS_CHANGED, now)
         else:
             self._complete_join_if_all_are_here(now)
 
@@ -525,7 +525,7 @@ class Group:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def _check_generation(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        if self.state is State.DEAD:
+        if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self._check_member(member_id, instance_id)
         if not error and generation != self.generation:
@@ -565,7 +565,7 @@ class Group:
     def _answer(self, token: Token, value: JoinAnswer | SyncAnswer) -> None:
         self._effects.append(Answer(token, value))
 
-    def _move(self, cause: Cause) -> None:
+    def _move(self, cause: GroupCause) -> None:
         self.state = after(self.state, cause)
         self.changes += 1
 

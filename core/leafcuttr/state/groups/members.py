@@ -1,6 +1,6 @@
-"""The members of one group: who they are, whom the group follows, which protocols all of them speak.
+"""The members of one group, its leader, and the protocols that all of them support.
 
-Only the book-keeping is here. When somebody may come or must go is decided in `machine`.
+Only the book-keeping is here. `machine` decides when a member may join and when it is removed.
 """
 
 from collections import Counter
@@ -112,8 +112,8 @@ class Members:
             votes[next(name for name, _ in member.protocols if name in candidates)] += 1
         return votes.most_common(1)[0][0]
 
-    def follow_somebody_present(self) -> bool:
-        """Keep the leader if it has joined this rebalance, else take the first who has. False if nobody has."""
+    def keep_or_replace_leader(self) -> bool:
+        """Keep the leader if it has joined this rebalance, else take the first that has. False if none has."""
         leader = self.by_id.get(self.leader_id or "")
         if leader is not None and leader.joining is not None:
             return True

@@ -36,8 +36,8 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupOffsets:
-    """Offsets by topic and partition. `pending` are those in open transactions, by producer id: nobody sees them until
-    the commit marker is in the log (KIP-98)."""
+    """Offsets by topic and partition. `pending` are those in open transactions, by producer id: no client sees them
+    until the commit marker is in the log (KIP-98)."""
 
     __slots__ = ("by_topic", "pending")
 

@@ -5,7 +5,7 @@ Theory of operation
 
 A group divides the partitions of some topics among its members, and does it anew whenever members come, go or
 change their minds. The broker knows nothing of partitions: it gathers the members, elects a leader, hands the
-leader everybody's metadata and passes the leader's assignment on as opaque bytes. One such rebalance
+leader all metadata and passes the leader's assignment on as opaque bytes. One such rebalance
 is a generation.
 
   EMPTY                 there are no members; there may be committed offsets.
@@ -22,8 +22,8 @@ is a generation.
 
 The machine sees requests and the passing of time (a clock reading comes with every event). Requests that wait
 are represented by a token, which the machine gives back with the answer; it never forgets one. Its outputs
-are answers, and one thing to store (`events.Store`), whose outcome comes back in as an event: no member hears
-of an assignment that is not in the log.
+are answers, and one thing to store (`events.Store`), whose outcome comes back in as an event: no member gets
+an assignment that is not in the log.
 
 Not in the table, because they change no state of the group:
 
@@ -32,7 +32,7 @@ Not in the table, because they change no state of the group:
 * A follower that sends JoinGroup again with unchanged metadata in COMPLETING_REBALANCE or STABLE, and a leader
   that does so in COMPLETING_REBALANCE, did not get the first answer: it gets it once more. A leader in STABLE
   requests a new rebalance.
-* Session timeouts are counted for everybody who does not wait in JoinGroup or SyncGroup. A newcomer that
+* Session timeouts are counted for each member that does not wait in JoinGroup or SyncGroup. A newcomer that
   waits in its first JoinGroup is given up after five minutes, because the broker cannot see whether it is
   still there.
 
@@ -45,9 +45,10 @@ from enum import Enum
 from typing import Final
 
 from leafcuttr.errors import ErrorCode
+from leafcuttr.runtime.transitions import TransitionError
 
 
-class State(Enum):
+class GroupState(Enum):
     """The value is the name on the wire (DescribeGroups, ListGroups)."""
 
     EMPTY = "Empty"
@@ -57,64 +58,60 @@ class State(Enum):
     DEAD = "Dead"
 
 
-class Cause(Enum):
+class GroupCause(Enum):
     """Why a group changes its state."""
 
     MEMBERS_CHANGED = "a member came, went, or brought other metadata"
     SYNC_OVERDUE = "members did not send SyncGroup in time"
     NOT_STORED = "the assignment could not be written"
     JOINED = "the join phase is over and there are members"
-    DESERTED = "the join phase is over and nobody is left"
+    DESERTED = "the join phase is over and no member is left"
     ASSIGNED = "the leader's assignment is in the log"
     DELETED = "the group was deleted, or was empty and had no offsets"
 
 
-TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
-    State.EMPTY: {
-        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
-        Cause.DELETED: State.DEAD,
+TRANSITIONS: Final[Mapping[GroupState, Mapping[GroupCause, GroupState]]] = {
+    GroupState.EMPTY: {
+        GroupCause.MEMBERS_CHANGED: GroupState.PREPARING_REBALANCE,
+        GroupCause.DELETED: GroupState.DEAD,
     },
-    State.PREPARING_REBALANCE: {
-        Cause.JOINED: State.COMPLETING_REBALANCE,
-        Cause.DESERTED: State.EMPTY,
+    GroupState.PREPARING_REBALANCE: {
+        GroupCause.JOINED: GroupState.COMPLETING_REBALANCE,
+        GroupCause.DESERTED: GroupState.EMPTY,
     },
-    State.COMPLETING_REBALANCE: {
-        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
-        Cause.SYNC_OVERDUE: State.PREPARING_REBALANCE,
-        Cause.NOT_STORED: State.PREPARING_REBALANCE,
-        Cause.ASSIGNED: State.STABLE,
+    GroupState.COMPLETING_REBALANCE: {
+        GroupCause.MEMBERS_CHANGED: GroupState.PREPARING_REBALANCE,
+        GroupCause.SYNC_OVERDUE: GroupState.PREPARING_REBALANCE,
+        GroupCause.NOT_STORED: GroupState.PREPARING_REBALANCE,
+        GroupCause.ASSIGNED: GroupState.STABLE,
     },
-    State.STABLE: {
-        Cause.MEMBERS_CHANGED: State.PREPARING_REBALANCE,
-        Cause.SYNC_OVERDUE: State.PREPARING_REBALANCE,
+    GroupState.STABLE: {
+        GroupCause.MEMBERS_CHANGED: GroupState.PREPARING_REBALANCE,
+        GroupCause.SYNC_OVERDUE: GroupState.PREPARING_REBALANCE,
     },
-    State.DEAD: {},
+    GroupState.DEAD: {},
 }
 
-# What a known member of the current generation hears. In COMPLETING_REBALANCE a heartbeat is fine: a client may begin
-# with them as soon as it has its JoinGroup answer. A commit is not: the member may be about to lose the
+# What a known member of the current generation is answered. In COMPLETING_REBALANCE a heartbeat is fine: a client may
+# begin with them as soon as it has its JoinGroup answer. A commit is not: the member may be about to lose the
 # partition.
-HEARTBEAT_ANSWER: Final[Mapping[State, ErrorCode]] = {
-    State.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
-    State.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
-    State.COMPLETING_REBALANCE: ErrorCode.NONE,
-    State.STABLE: ErrorCode.NONE,
-    State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+HEARTBEAT_ANSWER: Final[Mapping[GroupState, ErrorCode]] = {
+    GroupState.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    GroupState.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    GroupState.COMPLETING_REBALANCE: ErrorCode.NONE,
+    GroupState.STABLE: ErrorCode.NONE,
+    GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-COMMIT_ANSWER: Final[Mapping[State, ErrorCode]] = {
-    State.EMPTY: ErrorCode.NONE,
-    State.PREPARING_REBALANCE: ErrorCode.NONE,
-    State.COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
-    State.STABLE: ErrorCode.NONE,
-    State.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+COMMIT_ANSWER: Final[Mapping[GroupState, ErrorCode]] = {
+    GroupState.EMPTY: ErrorCode.NONE,
+    GroupState.PREPARING_REBALANCE: ErrorCode.NONE,
+    GroupState.COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    GroupState.STABLE: ErrorCode.NONE,
+    GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 
 
-class TransitionError(AssertionError):
-    """The machine tried a move that the table does not have: a mistake in this package, never a client's."""
-
-
-def after(state: State, cause: Cause) -> State:
+def after(state: GroupState, cause: GroupCause) -> GroupState:
     """The state that follows. Raises TransitionError."""
     try:
         return TRANSITIONS[state][cause]

@@ -11,14 +11,14 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state.internal_log import Entry, InternalLog, Producer, Then
+from leafcuttr.state.internal_log import InternalLog, KeyValue, Producer, WhenPublished
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topics
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.primitives import ZERO_UUID
 from leafcuttr_sdk import Clock
 
-# What a client hears when the log refuses. After NOT_COORDINATOR it looks for the coordinator anew and comes
+# What a client is answered when the log refuses. After NOT_COORDINATOR it finds the coordinator again and comes
 # back.
 _ANSWERS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -33,11 +33,11 @@ _RECORD_OVERHEAD: Final = 32
 
 
 class _Gathered:
-    """What waits to be written to one partition: records, and whom to tell from which of them on."""
+    """What waits to be written to one partition: records, and the callback of each from which of them on."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.then: list[tuple[int, Then]] = []
+        self.entries: list[KeyValue] = []
+        self.then: list[tuple[int, WhenPublished]] = []
         self.size = 0
 
 
@@ -66,7 +66,12 @@ class OffsetsLog(InternalLog):
             self._flush(partition)
 
     def write(
-        self, partition: int, entries: Sequence[Entry], then: Then, *, producer: Producer | None = None
+        self,
+        partition: int,
+        entries: Sequence[KeyValue],
+        then: WhenPublished,
+        *,
+        producer: Producer | None = None,
     ) -> None:
         """As InternalLog, but only after the linger if there is one."""
         if self._linger_s <= 0 or self._nursery is None:

@@ -26,12 +26,12 @@ class Entry:
     changes_seen: int = 0
     generation_seen: int = 0
     in_log: bool = False
-    # Writes of its records that are on their way to the log: the group must not die under them.
+    # Writes of its records that are on their way to the log: the group must not be deleted meanwhile.
     writing: int = 0
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is in it or expected, and nothing is committed or about to be: it serves for nothing."""
+        """It has no members, none is expected, and nothing is committed or about to be: it is of no use."""
         return self.group.is_empty and not (
             self.offsets or self.offsets.pending or self.writing or self.group.expects_somebody
         )
@@ -69,7 +69,7 @@ class GroupTable:
         return self._entries.get(group_id)
 
     def known(self, group_id: str) -> Entry | None:
-        """As `find`, for those who know that it was there: never raises."""
+        """As `find`, for a caller that knows the group: never raises."""
         return self._entries.get(group_id)
 
     def find_or_create(self, group_id: str) -> Entry:

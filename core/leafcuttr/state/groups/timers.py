@@ -1,4 +1,4 @@
-"""When which group wants to be woken: one heap for all of them, one task that sleeps until the first is due.
+"""The deadlines of groups: one heap for all of them, one task that sleeps until the first is due.
 
 A group that is due earlier than before gets a second place in the heap, and its older one is emptied, as is that
 of a group that is no more. Empty places are dropped when they come up, and once half of them are empty all of those go.

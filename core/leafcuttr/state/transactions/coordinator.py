@@ -4,7 +4,7 @@ Every decision is written to `__transaction_state` before it is published or ans
 the markers are written, and then that it is complete. While the disk is not slow all of that happens within the
 request. What waits goes on in `run`'s nursery, whether or not the client still does.
 
-One task keeps the time: it aborts transactions that take too long and forgets ids that nobody uses.
+One task keeps the time: it aborts transactions that take too long and forgets unused ids.
 """
 
 import logging
@@ -26,9 +26,9 @@ from leafcuttr.state.transactions.endings import Endings, outcome
 from leafcuttr.state.transactions.loader import load
 from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, NO_EPOCH, NO_ID, Snapshot, Transaction
 from leafcuttr.state.transactions.markers import Markers
-from leafcuttr.state.transactions.partitions_say import PartitionsSay
+from leafcuttr.state.transactions.partition_transactions import PartitionTransactions
 from leafcuttr.state.transactions.records import transaction_key, transaction_value
-from leafcuttr.state.transactions.states import PREPARED, State
+from leafcuttr.state.transactions.states import PREPARED, TransactionState
 from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr.state.transactions.table import TransactionTable
 from leafcuttr_sdk import Clock, TopicPartition
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 _STEP: Final = 100
 
 
-class Answer(NamedTuple):
+class TransactionAnswer(NamedTuple):
     """The outcome of a request, with the producer id and epoch to go on with."""
 
     error: ErrorCode
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class _Outcome:
-    """Of a write that a worker does; nobody has to wait for it."""
+    """Of a write that a worker does; no caller has to wait for it."""
 
     __slots__ = ("_event", "error")
 
@@ -73,7 +73,7 @@ class _Outcome:
 
 
 class TransactionCoordinator:
-    """All transactional ids of this broker. `markers` may be used by others who end transactions."""
+    """All transactional ids of this broker. `markers` may be used by other code that ends transactions."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class TransactionCoordinator:
         """Unless the broker has `stopped_cleanly`, `__transaction_state` may be older than what the partitions have."""
         self._settings = settings
         self._topics = topics
-        self._partitions: PartitionsSay | None = None
+        self._partitions: PartitionTransactions | None = None
         self._stopped_cleanly = stopped_cleanly
         self._clock = clock
         self._producer_ids = producer_ids
@@ -112,7 +112,7 @@ class TransactionCoordinator:
             self._endings.use(nursery)
             self._nursery = nursery
             try:
-                partitions = self._partitions = PartitionsSay(self._topics)
+                partitions = self._partitions = PartitionTransactions(self._topics)
                 task_status.started()
                 await load(self._table, self._log, self._loaded)
                 if not self._stopped_cleanly and not self._table.failed:
@@ -135,7 +135,7 @@ class TransactionCoordinator:
                 self._nursery = None
 
     def _loaded(self, transactions: Iterable[Transaction]) -> None:
-        """These ids can be served now. What is prepared by now was so in the log, and nobody else will complete it: a
+        """These ids can be served now. What is prepared by now was so in the log, and nothing else will complete it: a
         client's own transaction may be prepared a moment later, and is completed by its request."""
         prepared = []
         transactions = list(transactions)
@@ -154,13 +154,15 @@ class TransactionCoordinator:
 
     # --- requests ---------------------------------------------------------------------------------------
 
-    async def init(self, transactional_id: str, timeout_ms: int, known: tuple[int, int] | None) -> Answer:
+    async def init(
+        self, transactional_id: str, timeout_ms: int, known: tuple[int, int] | None
+    ) -> TransactionAnswer:
         """InitProducerId. `known` is the producer id and epoch that the client has, if it names them.
 
         Raises StorageError (no producer id), CoordinatorNotAvailable, CoordinatorLoadInProgress.
         """
         if not 0 < timeout_ms <= self._settings.int("transaction.max.timeout.ms"):
-            return Answer(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+            return TransactionAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         await self.ready()
         transaction = self._table.find(transactional_id)
         if transaction is None:
@@ -173,12 +175,16 @@ class TransactionCoordinator:
             timeout_ms, known, fresh_id=fresh_id, now_ms=self._clock.now_ms(), version=self._level
         )
         if isinstance(decision, ErrorCode):
-            return Answer(decision)
+            return TransactionAnswer(decision)
         if decision.state in PREPARED:
             error = await self._end(transaction, decision)
-            return Answer(error or ErrorCode.CONCURRENT_TRANSACTIONS)
+            return TransactionAnswer(error or ErrorCode.CONCURRENT_TRANSACTIONS)
         error = await outcome(self._write(transaction, decision))
-        return Answer(error) if error else Answer(error, decision.producer_id, decision.epoch)
+        return (
+            TransactionAnswer(error)
+            if error
+            else TransactionAnswer(error, decision.producer_id, decision.epoch)
+        )
 
     def add(
         self,
@@ -223,8 +229,8 @@ class TransactionCoordinator:
     ) -> ErrorCode | Awaitable[ErrorCode]:
         """Whether records, or offsets, may be written to this partition in the transaction (KIP-890).
 
-        `adds`: a client of transaction version 2, for whom the partition becomes part of it. `knows_abortable`: whether
-        the client understands TRANSACTION_ABORTABLE. Raises as `add`.
+        `adds`: a client of transaction version 2, for which the partition becomes part of it. `knows_abortable`:
+        whether the client understands TRANSACTION_ABORTABLE. Raises as `add`.
         """
         if adds:
             added = self.add(transactional_id, producer_id, epoch, (partition,), BUMPS_EPOCHS)
@@ -238,13 +244,13 @@ class TransactionCoordinator:
 
     async def end(
         self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool, version: int
-    ) -> Answer:
+    ) -> TransactionAnswer:
         """EndTxn. Raises as `add`, and StorageError where the epochs are used up and there is no new producer id."""
         if not transactional_id:
-            return Answer(ErrorCode.INVALID_REQUEST)
+            return TransactionAnswer(ErrorCode.INVALID_REQUEST)
         transaction = self._table.find(transactional_id)
         if transaction is None:
-            return Answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return TransactionAnswer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         raises = version >= BUMPS_EPOCHS
         fresh_id = await self._producer_ids.next_id() if raises and transaction.exhausted else NO_ID
         decision = transaction.end(
@@ -257,13 +263,17 @@ class TransactionCoordinator:
         )
         now = transaction.now
         if isinstance(decision, ErrorCode):
-            return Answer(decision) if decision else Answer(decision, now.producer_id, now.epoch)
+            return (
+                TransactionAnswer(decision)
+                if decision
+                else TransactionAnswer(decision, now.producer_id, now.epoch)
+            )
         error = await self._end(transaction, decision)
         if error:
-            return Answer(error)
+            return TransactionAnswer(error)
         if decision.next_id != NO_ID:
-            return Answer(error, decision.next_id, 0)
-        return Answer(error, decision.producer_id, decision.epoch)
+            return TransactionAnswer(error, decision.next_id, 0)
+        return TransactionAnswer(error, decision.producer_id, decision.epoch)
 
     def find(self, transactional_id: str) -> Transaction | None:
         """Raises as `add`."""
@@ -327,7 +337,7 @@ class TransactionCoordinator:
         crashpoints.reach("transaction.before-complete")
         return self._write(transaction, transaction.complete(self._clock.now_ms()))
 
-    # --- by itself --------------------------------------------------------------------------------------
+    # --- on a timer --------------------------------------------------------------------------------------
 
     async def _now_and_then(self, setting: str, step: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -335,7 +345,7 @@ class TransactionCoordinator:
             try:
                 await step()
             except Exception:
-                logger.exception("looking after transactions failed; it is tried again")
+                logger.exception("a periodic check of transactions failed; it is tried again")
 
     async def abort_overdue(self) -> None:
         """Abort the transactions that have taken longer than their producer said, and fence it."""
@@ -350,8 +360,8 @@ class TransactionCoordinator:
                 self.timed_out += not error
 
     def _keep_time(self, transaction: Transaction) -> None:
-        """Timeouts are not to be disturbed by somebody who sets the time of day."""
-        if transaction.now.state is not State.ONGOING:
+        """A change of the time of day must not change timeouts."""
+        if transaction.now.state is not TransactionState.ONGOING:
             transaction.began_s = None
         elif transaction.began_s is None:
             age_ms = max(self._clock.now_ms() - transaction.now.started_ms, 0)
@@ -364,25 +374,25 @@ class TransactionCoordinator:
         return transaction.now.started_ms + int((self._clock.monotonic() - began_s) * 1000)
 
     async def forget_expired(self) -> None:
-        """Write tombstones for ids that nobody has used for `transactional.id.expiration.ms`."""
+        """Write tombstones for ids unused for `transactional.id.expiration.ms`."""
         for number, transaction in enumerate(self._table):
             if number % _STEP == 0:
                 await trio.lowlevel.checkpoint()
             expiration_ms = self._settings.int("transactional.id.expiration.ms")
             if self._table.holds(transaction) and transaction.is_expired(self._clock.now_ms(), expiration_ms):
-                self._bury(transaction)
+                self._write_tombstone(transaction)
 
-    def _bury(self, transaction: Transaction) -> None:
+    def _write_tombstone(self, transaction: Transaction) -> None:
         transaction.expire()
         self._table.forget(transaction)
 
-        def buried(error: ErrorCode, _: int) -> None:
+        def written(error: ErrorCode, _: int) -> None:
             # Without its tombstone it comes back at the next start, and expires then.
             if error:
                 logger.warning("the tombstone of %r was not written", transaction.transactional_id)
 
         partition = self._log.partition_of(transaction.transactional_id)
-        self._log.write(partition, [(transaction_key(transaction.transactional_id), None)], buried)
+        self._log.write(partition, [(transaction_key(transaction.transactional_id), None)], written)
 
     def _topic_deleted(self, topic: Topic) -> None:
         # To delete this topic is to delete the transactional ids.
@@ -393,5 +403,5 @@ class TransactionCoordinator:
 
 
 def _for_writers(code: ErrorCode) -> ErrorCode:
-    """As who writes hears it: a producer that is fenced by a partition hears of its epoch."""
+    """As the writer gets it: a producer that is fenced by a partition is told of its epoch."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code

@@ -1,7 +1,7 @@
 """Completing what has been decided: a marker into every partition of the transaction, then that it is complete.
 
-Nothing can change a prepared transaction but what happens here, and here nothing gives up: what waits for the disk, or
-is refused, goes on in a task. The caller decides.
+The caller has decided. Only this module changes a prepared transaction, and it never gives up: a marker that waits for
+the disk, or is refused, is written by a task.
 """
 
 import logging
@@ -91,7 +91,7 @@ class Endings:
             logger.exception("completing the transaction of %r failed", transaction.transactional_id)
 
     def _mark(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> list[Wait]:
-        """Write markers. What comes back is for `wait_for_all`."""
+        """Write markers. Pass the result to `wait_for_all`."""
 
         def done(partition: TopicPartition) -> None:
             transaction.marked(partition)

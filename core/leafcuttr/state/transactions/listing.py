@@ -7,17 +7,17 @@ import trio
 
 from leafcuttr.state.patterns import Pattern
 from leafcuttr.state.transactions.machine import Transaction
-from leafcuttr.state.transactions.states import State
+from leafcuttr.state.transactions.states import TransactionState
 
 _STEP: Final = 100
 
-BY_TITLE: Final = {state.title: state for state in State}
+BY_TITLE: Final = {state.title: state for state in TransactionState}
 
 
 class Filter(NamedTuple):
     """Empty sets, a negative duration (ms) and no pattern let everything through."""
 
-    states: Set[State] | None = None
+    states: Set[TransactionState] | None = None
     producer_ids: Set[int] = frozenset()
     longer_than_ms: int = -1
     pattern: Pattern | None = None
@@ -35,7 +35,7 @@ class Filter(NamedTuple):
 
     def _takes(self, transaction: Transaction, now_ms: int) -> bool:
         now = transaction.now
-        if now.state is State.DEAD:
+        if now.state is TransactionState.DEAD:
             return False
         if self.producer_ids and now.producer_id not in self.producer_ids:
             return False

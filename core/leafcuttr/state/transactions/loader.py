@@ -20,7 +20,7 @@ from leafcuttr.wire.errors import WireError
 
 logger = logging.getLogger(__name__)
 
-# How many records are looked at between two looks at what else the loop has to do.
+# How many records are read between two checkpoints of the loop.
 _STEP: Final = 500
 
 

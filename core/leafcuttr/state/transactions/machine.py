@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state.transactions.states import COMPLETE, PREPARED, Cause, State, after
+from leafcuttr.state.transactions.states import COMPLETE, PREPARED, TransactionCause, TransactionState, after
 from leafcuttr_sdk import TopicPartition
 
 NO_ID: Final = -1
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
 
     producer_id: int
     epoch: int = NO_EPOCH
-    state: State = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     timeout_ms: int = 0
     partitions: frozenset[TopicPartition] = frozenset()
     updated_ms: int = NO_TIME
@@ -45,7 +45,7 @@ class Snapshot(NamedTuple):
 
     @property
     def commits(self) -> bool:
-        return self.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+        return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 
 
 Decision = Snapshot | ErrorCode
@@ -97,7 +97,7 @@ class Transaction:
             return ErrorCode.PRODUCER_FENCED
         if now.state in PREPARED:
             return ErrorCode.CONCURRENT_TRANSACTIONS
-        if now.state is State.ONGOING:
+        if now.state is TransactionState.ONGOING:
             return self.fence(now_ms, version)
         producer_id, epoch, last_epoch = now.producer_id, self._highest_epoch + 1, NO_EPOCH
         if self.exhausted and (known is None or known[1] == now.epoch):
@@ -113,7 +113,7 @@ class Transaction:
                 return ErrorCode.PRODUCER_FENCED
         return self._begin(
             now._replace(
-                state=after(now.state, Cause.INITIALIZED),
+                state=after(now.state, TransactionCause.INITIALIZED),
                 producer_id=producer_id,
                 previous_id=now.producer_id,
                 next_id=NO_ID,
@@ -144,14 +144,14 @@ class Transaction:
             epoch > LAST_EPOCH
         ):  # that of the markers which ended the last transaction: no producer was given it
             return ErrorCode.PRODUCER_FENCED
-        if now.state is State.ONGOING and now.partitions.issuperset(partitions):
+        if now.state is TransactionState.ONGOING and now.partitions.issuperset(partitions):
             return ErrorCode.NONE
         return self._begin(
             now._replace(
-                state=after(now.state, Cause.PARTITIONS_ADDED),
+                state=after(now.state, TransactionCause.PARTITIONS_ADDED),
                 previous_id=now.producer_id,
                 partitions=now.partitions.union(partitions),
-                started_ms=now.started_ms if now.state is State.ONGOING else now_ms,
+                started_ms=now.started_ms if now.state is TransactionState.ONGOING else now_ms,
                 updated_ms=now_ms,
                 version=version,
             )
@@ -186,7 +186,7 @@ class Transaction:
             return ErrorCode.CONCURRENT_TRANSACTIONS if commit == now.commits else ErrorCode.INVALID_TXN_STATE
         if now.state in COMPLETE and again:
             return ErrorCode.NONE if commit == now.commits else ErrorCode.INVALID_TXN_STATE
-        if now.state is not State.ONGOING and commit:
+        if now.state is not TransactionState.ONGOING and commit:
             return ErrorCode.INVALID_TXN_STATE
         return self._prepare(commit, now_ms, version, fresh_id)
 
@@ -198,22 +198,26 @@ class Transaction:
             return ErrorCode.PRODUCER_FENCED
         if self.busy:
             return ErrorCode.CONCURRENT_TRANSACTIONS
-        if now.state is State.ONGOING:
+        if now.state is TransactionState.ONGOING:
             return self._prepare(commit, now_ms, 0, NO_ID)
-        if now.state is State.EMPTY or commit != now.commits:
+        if now.state is TransactionState.EMPTY or commit != now.commits:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.CONCURRENT_TRANSACTIONS if now.state in PREPARED else ErrorCode.NONE
 
-    # --- by itself --------------------------------------------------------------------------------------
+    # --- on a timer --------------------------------------------------------------------------------------
 
     def is_overdue(self, now_ms: int) -> bool:
         """`now_ms`: by the clock that the transaction began by, whatever has been done to it since."""
         now = self.now
-        return now.state is State.ONGOING and not self.busy and now.started_ms + now.timeout_ms < now_ms
+        return (
+            now.state is TransactionState.ONGOING
+            and not self.busy
+            and now.started_ms + now.timeout_ms < now_ms
+        )
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
         now = self.now
-        idle = now.state is State.EMPTY or now.state in COMPLETE
+        idle = now.state is TransactionState.EMPTY or now.state in COMPLETE
         return idle and not self.busy and now.updated_ms <= now_ms - expiration_ms
 
     def fence(self, now_ms: int, version: int) -> Snapshot:
@@ -222,10 +226,10 @@ class Transaction:
         With a version that raises epochs at every end, that raise is the fence: there is only one.
         """
         now = self.now
-        fenced = now._replace(state=after(now.state, Cause.FENCED))
+        fenced = now._replace(state=after(now.state, TransactionCause.FENCED))
         return self._begin(
             fenced._replace(
-                state=after(fenced.state, Cause.ABORTED),
+                state=after(fenced.state, TransactionCause.ABORTED),
                 epoch=_above(self._highest_epoch),
                 last_epoch=now.epoch if version >= BUMPS_EPOCHS else NO_EPOCH,
                 previous_id=now.producer_id,
@@ -242,7 +246,7 @@ class Transaction:
             producer_id, epoch = now.next_id, 0
         return self._begin(
             now._replace(
-                state=after(now.state, Cause.MARKED),
+                state=after(now.state, TransactionCause.MARKED),
                 producer_id=producer_id,
                 previous_id=now.producer_id,
                 next_id=NO_ID,
@@ -258,7 +262,7 @@ class Transaction:
 
     def expire(self) -> None:
         """The tombstone is in the log."""
-        self.now = self.now._replace(state=after(self.now.state, Cause.EXPIRED))
+        self.now = self.now._replace(state=after(self.now.state, TransactionCause.EXPIRED))
 
     # --- outcomes ---------------------------------------------------------------------------------------
 
@@ -282,13 +286,13 @@ class Transaction:
         raises = version >= BUMPS_EPOCHS
         return self._begin(
             now._replace(
-                state=after(now.state, Cause.COMMITTED if commit else Cause.ABORTED),
+                state=after(now.state, TransactionCause.COMMITTED if commit else TransactionCause.ABORTED),
                 previous_id=now.producer_id,
                 next_id=fresh_id if raises and self.exhausted else NO_ID,
                 epoch=_above(now.epoch) if raises else now.epoch,
                 last_epoch=now.epoch if raises else now.last_epoch,
                 # An abort without a transaction has no start of its own, but its record needs one.
-                started_ms=now.started_ms if now.state is State.ONGOING else now_ms,
+                started_ms=now.started_ms if now.state is TransactionState.ONGOING else now_ms,
                 updated_ms=now_ms,
                 version=version,
             )

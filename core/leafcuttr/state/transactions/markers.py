@@ -24,7 +24,7 @@ from leafcuttr_sdk import Clock, TopicPartition
 logger = logging.getLogger(__name__)
 
 Wait = Callable[[], Awaitable[None]]
-Done = Callable[[TopicPartition], None]
+WhenDone = Callable[[TopicPartition], None]
 
 
 class End(NamedTuple):
@@ -108,8 +108,8 @@ class Markers:
             logger.warning("%s gets no transaction marker: %s", partition, error)
             return None
 
-    def write_all(self, partitions: Iterable[TopicPartition], end: End, done: Done) -> list[Wait]:
-        """`write_or_pass` for each, and `done` for each that has its marker: now, or once what comes back has been
+    def write_all(self, partitions: Iterable[TopicPartition], end: End, done: WhenDone) -> list[Wait]:
+        """`write_or_pass` for each, and `done` for each that has its marker: now, or once the result has been
         awaited (`wait_for_all`: the disk then holds up all of them together). One that refuses is logged."""
         waiting: list[Wait] = []
         for partition in sorted(partitions):
@@ -133,7 +133,7 @@ async def wait_for_all(waiting: Iterable[Wait]) -> None:
     await trio.lowlevel.checkpoint()
 
 
-async def _finish(partition: TopicPartition, coming: Awaitable[None], done: Done) -> None:
+async def _finish(partition: TopicPartition, coming: Awaitable[None], done: WhenDone) -> None:
     try:
         await coming
     except BrokerError as error:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from leafcuttr.state.transactions.machine import Snapshot
-from leafcuttr.state.transactions.states import STORED, State
+from leafcuttr.state.transactions.states import STORED, TransactionState
 from leafcuttr.wire.codec import decode, writer
 from leafcuttr.wire.errors import MalformedMessage
 from leafcuttr.wire.messages.internal.transaction_log import (
@@ -38,7 +38,9 @@ def transaction_value(snapshot: Snapshot, version: int) -> bytes:
         transaction_timeout_ms=snapshot.timeout_ms,
         transaction_status=snapshot.state,
         # Kafka writes null, not an empty list, for a transaction that has not begun.
-        transaction_partitions=None if snapshot.state is State.EMPTY else _by_topic(snapshot.partitions),
+        transaction_partitions=None
+        if snapshot.state is TransactionState.EMPTY
+        else _by_topic(snapshot.partitions),
         transaction_last_update_timestamp_ms=snapshot.updated_ms,
         transaction_start_timestamp_ms=snapshot.started_ms,
         client_transaction_version=snapshot.version,
@@ -59,7 +61,7 @@ def parse_value(value: bytes) -> Snapshot:
     """Raises WireError."""
     found = decode(TransactionLogValue, _version(value), memoryview(value)[_VERSION.size :])
     try:
-        state = State(found.transaction_status)
+        state = TransactionState(found.transaction_status)
     except ValueError:
         raise MalformedMessage(f"there is no transaction state {found.transaction_status}") from None
     if state not in STORED:

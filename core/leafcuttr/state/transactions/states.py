@@ -28,8 +28,10 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Final
 
+from leafcuttr.runtime.transitions import TransitionError
 
-class State(IntEnum):
+
+class TransactionState(IntEnum):
     """The number is the state's in `__transaction_state`."""
 
     EMPTY = 0
@@ -47,51 +49,50 @@ class State(IntEnum):
         return self.name.title().replace("_", "")
 
 
-class Cause(Enum):
+class TransactionCause(Enum):
     """Why a transactional id changes its state."""
 
-    INITIALIZED = "a producer asked for its id"
+    INITIALIZED = "a producer requested its id"
     PARTITIONS_ADDED = "partitions were added"
     COMMITTED = "the producer commits"
     ABORTED = "the producer aborts, or is fenced"
     FENCED = "another producer came, or the time is up"
     MARKED = "every partition has its marker"
-    EXPIRED = "nobody has used the id for long"
+    EXPIRED = "the id has been unused for long"
 
 
-_IDLE: Final[Mapping[Cause, State]] = {
-    Cause.INITIALIZED: State.EMPTY,
-    Cause.PARTITIONS_ADDED: State.ONGOING,
-    Cause.ABORTED: State.PREPARE_ABORT,
-    Cause.EXPIRED: State.DEAD,
+_IDLE: Final[Mapping[TransactionCause, TransactionState]] = {
+    TransactionCause.INITIALIZED: TransactionState.EMPTY,
+    TransactionCause.PARTITIONS_ADDED: TransactionState.ONGOING,
+    TransactionCause.ABORTED: TransactionState.PREPARE_ABORT,
+    TransactionCause.EXPIRED: TransactionState.DEAD,
 }
 
-TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
-    State.EMPTY: _IDLE,
-    State.ONGOING: {
-        Cause.PARTITIONS_ADDED: State.ONGOING,
-        Cause.COMMITTED: State.PREPARE_COMMIT,
-        Cause.ABORTED: State.PREPARE_ABORT,
-        Cause.FENCED: State.PREPARE_EPOCH_FENCE,
+TRANSITIONS: Final[Mapping[TransactionState, Mapping[TransactionCause, TransactionState]]] = {
+    TransactionState.EMPTY: _IDLE,
+    TransactionState.ONGOING: {
+        TransactionCause.PARTITIONS_ADDED: TransactionState.ONGOING,
+        TransactionCause.COMMITTED: TransactionState.PREPARE_COMMIT,
+        TransactionCause.ABORTED: TransactionState.PREPARE_ABORT,
+        TransactionCause.FENCED: TransactionState.PREPARE_EPOCH_FENCE,
     },
-    State.PREPARE_COMMIT: {Cause.MARKED: State.COMPLETE_COMMIT},
-    State.PREPARE_ABORT: {Cause.MARKED: State.COMPLETE_ABORT},
-    State.COMPLETE_COMMIT: _IDLE,
-    State.COMPLETE_ABORT: _IDLE,
-    State.PREPARE_EPOCH_FENCE: {Cause.ABORTED: State.PREPARE_ABORT},
-    State.DEAD: {},
+    TransactionState.PREPARE_COMMIT: {TransactionCause.MARKED: TransactionState.COMPLETE_COMMIT},
+    TransactionState.PREPARE_ABORT: {TransactionCause.MARKED: TransactionState.COMPLETE_ABORT},
+    TransactionState.COMPLETE_COMMIT: _IDLE,
+    TransactionState.COMPLETE_ABORT: _IDLE,
+    TransactionState.PREPARE_EPOCH_FENCE: {TransactionCause.ABORTED: TransactionState.PREPARE_ABORT},
+    TransactionState.DEAD: {},
 }
 
-PREPARED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
-STORED: Final = frozenset(State) - {State.DEAD, State.PREPARE_EPOCH_FENCE}  # what a record may say
-COMPLETE: Final = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+STORED: Final = frozenset(TransactionState) - {
+    TransactionState.DEAD,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}  # what a record may say
+COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
-class TransitionError(AssertionError):
-    """The machine tried a move that the table does not have: a mistake in this package, never a client's."""
-
-
-def after(state: State, cause: Cause) -> State:
+def after(state: TransactionState, cause: TransactionCause) -> TransactionState:
     """The state that follows. Raises TransitionError."""
     try:
         return TRANSITIONS[state][cause]

@@ -9,7 +9,7 @@ from leafcuttr.state.topic_names import TRANSACTION_STATE
 from leafcuttr.state.topics import Topics
 from leafcuttr_sdk import Clock
 
-# What a client hears when the log refuses. After NOT_COORDINATOR it looks for the coordinator anew and comes back.
+# What a client is answered when the log refuses. After NOT_COORDINATOR it finds the coordinator again and comes back.
 _ANSWERS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -1,4 +1,4 @@
-"""Where a leader epoch ends, for clients that look for truncation (KIP-320).
+"""Where a leader epoch ends, for clients that detect truncation (KIP-320).
 
 Versions:
 - 2: the client's own epoch is checked.

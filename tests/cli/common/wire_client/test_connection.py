@@ -238,7 +238,7 @@ def test_a_broker_that_does_not_know_our_version_of_apiversions(offered: list[Ap
     assert seen == [4, 2 if offered else 0]
 
 
-def test_a_partition_that_moves_is_asked_again() -> None:
+def test_a_request_is_sent_again_when_its_partition_moves() -> None:
     asked: list[int] = []
 
     def moving(connection: socket.socket) -> None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from leafcuttr_sdk import (
     AdminRoute,
+    Authenticator,
+    AuthenticatorSpec,
     Broker,
     CliCommand,
     HealthCheck,
@@ -17,13 +19,16 @@ from leafcuttr_sdk import (
     ServiceSpec,
     Setting,
     Type,
-    listener_settings,
+    authentication_settings,
+    serving_settings,
 )
+from leafcuttr_sdk.web import web_settings
 
 if TYPE_CHECKING:
     import click
 
 PREFIX = "lc.plugin.greenhouse"
+PAGE = f"{PREFIX}.page"
 TOPIC = f"{PREFIX}.topic"
 TOKEN = f"{PREFIX}.token"
 LOWEST = f"{PREFIX}.lowest"
@@ -35,9 +40,11 @@ PLUGIN = Plugin("greenhouse", 1, "readings of a greenhouse, by line and by recor
 
 def leafcuttr_register_settings() -> Iterable[Setting]:
     yield Setting(TOPIC, Type.STRING, "greenhouse", "The topic that readings by line go to.")
-    yield Setting(TOKEN, Type.PASSWORD, None, "What a station has to say first, if anything.")
+    yield Setting(TOKEN, Type.PASSWORD, None, "What stations prove that they know.")
     yield Setting(ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.")
-    yield from listener_settings(PREFIX, 0)
+    yield from serving_settings(PREFIX, 0)
+    yield from authentication_settings(PREFIX, ["greenhouse-token"], ways=["none", "sasl"])
+    yield from web_settings(PAGE, -1)
 
 
 def leafcuttr_register_topic_settings() -> Iterable[Setting]:
@@ -52,6 +59,27 @@ def leafcuttr_register_services() -> Iterable[ServiceSpec]:
         return Station(broker)
 
     yield ServiceSpec("greenhouse", make)
+    yield ServiceSpec("greenhouse-page", _make_page, needs=("greenhouse",))
+
+
+def _make_page(broker: Broker) -> Service:
+    if broker.settings.int(f"{PAGE}.port") < 0:
+        from leafcuttr_greenhouse.closed import Closed
+
+        return Closed()
+    from leafcuttr_greenhouse.page import Page
+
+    return Page(broker)
+
+
+def leafcuttr_register_authenticators(broker: Broker) -> Iterable[AuthenticatorSpec]:
+    def make() -> Authenticator:
+        from leafcuttr_greenhouse.shared_token import SharedToken
+
+        return SharedToken(broker)
+
+    mechanisms = ("CRAM-SHA256",)
+    yield AuthenticatorSpec("greenhouse-token", "the token of stations", make, ("bearer",), mechanisms)
 
 
 def leafcuttr_register_record_filters() -> Iterable[RecordFilterSpec]:

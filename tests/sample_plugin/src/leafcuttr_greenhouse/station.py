@@ -1,12 +1,23 @@
-"""The service: a listener that takes readings by line, answers each with its offset, and follows its own topic."""
+"""The service: a listener that takes readings by line, answers each with its offset, and follows its own topic. Where
+`lc.plugin.greenhouse.auth` is sasl, the first lines of a connection are an exchange of steps."""
 
 from functools import partial
 
 import trio
 
-from leafcuttr_greenhouse import PREFIX, TOKEN, TOPIC, latest_readings
+from leafcuttr_greenhouse import PREFIX, TOPIC, latest_readings
 from leafcuttr_greenhouse.reading import decode, parse
-from leafcuttr_sdk import LATEST, Broker, BrokerError, TopicPartition
+from leafcuttr_sdk import (
+    LATEST,
+    Authenticated,
+    Broker,
+    BrokerError,
+    ByteStream,
+    Challenge,
+    Listening,
+    TopicPartition,
+    act_for,
+)
 
 _LONGEST = 1000
 
@@ -15,20 +26,19 @@ class Station:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._topic = broker.settings.text(TOPIC)
-        self._token = broker.settings.optional_text(TOKEN)
+        self._authentication = broker.authentication(PREFIX)
         self._lines = broker.metrics.counter(
             "leafcuttr_greenhouse_lines_total", "Lines of stations.", "answer"
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         await self._broker.topics.ensure(self._topic)
-        async with self._broker.listen(PREFIX, authenticates=self._token is not None) as door:
-            listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in door.sockets]
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._follow)
-                await nursery.start(partial(trio.serve_listeners, self._serve, listeners))
-                self._broker.logger.info("stations are answered on port %d", door.port)
-                task_status.started()
+        serve = partial(self._broker.serve, authenticates=self._authentication.required)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow)
+            listening: Listening = await nursery.start(serve, PREFIX, self._serve)
+            self._broker.logger.info("stations are answered on port %d", listening.port)
+            task_status.started()
 
     async def _follow(self) -> None:
         """Keep the last reading of each sensor, whichever way it came."""
@@ -43,24 +53,29 @@ class Station:
                     sensor, celsius = decode(record.value)
                     seen[sensor] = celsius
 
-    async def _serve(self, stream: trio.SocketStream) -> None:
-        rest = b""
-        known = self._token is None
-        async with stream:
-            try:
-                async for data in stream:
-                    *lines, rest = (rest + data).split(b"\n")
-                    for line in lines:
-                        if not known:
-                            known = line.decode("utf-8", "replace") == self._token
-                            if not known:
-                                return
-                            continue
-                        await stream.send_all(await self._answer(line))
-                    if len(rest) > _LONGEST:
-                        return
-            except trio.BrokenResourceError:
-                pass
+    async def _serve(self, stream: ByteStream) -> None:
+        lines = Lines(stream)
+        if self._authentication.required and not await self._identify(stream, lines):
+            return
+        async for line in lines:
+            await stream.send_all(await self._answer(line))
+
+    async def _identify(self, stream: ByteStream, lines: "Lines") -> bool:
+        """Whether the station has proved who it is. From here on this task acts for it."""
+        exchange = self._authentication.begin(self._authentication.mechanisms[0])
+        outcome = await exchange.step(b"")
+        while isinstance(outcome, Challenge):
+            await stream.send_all(outcome.data + b"\n")
+            line = await anext(lines, None)
+            if line is None:
+                return False
+            outcome = await exchange.step(line)
+        if not isinstance(outcome, Authenticated):
+            self._broker.logger.info("a station at %s was refused: %s", stream.peer, outcome.reason)
+            return False
+        act_for(outcome.principal)
+        await stream.send_all(outcome.data + b"\n")
+        return True
 
     async def _answer(self, line: bytes) -> bytes:
         try:
@@ -72,3 +87,23 @@ class Station:
             return f"error: {error}\n".encode()
         self._lines.add(1, "stored")
         return f"{produced.partition}-{produced.offset}\n".encode()
+
+
+class Lines:
+    """The lines of a connection. A line that is too long ends them."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._lines: list[bytes] = []
+        self._rest = b""
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._lines:
+            data = await self._stream.receive_some()
+            if not data or len(self._rest) > _LONGEST:
+                raise StopAsyncIteration
+            *self._lines, self._rest = (self._rest + data).split(b"\n")
+        return self._lines.pop(0)

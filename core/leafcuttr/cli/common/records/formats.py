@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.installed import installed, offered
 from leafcuttr.cli.common.records.own_formats import NAME, OWN_FORMATS, OWN_NAMES
+from leafcuttr.runtime.plugin_parts import Part, PartError, call
+from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Formats:
@@ -87,49 +93,65 @@ class _PluginFormat:
     def __init__(self, plugin: "Loaded", of: RecordFormat) -> None:
         self._plugin = plugin
         self._of = of
+        self._part = Part(plugin.name, f"format {of.name}")
         self.name = of.name
-        self.summary = str(getattr(of, "summary", ""))
-        self.options: Mapping[str, str] = getattr(of, "options", {})
+        self.summary = ""
+        self.options: Mapping[str, str] = {}
+        self._broken: PartError | None = None
+        try:
+            self.summary, self.options = call(self._part, _summary_and_options, of)
+        except PartError as failed:
+            self._broken = failed
 
     def open(self, options: Mapping[str, str]) -> FormatCodec:
         try:
-            return _PluginCodec(self._of.open(options))
-        except FormatError:
-            raise
-        except (Exception, SystemExit) as error:
-            why = self._plugin.lacks if self._plugin.missing else _described(error)
+            if self._broken is not None:
+                raise self._broken
+            return call(self._part, _PluginCodec, self._part, options, self._of)
+        except PartError as failed:
+            if isinstance(failed.cause, FormatError):
+                raise FormatError(failed.words) from None
+            why = self._plugin.lacks if self._plugin.missing else failed.why
             raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be loaded: {why}") from None
 
 
+def _summary_and_options(of: RecordFormat) -> tuple[str, Mapping[str, str]]:
+    options = getattr(of, "options", {})
+    if not isinstance(options, Mapping):
+        raise PluginError(f"its options are {kind_of(options)}; they have to be a mapping")
+    return str(getattr(of, "summary", "")), {str(name): str(summary) for name, summary in options.items()}
+
+
 class _PluginCodec:
-    def __init__(self, of: FormatCodec) -> None:
-        self._of = of
-        self.json_text = bool(of.json_text)
+    """Raises what `open` raises."""
+
+    def __init__(self, part: Part, options: Mapping[str, str], of: RecordFormat) -> None:
+        self._part = part
+        self._of = of.open(options)
+        self.json_text = bool(self._of.json_text)
 
     def encode(self, text: str, place: Place) -> bytes:
-        try:
-            return self._of.encode(text, place)
-        except FormatError:
-            raise
-        except Exception as error:
-            raise FormatError(_described(error)) from None
+        return self._converted(bytes, self._of.encode, text, place)
 
     def decode(self, data: bytes, place: Place) -> str:
-        try:
-            return self._of.decode(data, place)
-        except FormatError:
-            raise
-        except Exception as error:
-            raise FormatError(_described(error)) from None
+        return self._converted(str, self._of.decode, data, place)
 
     def close(self) -> None:
-        self._of.close()
+        try:
+            call(self._part, self._of.close)
+        except PartError as failed:
+            raise Failure(str(failed)) from None
 
-
-def _described(error: BaseException) -> str:
-    from leafcuttr.plugins.importing import described
-
-    return described(error)
+    def _converted(self, kind: type[T], convert: Callable[[U, Place], T], given: U, place: Place) -> T:
+        try:
+            result = call(self._part, convert, given, place)
+        except PartError as failed:
+            said = isinstance(failed.cause, FormatError)
+            raise FormatError(failed.words if said else str(failed)) from None
+        if not isinstance(result, kind):
+            why = f"it returned {kind_of(result)}, not {kind.__name__}"
+            raise FormatError(str(PartError(self._part, why)))
+        return result
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Kafka's requests over one connection: framing, correlation, versions, time. The transport of all our own clients.
 
-Each way in which a peer can fail to answer is an exception of its own, and TLS is spoken. What a person reads of it is
-the business of `connection` for the commands, and of `leafcuttr.cli.doctor`, whose subject it is.
+Each way in which a peer can fail to answer is an exception of its own, and TLS is supported. `connection` says it to
+a person in the commands, and `leafcuttr.cli.doctor` in its findings.
 """
 
 import socket

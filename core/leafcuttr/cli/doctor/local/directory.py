@@ -13,8 +13,16 @@ from leafcuttr.cli.doctor.fullness import fullness
 from leafcuttr.cli.doctor.local.listeners import listening_processes
 from leafcuttr.cli.doctor.local.site import Site
 from leafcuttr.errors import StartError
-from leafcuttr.log.files.failed_sync import MARK
-from leafcuttr.log.layout.directory import FORMAT_FILE, FORMAT_VERSION, LOCK_FILE, META_FILE, locked
+from leafcuttr.log.files.failed_sync import is_marked
+from leafcuttr.log.layout.directory import (
+    FORMAT_FILE,
+    FORMAT_VERSION,
+    META_FILE,
+    identity,
+    lock_owner,
+    locked,
+    written_format,
+)
 from leafcuttr.log.layout.folders import partition_of
 
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -65,7 +73,7 @@ def can_be_used(site: Site) -> Iterator[DoctorFinding]:
         with locked(directory):
             yield fine(f"{directory} can be written, and no broker uses it")
     except StartError as error:
-        owner = _lock_owner(directory)
+        owner = lock_owner(directory)
         ports = [listener.port for listener in site.listeners if listener.port]
         if owner and ports and all(owner in listening_processes(port) for port in ports):
             site.running = owner
@@ -81,11 +89,6 @@ def can_be_used(site: Site) -> Iterator[DoctorFinding]:
 
 def _writable(path: Path) -> bool:
     return os.access(path, os.W_OK | os.X_OK, effective_ids=True)
-
-
-def _lock_owner(directory: Path) -> int | None:
-    text = (directory / LOCK_FILE).read_text("ascii", "replace").strip()
-    return int(text) if text.isdecimal() else None
 
 
 def _owner(path: Path) -> str:
@@ -105,7 +108,8 @@ def _folders(directory: Path) -> list[Path]:
 def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
     """The files in the directory were written by this version or an older one, and for this node."""
     directory = site.directory
-    if not (directory / FORMAT_FILE).exists():
+    version = written_format(directory)
+    if version is None:
         if (directory / META_FILE).exists() or (directory.exists() and _folders(directory)):
             yield problem(
                 f"{directory} was written by Apache Kafka, or its {FORMAT_FILE} is missing",
@@ -116,11 +120,9 @@ def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
         else:
             yield fine("there is no data yet")
         return
-    name, _, number = (directory / FORMAT_FILE).read_text("ascii", "replace").strip().partition("=")
-    if name != "version" or not number.isdecimal() or int(number) > FORMAT_VERSION:
-        shown = number or name or "nothing"
+    if isinstance(version, str) or version > FORMAT_VERSION:
         yield problem(
-            f"{directory} has format {shown[:20]}, this version knows {FORMAT_VERSION}",
+            f"{directory} has format {str(version or 'nothing')[:20]}, this version knows {FORMAT_VERSION}",
             "A newer LeafCuttr wrote it, and the broker does not start.",
             "start it with that version: pip install -U leafcuttr",
             "or begin an empty directory: " + site.directory_line(_PROPOSED),
@@ -143,7 +145,7 @@ def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
             f"make the metadata anew from the folders: leafcuttr repair --metadata --execute {directory}",
         )
         return
-    doubtful = [one.name for one in _folders(directory) if (one / MARK).exists()]
+    doubtful = [one.name for one in _folders(directory) if is_marked(one)]
     if doubtful:
         yield warning(
             f"the disk has failed to write what was in {', '.join(doubtful[:3])}",
@@ -155,10 +157,9 @@ def fits_this_version(site: Site) -> Iterator[DoctorFinding]:
 
 def _node_in(directory: Path) -> str | None:
     try:
-        lines = (directory / META_FILE).read_text("latin-1").splitlines()
+        return identity(directory).get("node.id")
     except OSError:
         return None
-    return next((line.partition("=")[2].strip() for line in lines if line.startswith("node.id=")), None)
 
 
 def will_stay(site: Site) -> Iterator[DoctorFinding]:

@@ -5,7 +5,6 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, warning
@@ -105,7 +104,7 @@ def _reason(listener: Listener) -> int | None:
 
 
 def _changed(site: Site, listener: Listener, **changes: object) -> str:
-    changed = [replace(one, **changes) if one is listener else one for one in site.listeners]  # type: ignore[arg-type]
+    changed = [one._replace(**changes) if one is listener else one for one in site.listeners]  # type: ignore[arg-type]
     return site.line("listeners", ",".join(map(str, changed)))
 
 

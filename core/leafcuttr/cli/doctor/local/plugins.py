@@ -69,6 +69,8 @@ def _address(site: Site, prefix: str, opened: ExitStack) -> Iterator[DoctorFindi
     if site.running is not None:
         return
     host, port = site.settings.optional_text(f"{prefix}.host"), site.settings.int(f"{prefix}.port")
+    if port < 0:
+        return  # it is not opened
     if host is None:
         host = site.listeners[0].host
     try:

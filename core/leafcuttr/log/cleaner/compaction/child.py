@@ -1,7 +1,7 @@
 """The process that compacts: reads rounds from standard input, answers on standard output (see `job`).
 
-Started by the broker when there is work, as `python -m leafcuttr.log.cleaner.compaction.child`. It runs with what
-others leave of processor and disk, holds nothing between two rounds, and ends when its input does: with the broker,
+Started by the broker when there is work, as `python -m leafcuttr.log.cleaner.compaction.child`. It runs with the lowest
+priority, keeps nothing between two rounds, and ends when its input does: with the broker,
 however that ends.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from leafcuttr.log.cleaner.compaction.compact import Compaction
-from leafcuttr.log.cleaner.compaction.pages import Throttle, step_back
+from leafcuttr.log.cleaner.compaction.pages import Throttle, lower_priority
 from leafcuttr.log.cleaner.compaction.reading import DamagedDataError
 from leafcuttr.log.cleaner.job import Cleaned, Failed, Round, round_of
 
@@ -40,9 +40,9 @@ class _Broker:
                 message = json.loads(line)
                 if (
                     "rate" in message
-                ):  # here, so that the last one said counts, however late its round is begun
+                ):  # here, so that the last one sent counts, however late its round is begun
                     self.throttle.rate = message["rate"]
-                if message["say"] != "rate":
+                if message["type"] != "rate":
                     self._input.put(message)
             status = 0
         except Exception as error:
@@ -53,15 +53,15 @@ class _Broker:
     def next(self) -> dict[str, Any]:
         return self._input.get()
 
-    def say(self, kind: str, fields: dict[str, Any]) -> None:
+    def send(self, kind: str, fields: dict[str, Any]) -> None:
         try:
-            sys.stdout.write(json.dumps({"say": kind, **fields}) + "\n")
+            sys.stdout.write(json.dumps({"type": kind, **fields}) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            os._exit(0)  # the broker has gone
+            os._exit(0)  # the broker has ended
 
     def cleaned(self, cleaned: Cleaned) -> None:
-        self.say("cleaned", cleaned._asdict())
+        self.send("cleaned", cleaned._asdict())
         self.next()
 
 
@@ -82,7 +82,7 @@ def main() -> None:
     # Ctrl-C in a terminal reaches every process; this one ends when its input does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
-        step_back()
+        lower_priority()
     broker = _Broker()
     threading.Thread(target=broker.listen, daemon=True).start()
     while True:
@@ -93,16 +93,16 @@ def _work(broker: _Broker, message: dict[str, Any]) -> None:
     try:
         round_ = round_of(message)
         _limit_memory(round_)
-        broker.say("done", Compaction(round_, broker.throttle, broker.cleaned).run()._asdict())
+        broker.send("done", Compaction(round_, broker.throttle, broker.cleaned).run()._asdict())
     except DamagedDataError as error:
-        broker.say("failed", Failed(str(error), damage=True)._asdict())
+        broker.send("failed", Failed(str(error), damage=True)._asdict())
     except MemoryError:
-        broker.say("failed", Failed("a batch in it needs too much memory", damage=True)._asdict())
+        broker.send("failed", Failed("a batch in it needs too much memory", damage=True)._asdict())
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        broker.say("failed", Failed(f"{error.strerror or error}{where}", damage=False)._asdict())
-    except Exception as error:  # nobody expected it: the broker's line has to say what it was, and where
-        broker.say("failed", Failed(_described(error), damage=True)._asdict())
+        broker.send("failed", Failed(f"{error.strerror or error}{where}", damage=False)._asdict())
+    except Exception as error:  # unexpected: the broker's line has to say what it was, and where
+        broker.send("failed", Failed(_described(error), damage=True)._asdict())
 
 
 def _limit_memory(round_: Round) -> None:

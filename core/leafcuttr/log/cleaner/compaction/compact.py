@@ -4,12 +4,12 @@ What stays (Kafka's rules, KIP-98 and KIP-534):
 
 - the last record of a key; one without a value (a tombstone) until its batch's delete horizon, which the first round
   that meets it sets to now plus delete.retention.ms; records from the round's end on, whatever they are;
-- no record without a key, and none of an aborted transaction; the markers as `transactions` says;
+- no record without a key, and none of an aborted transaction; markers by the rules of `transactions`;
 - the batch with the last sequence number of a producer that is remembered, without records if it has to be; so does
   the last batch of a group, so that the offsets of a segment end where the next one begins, also on the disk.
 
-A batch keeps its base offset, last offset, sequence and codec. One of which nothing goes is copied as it is. Pure but
-for the files; no clock, no settings.
+A batch keeps its base offset, last offset, sequence and codec. One of which nothing is removed is copied as it is. Pure
+but for the files; no clock, no settings.
 """
 
 import os
@@ -24,7 +24,7 @@ from leafcuttr.log.cleaner.compaction.reading import DamagedDataError, batches
 from leafcuttr.log.cleaner.compaction.table import KeyTable
 from leafcuttr.log.cleaner.compaction.transactions import Transactions
 from leafcuttr.log.cleaner.compaction.walk import Walked, max_timestamp, walk
-from leafcuttr.log.cleaner.job import Cleaned, Done, Round, Source
+from leafcuttr.log.cleaner.job import Cleaned, Done, Round, SourceSegment
 from leafcuttr.wire.batch import (
     CONTROL,
     HEADER,
@@ -44,7 +44,7 @@ _EMPTY_KEEPS: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 
 class _Kept(NamedTuple):
-    """What becomes of a batch: `data` is None for one that stays as it is, empty for one that goes."""
+    """What becomes of a batch: `data` is None for one that stays as it is, empty for one that is removed."""
 
     data: bytes | bytearray | None
     last_offset: int
@@ -52,7 +52,7 @@ class _Kept(NamedTuple):
 
 
 class Compaction:
-    """A round. `run` does all of it and tells `on_cleaned` of each group, which returns when that is in its place."""
+    """A round. `run` does all of it and calls `on_cleaned` with each group, which returns when that is in its place."""
 
     def __init__(self, round_: Round, throttle: Throttle, on_cleaned: Callable[[Cleaned], None]) -> None:
         self._round = round_
@@ -91,7 +91,7 @@ class Compaction:
                     return end
         return self._round.groups[-1][-1].end
 
-    def _fill_from(self, fd: int, path: str, source: Source, transactions: Transactions) -> int | None:
+    def _fill_from(self, fd: int, path: str, source: SourceSegment, transactions: Transactions) -> int | None:
         """Note the keys of one segment; if the table is full, the offset where that was."""
         first_dirty, table, at_byte = self._round.first_dirty, self._table, 0
         try:
@@ -119,7 +119,7 @@ class Compaction:
     def _of_transaction(
         self, transactions: Transactions, buffer: bytes, at: int, header: BatchHeader
     ) -> bool:
-        """Show a batch to the transactions; whether it may go as a whole, by them."""
+        """Pass a batch to the transactions; whether they allow to remove all of it."""
         if header.is_control:
             return transactions.is_spent(header, buffer[at : at + header.size])
         return transactions.is_aborted(header)
@@ -134,7 +134,7 @@ class Compaction:
 
     # The second pass
 
-    def _clean(self, number: int, group: Sequence[Source], transactions: Transactions) -> Cleaned:
+    def _clean(self, number: int, group: Sequence[SourceSegment], transactions: Transactions) -> Cleaned:
         base = group[0].base
         stem = f"{self._round.directory}/{base:020d}"
         out = Output(stem, base, self._round.index_interval, self._throttle)
@@ -167,7 +167,14 @@ class Compaction:
         )
 
     def _copy(
-        self, fd: int, path: str, source: Source, out: Output, transactions: Transactions, *, last: bool
+        self,
+        fd: int,
+        path: str,
+        source: SourceSegment,
+        out: Output,
+        transactions: Transactions,
+        *,
+        last: bool,
     ) -> None:
         """Bring over what stays of one segment, runs of untouched batches at a time."""
         self._read += source.size
@@ -316,7 +323,7 @@ class Compaction:
     # Files
 
     @contextmanager
-    def _opened(self, source: Source) -> Iterator[tuple[int, str]]:
+    def _opened(self, source: SourceSegment) -> Iterator[tuple[int, str]]:
         path = f"{self._round.directory}/{source.base:020d}.log"
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

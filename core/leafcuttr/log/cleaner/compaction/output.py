@@ -1,7 +1,8 @@
-"""The files of one cleaned segment: `<base>.log.cleaned`, its indexes beside it, synced before anybody hears of them.
+"""The files of one cleaned segment: `<base>.log.cleaned`, its indexes beside it, synced before the broker gets their
+names.
 
-A group of one segment of which nothing goes needs no files; so nothing is written before `begin`, which takes over
-what came before as it is. Index entries follow the rules of `leafcuttr.log.segment.segment`.
+A group of one segment of which nothing is removed needs no files; so nothing is written before `begin`, which takes
+over what came before as it is. Index entries follow the rules of `leafcuttr.log.segment.segment`.
 """
 
 import os
@@ -10,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from leafcuttr.log.cleaner.compaction.pages import Throttle, forget_pages, start_writeback
+from leafcuttr.log.layout.suffixes import CLEANED
 from leafcuttr.log.segment.txn_index import AbortedTransaction
 
-CLEANED: Final = ".cleaned"
 _INDEX = struct.Struct(">ii")
 _TIME_INDEX = struct.Struct(">qi")
 _TRANSACTION = struct.Struct(">hqqqq")
@@ -103,7 +104,7 @@ class Output:
         forget_pages(self._fd, 0, 0)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""Reading and writing large files beside others: no faster than the limit, and without the page cache of others.
+"""Reading and writing large files no faster than the limit, and without filling the page cache.
 
 What has been read for the last time and what has been written leaves the page cache, and written pages go to the disk
 as they come (sync_file_range, which waits for no journal), so that neither pushes out what others read, nor is there a
@@ -61,8 +61,8 @@ def forget_pages(fd: int, position: int, length: int) -> None:
     os.posix_fadvise(fd, position, length, os.POSIX_FADV_DONTNEED)
 
 
-def step_back() -> None:
-    """Let this process have what others leave of the processors and of the disk."""
+def lower_priority() -> None:
+    """Give this process the lowest priority for processors and disk."""
     os.nice(10)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     number = {"x86_64": 251, "aarch64": 30}.get(os.uname().machine)

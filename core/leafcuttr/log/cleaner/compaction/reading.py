@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from leafcuttr.log.cleaner.compaction.pages import Throttle
-from leafcuttr.log.cleaner.job import Source
+from leafcuttr.log.cleaner.job import SourceSegment
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,
@@ -29,7 +29,7 @@ class DamagedDataError(Exception):
 
 
 def batches(
-    fd: int, path: str, source: Source, chunk: int, throttle: Throttle
+    fd: int, path: str, source: SourceSegment, chunk: int, throttle: Throttle
 ) -> Iterator[tuple[bytes, int, BatchHeader, int]]:
     """(buffer, place in it, header, position in the file) of every batch. Raises DamagedDataError, OSError."""
     position, size, expected, end = 0, source.size, source.base, source.end

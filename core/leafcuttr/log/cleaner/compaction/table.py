@@ -17,7 +17,7 @@ _SMALL_OBJECT: Final = 48
 _OBJECT: Final = 64
 _PLACE: Final = 30  # bytes of a dictionary for each key when it is full and about to grow
 _NEARLY: Final = 0.9
-_LOOKS: Final = 256  # keys between two looks at the memory
+_CHECK_EVERY: Final = 256  # keys between two checks of the memory
 
 
 def _digest(key: bytes) -> bytes:
@@ -30,7 +30,7 @@ def names(keys: Sequence[bytes], longest: int) -> Sequence[bytes]:
 
 
 class KeyTable:
-    """See the module's docstring. `limit` is in bytes of this process's memory; look at `full` after each `put`."""
+    """See the module's docstring. `limit` is in bytes of this process's memory; check `full` after each `put`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -39,7 +39,7 @@ class KeyTable:
         self._counts: dict[int, int] = {}
         self._object = _SMALL_OBJECT
         self._batches = 0
-        self._look_at = 0
+        self._check_at = 0
 
     def __len__(self) -> int:
         return len(self._latest)
@@ -77,9 +77,9 @@ class KeyTable:
     def full(self) -> bool:
         """Whether the memory is used up. The table grows in steps; the next one counts before it is taken."""
         count = len(self._latest)
-        if count < self._look_at:
+        if count < self._check_at:
             return False
-        self._look_at = count + _LOOKS
+        self._check_at = count + _CHECK_EVERY
         table = sys.getsizeof(self._latest)
         if count * _PLACE > table * _NEARLY:
             table *= 3  # while it grows, it and one of twice the size exist side by side

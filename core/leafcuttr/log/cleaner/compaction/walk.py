@@ -14,9 +14,10 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.record_frames import compile_frame
+from leafcuttr.wire.record_layout import RECORD, Byte
 
 _CONTINUED: Final = bytes(range(128, 256))  # first bytes of a longer varint
-_FIRST_LOOK: Final = 32  # records looked at before a whole run is
+_SAMPLE: Final = 32  # records checked before a whole run is
 _SHORT: Final = 8  # a run below this has cost more than it has saved
 _PATIENCE: Final = 3
 
@@ -101,26 +102,42 @@ _WALK: Final = """
     """
 
 
-def _places(data: bytes, start: int) -> tuple[int, int, int, int]:
+def _bytes_before_numbers() -> Iterator[int]:
+    """For each number of a record up to the size of its key: how many single bytes lie before it."""
+    unused = 0
+    for field in RECORD:
+        if isinstance(field, Byte):
+            unused += 1
+            continue
+        yield unused
+        unused = 0
+        if field.name == "key":
+            return
+
+
+_BEFORE_NUMBERS: Final = tuple(_bytes_before_numbers())
+
+
+def _places(data: bytes, start: int) -> tuple[int, ...]:
     """How far behind the beginning of a record its attributes, offset delta, key's length and key begin."""
     found, at = [], start
-    for unused in (0, 1, 0, 0):  # the attributes, before the time
+    for unused in _BEFORE_NUMBERS:
         at += unused
         while data[at] > 127:
             at += 1
         at += 1
         found.append(at - start)
-    return found[0], found[1], found[2], found[3]
+    return tuple(found)
 
 
-def _run(data: bytes, at: int, end: int, stride: int, places: tuple[int, int, int, int]) -> int:
+def _run(data: bytes, at: int, end: int, stride: int, places: tuple[int, ...]) -> int:
     """How many records from the one at `at` on have its length and its widths."""
     most = (end - at) // stride
-    run = _alike(data, at, min(most, _FIRST_LOOK), stride, places)
-    return run if run < _FIRST_LOOK or run == most else _alike(data, at, most, stride, places)
+    run = _alike(data, at, min(most, _SAMPLE), stride, places)
+    return run if run < _SAMPLE or run == most else _alike(data, at, most, stride, places)
 
 
-def _alike(data: bytes, at: int, run: int, stride: int, places: tuple[int, int, int, int]) -> int:
+def _alike(data: bytes, at: int, run: int, stride: int, places: tuple[int, ...]) -> int:
     body, after_time, key_size, key = places
     # The same bytes: of the length, and of the size of the key.
     for place in (*range(body), *range(key_size, key)):

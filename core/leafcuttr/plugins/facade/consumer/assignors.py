@@ -23,7 +23,7 @@ Assignor: TypeAlias = Callable[[Mapping[str, int], Sequence[Wants]], dict[str, l
 
 
 def assign_range(counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, list[TopicPartition]]:
-    """Topic by topic: a range of neighbouring partitions for each member that wants it, the first ones' longer by one
+    """Topic by topic: a range of consecutive partitions for each member that wants it, the first ones' longer by one
     where they do not divide evenly."""
     assignments: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     for topic, wanting in sorted(_by_topic(counts, members).items()):
@@ -59,7 +59,7 @@ def _order(member: Wants) -> tuple[bool, str, str]:
 
 
 def _by_topic(counts: Mapping[str, int], members: Sequence[Wants]) -> dict[str, list[Wants]]:
-    """The topics that are there, and who wants each, in order."""
+    """The topics that exist, and the members that want each, in order."""
     found: dict[str, list[Wants]] = {}
     for member in sorted(members, key=_order):
         for topic in member.topics:

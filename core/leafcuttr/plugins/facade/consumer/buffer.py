@@ -30,7 +30,7 @@ def size_of(record: StoredRecord) -> int:
     return size
 
 
-class Buffer:
+class RecordBuffer:
     """Records by partition, in the order in which they came. `moved` is called with each new position."""
 
     def __init__(self, moved: Callable[[TopicPartition, int], None]) -> None:

@@ -1,4 +1,4 @@
-"""What the plugin calls: subscribe or assign, poll, seek, commit. The only module here that waits for records."""
+"""What the plugin calls: subscribe or assign, poll, seek, commit. Only this module waits for records."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,8 @@ from leafcuttr.errors import (
     UnknownTopicOrPartition,
 )
 from leafcuttr.plugins.facade.committing import commit_offsets, committed_offsets
-from leafcuttr.plugins.facade.consumer.buffer import Buffer
-from leafcuttr.plugins.facade.consumer.member import Member, Subscription
+from leafcuttr.plugins.facade.consumer.buffer import RecordBuffer
+from leafcuttr.plugins.facade.consumer.member import ConsumerMember, Subscription
 from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.plugins.facade.consumer.positions import Positions
 from leafcuttr.state.broker import Broker
@@ -32,7 +32,7 @@ from leafcuttr_sdk.records import Fetched, StoredRecord
 
 _FETCH_BYTES: Final = 1024 * 1024
 _LEAST_BYTES: Final = 64 * 1024
-# Records that an iteration hands out between two looks at what else the loop has to do.
+# Records that an iteration hands out between two checkpoints of the loop.
 _TURN: Final = 100
 
 
@@ -60,9 +60,9 @@ class GroupConsumer:
         self._fetch = fetch
         self._group = options.group
         self._committed = options.committed
-        self.member = Member(broker, options, logger, self._wake)
+        self.member = ConsumerMember(broker, options, logger, self._wake)
         self._positions = Positions(broker, options)
-        self._buffer = Buffer(self._positions.moved)
+        self._buffer = RecordBuffer(self._positions.moved)
         self._subscribed = False
         self._assigned = False
         # Whether something has changed that the next `poll` has to see to before it hands out records.
@@ -135,7 +135,7 @@ class GroupConsumer:
             while True:
                 # Whatever changes while this turn waits cancels it; the next one sees to it.
                 with trio.CancelScope() as self._scope:
-                    self._see_to_changes()
+                    self._handle_changes()
                     if not self._buffer:
                         await self._fill(deadline, max_bytes)
                     records = self._buffer.take(max_records, max_bytes)
@@ -174,8 +174,8 @@ class GroupConsumer:
         if self._scope is not None:
             self._scope.cancel()
 
-    def _see_to_changes(self) -> None:
-        """What the group needs: give up what we have and let the next rebalance begin, take what it gave us."""
+    def _handle_changes(self) -> None:
+        """Follow the group: give up our partitions and allow the next rebalance, or take the new assignment."""
         self._stale = False
         if not self._subscribed:
             return
@@ -214,7 +214,7 @@ class GroupConsumer:
             try:
                 found = await self._fetch(ready, max_bytes=size, wait_s=wait_s, committed=self._committed)
             except (OffsetOutOfRange, StorageError, UnknownTopicOrPartition):
-                # Something has happened to a partition after it was looked at: the next look sees it, or there is none.
+                # A partition has changed since it was checked: the next check sees it, or raises.
                 if not self._moved_on(ready):
                     raise
                 return
@@ -263,10 +263,10 @@ class GroupConsumer:
             offsets = {
                 partition: CommittedOffset(offset) for partition, offset in self._positions.known().items()
             }
-        who = self._committer()
+        committer = self._committer()
         await trio.lowlevel.checkpoint()
         try:
-            await commit_offsets(self._broker, self._group, who, offsets)
+            await commit_offsets(self._broker, self._group, committer, offsets)
         except BrokerError as error:
             if self._subscribed:
                 self.member.heard(ErrorCode(error.code))

@@ -26,7 +26,7 @@ from leafcuttr.plugins.facade.consumer.assignors import ASSIGNORS, Assignor, Wan
 from leafcuttr.plugins.facade.consumer.membership import Membership, Phase
 from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.state.broker import Broker
-from leafcuttr.state.groups.coordinator import Waiter
+from leafcuttr.state.groups.coordinator import WaitingRequest
 from leafcuttr.state.groups.events import NO_MEMBER, Join, JoinAnswer, Leaver, Sync, SyncAnswer
 from leafcuttr.state.patterns import Pattern
 from leafcuttr.wire.errors import MalformedMessage
@@ -63,7 +63,7 @@ class Subscription:
         return frozenset(name for name, matching in matches.items() if matching)
 
 
-class Member:
+class ConsumerMember:
     """One member. `run` is its task; everything else is called by the consumer and does not wait."""
 
     def __init__(
@@ -80,8 +80,8 @@ class Member:
         self._assigned_of: Mapping[str, int] | None = None
         self._allowed = trio.Event()
         self._stirred = trio.Event()
-        # When to look whether our topics are still what they were; infinite while nothing has changed.
-        self._look_at = float("inf")
+        # When to check whether our topics are still the same; infinite while nothing has changed.
+        self._check_at = float("inf")
         self._rebalance: trio.CancelScope | None = None
         self._polling = False
         self._polled_at = 0.0
@@ -92,7 +92,7 @@ class Member:
 
     @property
     def wants_rebalance(self) -> bool:
-        """`allow` is what comes next: the group is in a rebalance, or we are not in the group."""
+        """Whether `allow` has to be called: the group is in a rebalance, or we are not in the group."""
         if self._subscription is None or self._fenced or self.in_rebalance:
             return False
         return self._membership.wants_rebalance or self._membership.phase is Phase.OUT
@@ -131,7 +131,7 @@ class Member:
         elif self._membership.phase is Phase.MEMBER:
             self._membership.wants_rebalance = True
         elif self._rebalance is not None:
-            self._look_at = trio.current_time()
+            self._check_at = trio.current_time()
         self._stir()
 
     def allow(self) -> None:
@@ -222,7 +222,7 @@ class Member:
         self._stirred.set()
 
     def _topic_changed(self, _name: str) -> None:
-        self._look_at = min(self._look_at, trio.current_time() + _GATHER_S)
+        self._check_at = min(self._check_at, trio.current_time() + _GATHER_S)
         self._stir()
 
     # --- between rebalances -----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Member:
         beat_at = trio.current_time()
         while not self._allowed.is_set():
             wake_at = beat_at + beat_s if self._membership.phase is Phase.MEMBER else float("inf")
-            with trio.move_on_at(min(wake_at, self._overdue_at(), self._look_at)):
+            with trio.move_on_at(min(wake_at, self._overdue_at(), self._check_at)):
                 await self._stirred.wait()
             self._stirred = trio.Event()
             now = trio.current_time()
@@ -242,8 +242,8 @@ class Member:
             elif self._membership.phase is Phase.MEMBER:
                 self._beat()
                 beat_at = now
-            if now >= self._look_at:
-                await self._look_at_topics()
+            if now >= self._check_at:
+                await self._check_topics()
             if self.wants_rebalance:
                 self._changed()
         self._allowed = trio.Event()
@@ -272,9 +272,9 @@ class Member:
             code = error.code
         self._membership.heard(code)
 
-    async def _look_at_topics(self) -> None:
+    async def _check_topics(self) -> None:
         """Whether our subscription, or as leader the group's, comes to something else than in the last rebalance."""
-        self._look_at = float("inf")
+        self._check_at = float("inf")
         if self._membership.phase is not Phase.MEMBER or self._subscription is None:
             self._changed()
             return
@@ -302,7 +302,7 @@ class Member:
         while membership.phase is not Phase.MEMBER:
             await trio.lowlevel.checkpoint()
             if membership.phase is Phase.JOINING:
-                self._look_at = float("inf")
+                self._check_at = float("inf")
                 subscription = self._subscription or subscription
                 self._topics = await subscription.resolve(self._broker)
                 membership.joined(await self._join())
@@ -364,7 +364,7 @@ class Member:
         assert isinstance(answer, SyncAnswer)
         return answer
 
-    async def _answer(self, send: Callable[[], Waiter]) -> JoinAnswer | SyncAnswer | ErrorCode:
+    async def _answer(self, send: Callable[[], WaitingRequest]) -> JoinAnswer | SyncAnswer | ErrorCode:
         while True:
             self._stirred = trio.Event()
             try:
@@ -379,7 +379,7 @@ class Member:
             return ErrorCode.NOT_COORDINATOR if waiter.answer is None else waiter.answer
 
     async def _assign(self) -> Mapping[str, bytes]:
-        """As the leader: who gets what, by the protocol that the group has agreed on."""
+        """As the leader: the assignment of each member, by the protocol that the group has agreed on."""
         membership = self._membership
         assignor = ASSIGNORS[membership.protocol or ""]
         members: list[Wants] = []

@@ -5,7 +5,7 @@
                           |___________ begin, once a rebalance is wanted _________|
 
 In MEMBER, `wants_rebalance` says that the group is in a new rebalance (or wants us in one) and the caller has to
-`begin` when its records have been dealt with; until then heartbeats go on. An error that joining again does not mend is
+`begin` when its records have been dealt with; until then heartbeats go on. An error that joining again does not cure is
 raised, and the member is OUT.
 """
 
@@ -25,16 +25,15 @@ class Phase(Enum):
     MEMBER = auto()
 
 
-# Another rebalance mends them, with the member id that we have.
+# Another rebalance with the same member id recovers.
 _AGAIN: Final = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
-# The group does not know us any more: another rebalance as somebody new mends them.
+# The group does not know us any more: another rebalance as a new member recovers.
 _ANEW: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
 class Membership:
-    """Who this member is in its group. `roster` are all members if this one leads the rebalance, `assignment` the bytes
-    of
-    its assignment, `lost` whether the group has gone on without it (what it had may be another's already)."""
+    """A member's id and generation in its group. `roster` are all members if this one leads the rebalance, `assignment`
+    the bytes of its assignment, `lost` whether the group has gone on without it (its partitions may be another's)."""
 
     def __init__(self) -> None:
         self.phase = Phase.OUT
@@ -80,7 +79,8 @@ class Membership:
             self.phase = Phase.MEMBER
 
     def heard(self, code: ErrorCode) -> None:
-        """The answer to a heartbeat or a commit of this generation. Raises BrokerError for what no rebalance mends."""
+        """The answer to a heartbeat or a commit of this generation. Raises BrokerError if no rebalance
+        recovers from it."""
         if self.phase is not Phase.MEMBER:
             return
         if code in _ANEW:

@@ -1,4 +1,4 @@
-"""Where each partition is read on: as the group has committed, as the reset policy says, or as somebody has sought.
+"""Where each partition is read on: as the group has committed, as the reset policy says, or as the caller has sought.
 
 A position belongs to a topic's id, not its name: one that is deleted and made anew is begun anew. No function waits.
 """

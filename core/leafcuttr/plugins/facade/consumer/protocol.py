@@ -51,7 +51,7 @@ def read_subscription(data: bytes) -> frozenset[str]:
 
 
 def read_assignment(data: bytes) -> Sequence[TopicPartition]:
-    """The partitions of a member's assignment, each once. No bytes are an empty assignment: that of a member whom the
+    """The partitions of a member's assignment, each once. No bytes are an empty assignment: that of a member which the
     leader left out. Raises MalformedMessage."""
     if not data:
         return ()

@@ -1,4 +1,5 @@
-"""What consumers say to each other through the coordinator: which topics each wants, and who gets which partitions.
+"""What consumers send each other through the coordinator: the topics that each wants, and the partitions that each
+gets.
 
 The bytes stand behind a version of 16 bits, and readers of an older one ignore what newer ones add at the end.
 

@@ -1,0 +1,1 @@
+"""The chain of a topic: its produce validators and record filters."""

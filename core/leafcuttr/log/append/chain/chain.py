@@ -1,0 +1,309 @@
+"""The chain of a topic: its produce validators and record filters in order. It sees every record of a batch before the
+append, whichever way the batch came.
+
+Validators see all records first, and if they refuse one the batch as a whole is refused, each such record named. Then
+each filter in its order gets what the one before has left: a record that it keeps, another in its place, or none. A
+batch that no filter has changed is stored as the bytes that it came as. Otherwise those of the records that stay do;
+base and last offset, producer, epoch and sequence are as before, and where records have gone there are gaps, as
+compaction leaves them. Of a batch without any the header stays: its offsets have been given out.
+
+Validators and filters are plain callables here, whatever plugin they come from. One chain serves all partitions of a
+topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for other reasons do
+not reach the chain (`leafcuttr.log.append.stage`).
+
+How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from threading import Lock
+from time import perf_counter
+from typing import Any, Final, NamedTuple, NoReturn
+
+import trio
+
+from leafcuttr.config.topic import TopicConfig
+from leafcuttr.errors import ChainError, InvalidRecord, RecordError
+from leafcuttr.log.append.chain.dead_letters import Letter, Letters
+from leafcuttr.log.append.chain.filtered_batch import filtered_batch, take_batch_apart
+from leafcuttr.log.append.chain.verdicts import fault_of
+from leafcuttr.log.append.conversion import MOST_RECORD_ERRORS, rejection
+from leafcuttr.runtime.complaints import Complaints
+from leafcuttr.runtime.described import first_line
+from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call
+from leafcuttr.wire.batch import BatchHeader, parse
+from leafcuttr.wire.compression import Codec
+from leafcuttr.wire.loose_records import LooseRecords, compile_early
+from leafcuttr.wire.records import DECOMPRESSED_LIMIT
+from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.filters import DROP, DeadLetter
+from leafcuttr_sdk.records import Record
+from leafcuttr_sdk.types import TopicPartition
+
+_AT_ONCE_S: Final = 0.001  # what a batch may take of the event loop's time
+_FAILS: Final = 3  # batches in a row: a single one may be of a producer that sends what no filter expects
+
+
+class Tally:
+    """What one filter or validator has done to the records of a topic since the start. `taken` are those that it
+    saw in batches that came into the log; of them `changed`, `dropped` and `dead_lettered` are the ones that it
+    did not keep as they were. `refused` are those that a validator named, `failures` batches refused because it
+    failed."""
+
+    __slots__ = ("changed", "dead_lettered", "dropped", "failures", "refused", "taken")
+
+    def __init__(self) -> None:
+        self.taken = self.changed = self.dropped = self.dead_lettered = self.refused = self.failures = 0
+
+
+class Step(NamedTuple):
+    """One validator or filter of a chain."""
+
+    name: str
+    call: Callable[[Record], Any]
+    tally: Tally
+    part: Part
+
+
+class ChainResult(NamedTuple):
+    """What a chain has made of a batch. `kept` are the indexes of the records that stay, None if all do; `marks` says
+    for each filter how many it took, changed, dropped and sent elsewhere."""
+
+    chain: "Chain"
+    batch: memoryview | bytearray
+    records: int
+    kept: list[int] | None
+    letters: Sequence[Letter]
+    marks: Sequence[tuple[int, int, int, int]]
+
+    def staged(self, partition: TopicPartition, base_offset: int) -> Letters | None:
+        """The batch has its offsets: count what has been done to it; its dead letters, if it has any."""
+        return self.chain.count(self, partition, base_offset)
+
+
+class Chain:
+    """The validators and filters of one topic; or, with a `refusal`, why it takes no records at all.
+
+    `dead_letter_topic` is where dead letters go whose filter does not say. `refuses_letters` says why they cannot go to
+    a topic, if so; `post` gets them. `failures` are those of validators and filters, for the log.
+    """
+
+    __slots__ = (
+        "_complain",
+        "_dead_letter_topic",
+        "_failed",
+        "_failures",
+        "_filters",
+        "_pace",
+        "_post",
+        "_refuses_letters",
+        "_untried",
+        "_validators",
+        "limiter",
+        "lock",
+        "refusal",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        validators: Sequence[Step] = (),
+        filters: Sequence[Step] = (),
+        dead_letter_topic: str = "",
+        refuses_letters: Callable[[str], str | None] = lambda _: None,
+        post: Callable[[Letters], None],
+        complain: Complaints,
+        failures: Failures,
+        refusal: str | None = None,
+    ) -> None:
+        self.topic = topic
+        self.refusal = refusal
+        self.lock = Lock()
+        # Of the worker thread that has the lock: others wait without a thread.
+        self.limiter = trio.CapacityLimiter(1)
+        self._validators = tuple(validators)
+        self._filters = tuple(filters)
+        self._dead_letter_topic = dead_letter_topic
+        self._refuses_letters = refuses_letters
+        self._post = post
+        self._complain = complain
+        self._failures = failures
+        self._failed = 0
+        self._pace = 0.0
+        self._untried = [] if refusal is not None else [*validators, *filters]
+        compile_early()  # so that the first batch is measured by its records alone
+
+    @property
+    def fails(self) -> bool:
+        """Whether a validator or filter has failed on each of the last batches."""
+        return self._failed >= _FAILS
+
+    def is_quick(self, count: int) -> bool:
+        """Whether so many records take a moment only, by the time that earlier ones took. Never before each validator
+        and filter has seen some: how long it takes is not known."""
+        return not self._untried and count * self._pace <= _AT_ONCE_S
+
+    def run(
+        self,
+        batch: memoryview | bytearray,
+        config: TopicConfig,
+        *,
+        limit: int = DECOMPRESSED_LIMIT,
+    ) -> ChainResult:
+        """Let validators and filters see a whole batch, whose header and CRC have been checked. The batch stays as it
+        is; what comes of it may be another. The caller holds `lock`; any thread.
+
+        Raises InvalidRecord (with `record_errors` where a validator has refused records; or they cannot be read),
+        ChainError (one has failed, or the topic takes no records), MessageTooLarge; with a lower `limit` of
+        decompressed bytes DecompressionLimitError, before a validator or filter has seen a record.
+        """
+        if self.refusal is not None:
+            self._complain(
+                f"{self.topic} takes no records", "%s takes no records: %s", self.topic, self.refusal
+            )
+            raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
+        began = perf_counter()
+        header = parse(batch)
+        data, loose = take_batch_apart(batch, header, limit)
+        try:
+            self._validate(loose.records)
+            result = self._filter(batch, header, config, data, loose)
+            self._failed = 0
+        finally:
+            self._learn((perf_counter() - began) / header.count)
+        return result
+
+    def count(self, result: ChainResult, partition: TopicPartition, base_offset: int) -> Letters | None:
+        """See `ChainResult.staged`. On the event loop."""
+        for step in self._validators:
+            step.tally.taken += result.records
+        for step, (taken, changed, dropped, dead) in zip(self._filters, result.marks, strict=True):
+            tally = step.tally
+            tally.taken += taken
+            tally.changed += changed
+            tally.dropped += dropped
+            tally.dead_lettered += dead
+        if not result.letters:
+            return None
+        codec = Codec(parse(result.batch).codec)
+        return Letters(partition, base_offset, result.letters, codec, self._post)
+
+    def _learn(self, pace: float) -> None:
+        """Take up a slower pace at once, a quicker one gradually."""
+        self._pace = pace if pace > self._pace else self._pace + (pace - self._pace) / 8
+
+    def _validate(self, records: list[Record]) -> None:
+        refused: dict[int, str] = {}
+        for step in self._validators:
+            for index, reason in enumerate(self._call(step, records)):
+                if reason is None or index in refused:
+                    continue
+                if not isinstance(reason, str):
+                    self._fail(step, f"its answer is {kind_of(reason)}, neither a reason nor None", index)
+                step.tally.refused += 1
+                refused[index] = first_line(reason) or f"refused by {step.name}"
+        if refused:
+            errors = [RecordError(index, refused[index]) for index in sorted(refused)[:MOST_RECORD_ERRORS]]
+            raise InvalidRecord(rejection(errors, len(refused)), errors)
+
+    def _filter(
+        self,
+        batch: memoryview | bytearray,
+        header: BatchHeader,
+        config: TopicConfig,
+        data: bytes,
+        loose: LooseRecords,
+    ) -> ChainResult:
+        kept: Sequence[int] = range(header.count)
+        records = loose.records
+        letters: list[Letter] = []
+        marks: list[tuple[int, int, int, int]] = []
+        for step in self._filters:
+            verdicts = self._call(step, records)
+            if all(map(operator.is_, verdicts, records)):
+                marks.append((len(records), 0, 0, 0))
+                continue
+            before = len(records)
+            kept, records, dead, mark = self._judge(step, kept, records, verdicts, header.base_timestamp)
+            letters += dead
+            marks.append((before, *mark))
+            if not records:
+                marks += [(0, 0, 0, 0)] * (len(self._filters) - len(marks))
+                break
+        if records is loose.records:
+            return ChainResult(self, batch, header.count, None, (), marks)
+        out = filtered_batch(header, config, data, loose, kept, records)
+        gone = len(kept) < header.count
+        return ChainResult(self, out, header.count, list(kept) if gone else None, letters, marks)
+
+    def _call(self, step: Step, records: list[Record]) -> list[Any]:
+        """What a validator or filter returns for each record."""
+        if self._untried:
+            self._untried = [each for each in self._untried if each is not step]
+        rest = iter(records)
+        returned: list[Any] = []
+        try:
+            call(step.part, returned.extend, map(step.call, rest))
+        except PartError as failed:
+            self._fail(step, failed.why, len(records) - operator.length_hint(rest) - 1, failed.cause)
+        if len(returned) < len(records):
+            # It ends the map without an error: the records that follow would be stored unseen.
+            self._fail(step, "StopIteration", len(returned))
+        return returned
+
+    def _judge(
+        self,
+        step: Step,
+        kept: Sequence[int],
+        records: list[Record],
+        verdicts: list[Any],
+        base_timestamp: int,
+    ) -> tuple[list[int], list[Record], list[Letter], tuple[int, int, int]]:
+        """The records that stay after one filter, those that become dead letters, and how many were changed, dropped,
+        sent."""
+        stay: list[int] = []
+        left: list[Record] = []
+        letters: list[Letter] = []
+        changed = dropped = 0
+        for index, record, verdict in zip(kept, records, verdicts, strict=True):
+            if verdict is record:
+                pass
+            elif verdict is DROP:
+                dropped += 1
+                continue
+            elif isinstance(verdict, Record):
+                if verdict.timestamp is None:
+                    verdict = verdict._replace(timestamp=record.timestamp)
+                fault = fault_of(verdict, record, base_timestamp)
+                if fault is not None:
+                    self._fail(step, f"the record that it returned has {fault}", index)
+                changed += 1
+            elif isinstance(verdict, DeadLetter):
+                letters.append(self._letter(step, index, record, verdict))
+                continue
+            else:
+                self._fail(
+                    step, f"its verdict is {kind_of(verdict)}, none of Record, DROP and DeadLetter", index
+                )
+            stay.append(index)
+            left.append(verdict)
+        return stay, left, letters, (changed, dropped, len(letters))
+
+    def _letter(self, step: Step, index: int, record: Record, verdict: DeadLetter) -> Letter:
+        if not isinstance(verdict.reason, str) or not isinstance(verdict.topic, str | None):
+            self._fail(step, f"its verdict is {kind_of(verdict)}, whose reason or topic is no text", index)
+        topic = verdict.topic or self._dead_letter_topic
+        refusal = self._refuses_letters(topic)
+        if refusal is not None:
+            self._fail(step, f"a dead letter for {topic}: {refusal}", index)
+        return Letter(index, record, topic, first_line(verdict.reason), step.name)
+
+    def _fail(self, step: Step, why: str, index: int, cause: BaseException | None = None) -> NoReturn:
+        """Refuse the batch: what a filter cannot judge must neither be lost nor stored."""
+        step.tally.failures += 1
+        self._failed += 1
+        at = f"record {index} of a batch, which is refused"
+        self._failures(PartError(step.part, why, cause, at=at))
+        raise ChainError(f"The {step.part.name} failed") from cause

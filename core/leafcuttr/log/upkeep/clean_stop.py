@@ -1,0 +1,62 @@
+"""The clean stop of the logs of a directory: everything is synced, then recorded."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from leafcuttr.log.files.failed_sync import SyncFailedError
+from leafcuttr.log.log import Log
+from leafcuttr.log.upkeep.soft_checkpoint import StateRecord, remove_old_snapshots
+from leafcuttr_sdk import TopicPartition
+
+_SYNCERS: Final = 8  # syncs at once: file systems commit those of several files together
+
+
+def close_logs(
+    logs: Mapping[TopicPartition, Log], ids: Mapping[TopicPartition, bytes], record: StateRecord
+) -> bool:
+    """Sync and close every log, and take the lines of those that have changed into the record; whether all of them
+    could be synced. Blocks. Raises OSError if the indexes of a log cannot be written."""
+    open_logs = [(name, log) for name, log in logs.items() if log.offline is None]
+    changed = [(name, log) for name, log in open_logs if record.changed(name, log)]
+    touched = {name for name, _ in changed}
+    unsynced = [
+        log
+        for name, log in open_logs
+        if log.log_end_offset > log.recovery_point
+        or name in touched
+        or log.pending_deletes
+        or (log.segments and log.segments[-1].unsealed)  # synced and recorded, but as one that goes on
+    ]
+    with ThreadPoolExecutor(_SYNCERS) as pool:
+        fine = all(list(pool.map(_finish, unsynced)))
+    for name, log in open_logs:
+        if fine and record.changed(name, log):
+            record.take(name, log, ids[name])
+    for name, log in logs.items():
+        if log.sync_failed:
+            record.forget(name)
+        for segment in log.segments:
+            segment.close()
+    return fine
+
+
+def _finish(log: Log) -> bool:
+    """Sync a log for a clean stop; whether that worked."""
+    try:
+        if log.pending_deletes:
+            log.delete_scheduled_files(1 << 62, at_most=1 << 30)
+        if not log.log_end_offset and not log.config.preallocate:
+            return True  # an empty log that is lost with the power is made again
+        log.close()
+        if log.has_producers:
+            remove_old_snapshots(log, [segment.base_offset for segment in log.segments])
+        log.flush()
+    except SyncFailedError as error:
+        log.handle_failed_sync(error)
+        return False
+    except OSError as error:
+        reason = error.strerror or str(error)
+        log.resources.complaints(reason, "closing %s failed: %s", log.topic_partition, reason)
+        return False
+    return True

@@ -1,0 +1,227 @@
+"""Authentication: which principal a client acts for.
+
+A plugin brings authenticators (`leafcuttr_register_authenticators`). A service names those it uses in
+`<prefix>.authenticators`, and the ways that it offers its clients in `<prefix>.auth` (`authentication_settings`);
+`Broker.authentication` has the two together.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from leafcuttr_sdk._described import described
+from leafcuttr_sdk.settings import Setting, Type, Value
+
+WAYS: Final = ("none", "basic", "bearer", "mtls", "sasl")
+"""How a client can authenticate: not at all, with name and password, with a bearer token, with a certificate, by the
+steps of a SASL mechanism. HTTP has the first four."""
+
+
+@described
+class Principal(NamedTuple):
+    """Kafka's `KafkaPrincipal`: what rights are given to. Prints as Kafka writes it, `User:alice`."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+"""A client that has not authenticated."""
+
+
+@described
+class NameAndPassword(NamedTuple):
+    """What HTTP's Basic, SASL's PLAIN and MQTT send."""
+
+    name: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"NameAndPassword({self.name!r}, '...')"  # for logs
+
+
+@described
+class BearerToken(NamedTuple):
+    """What HTTP's Bearer (RFC 6750) and SASL's OAUTHBEARER send."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        return "BearerToken('...')"
+
+
+@described
+class PeerCertificate(NamedTuple):
+    """The certificate of a TLS client, verified by the listener against its truststore."""
+
+    der: bytes
+    subject: str
+    """Its distinguished name as in RFC 4514: `CN=sensor-7,O=Acme`."""
+
+
+Credentials: TypeAlias = NameAndPassword | BearerToken | PeerCertificate
+
+
+@described
+class Authenticated(NamedTuple):
+    """These credentials are right."""
+
+    principal: Principal
+    expires_ms: int | None = None
+    """When the client has to authenticate again: milliseconds since the Unix epoch. None: not before it connects."""
+    data: bytes = b""
+    """What the last step of a mechanism has for the client, as SCRAM's `v=...` by which the client knows the server."""
+
+
+@described
+class Refused(NamedTuple):
+    """These credentials are wrong, or no longer valid. The reason is one line for the log; the client is not told."""
+
+    reason: str
+
+
+@described
+class Challenge(NamedTuple):
+    """The answer to a step of an exchange after which the client has to take another one."""
+
+    data: bytes
+
+
+Step: TypeAlias = Challenge | Authenticated | Refused
+"""What comes of a step."""
+
+
+class AuthenticationExchange(Protocol):
+    """One exchange of a SASL mechanism (RFC 4422), with one client. It is over with `Authenticated` or `Refused`."""
+
+    async def step(self, data: bytes) -> Step:
+        """Take what the client has sent. Of a mechanism whose server speaks first, as CRAM has it, the first step gets
+        b"". It may wait."""
+        ...
+
+
+class Authenticator(Protocol):
+    """An authenticator that has been made. `leafcuttr_sdk.testing.check_authenticator` tests one against this contract.
+
+    Several calls may be under way at once. One that raises, or takes longer than `AUTHENTICATION_S`, refuses, and so
+    does a step.
+    """
+
+    async def authenticate(self, credentials: Credentials) -> Authenticated | Refused | None:
+        """Say whose credentials these are. It may wait: for a worker thread, another server. None: they are of
+        a kind, or have a name, that this authenticator does not know; then the next one is called."""
+        ...
+
+
+class ExchangeAuthenticator(Authenticator, Protocol):
+    """One that has mechanisms too."""
+
+    def begin(self, mechanism: str) -> AuthenticationExchange:
+        """Begin an exchange of one of its spec's mechanisms. It does not wait. What it makes has nothing to close: a
+        client that leaves is not heard of again."""
+        ...
+
+
+AUTHENTICATION_S: Final = 10.0
+"""How long a call of an authenticator, or a step, may take, in seconds."""
+MOST_STEPS: Final = 16
+"""Steps of one exchange; what has not ended then is refused."""
+
+
+@described
+class AuthenticatorSpec(NamedTuple):
+    """An authenticator by its name: what `leafcuttr_register_authenticators` returns."""
+
+    name: str
+    """Unique among all authenticators."""
+    summary: str
+    make: Callable[[], Authenticator]
+    """Makes it for a service that names it. Imports what is heavy. It may raise PluginError with one line."""
+    ways: tuple[str, ...] = ()
+    """Those of `WAYS` that it takes credentials of."""
+    mechanisms: tuple[str, ...] = ()
+    """SASL mechanisms that its `begin` has, by their registered names, as `SCRAM-SHA-256`. With them it is one for the
+    way `sasl`, which `ways` does not name."""
+
+
+class Authentication(Protocol):
+    """What `Broker.authentication` returns: the ways that a service offers, and its authenticators."""
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """As `<prefix>.auth` has them."""
+        ...
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Those that clients may choose from: of the authenticators in their order, where `sasl` is offered."""
+        ...
+
+    @property
+    def required(self) -> bool:
+        """Whether `none` is not among them."""
+        ...
+
+    def authenticate(self, credentials: Credentials) -> Awaitable[Authenticated | Refused]:
+        """Call the authenticators that take such credentials in their order, until one knows these. A certificate that
+        none knows is the principal `User:` and its subject, as in Kafka; everything else that none knows is refused. It
+        raises nothing."""
+        ...
+
+    def begin(self, mechanism: str) -> AuthenticationExchange:
+        """Begin an exchange with the first authenticator that has this mechanism. Neither this nor a step raises: of
+        a mechanism that is not offered the first step is refused, and of an exchange that is over every one."""
+        ...
+
+
+_WAYS_TOLD: Final = {
+    "basic": "basic (name and password)",
+    "bearer": "bearer (a token)",
+    "mtls": "mtls (a certificate, with {prefix}.ssl.client.auth)",
+    "sasl": "sasl (the steps of a mechanism)",
+    "none": "none (they need not)",
+}
+
+
+def authentication_settings(
+    prefix: str, authenticators: Iterable[str] = (), *, ways: Iterable[str] = WAYS[:4]
+) -> Iterator[Setting]:
+    """`<prefix>.auth` and `<prefix>.authenticators`, whose default is `authenticators`. `ways` are those of `WAYS` that
+    the service can offer: by default those of HTTP."""
+    known = tuple(ways)
+    told = ", ".join(text.format(prefix=prefix) for way, text in _WAYS_TOLD.items() if way in known)
+
+    def check(value: Value) -> str | None:
+        given = value if isinstance(value, tuple) else ()
+        wrong = [way for way in given if way not in known]
+        if wrong:
+            return f"{wrong[0]!r} is none of {', '.join(known)}"
+        return None if given else f"at least one of {', '.join(known)} has to be named"
+
+    yield Setting(
+        f"{prefix}.auth", Type.LIST, ("none",), f"How clients may authenticate: {told}.", check=check
+    )
+    yield Setting(
+        f"{prefix}.authenticators",
+        Type.LIST,
+        tuple(authenticators),
+        "The authenticators that check the credentials of clients, in their order; plugins bring them.",
+    )
+
+
+_acting_for: Final[ContextVar[Principal | None]] = ContextVar("leafcuttr_principal", default=None)
+
+
+def current_principal() -> Principal | None:
+    """The principal of the client whose request is being served in this task: also in record filters and validators,
+    for records that are produced with `Broker.produce` and its like. None where no client has authenticated."""
+    return _acting_for.get()
+
+
+def act_for(principal: Principal | None) -> None:
+    """From here on this task, and the tasks that it starts, act for this principal. For services that authenticate
+    their clients themselves; those of `leafcuttr_sdk.web` need not call it."""
+    _acting_for.set(principal)

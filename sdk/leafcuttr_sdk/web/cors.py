@@ -1,0 +1,48 @@
+"""Which pages of other origins may call a service from a browser (the Fetch standard's CORS protocol)."""
+
+from typing import Final, NamedTuple
+
+from leafcuttr_sdk.web.asgi import RawHeaders
+
+_MAX_AGE: Final = b"600"
+
+
+class CorsHeaders(NamedTuple):
+    """What pages of allowed origins may send and read, each a list as it stands in a header."""
+
+    methods: bytes = b"GET, HEAD, POST, PUT, DELETE, OPTIONS"
+    headers: bytes = b"accept, authorization, content-type, content-encoding, last-event-id"
+    """Of requests, beside those that every page may send."""
+    exposed: bytes = b"retry-after, location, allow"
+    """Headers of answers that a page may read, beside those that every page may."""
+
+
+class Cors:
+    """`origins` as the setting has them, in lower case; empty: no origin but the service's own."""
+
+    def __init__(self, origins: frozenset[str], allowed: CorsHeaders) -> None:
+        self._origins = origins
+        self._every = "*" in origins
+        self._allowed = allowed
+
+    def headers(self, origin: str) -> RawHeaders:
+        """What every answer to a page of this origin carries."""
+        exposed = (b"access-control-expose-headers", self._allowed.exposed)
+        if self._every:
+            return [(b"access-control-allow-origin", b"*"), exposed]
+        if not self._origins:
+            return []
+        if origin.lower() not in self._origins:
+            # The answer depends on the origin: a cache must not give it to one that is allowed.
+            return [(b"vary", b"origin")]
+        return [(b"access-control-allow-origin", origin.encode("latin-1")), exposed, (b"vary", b"origin")]
+
+    def preflight(self, origin: str) -> RawHeaders | None:
+        """What the answer to a preflight carries; None where the origin is not allowed."""
+        if not self._every and origin.lower() not in self._origins:
+            return None
+        return [
+            (b"access-control-allow-methods", self._allowed.methods),
+            (b"access-control-allow-headers", self._allowed.headers),
+            (b"access-control-max-age", _MAX_AGE),
+        ]

@@ -1,0 +1,275 @@
+"""A listener for WebSockets, served by the handler of a byte stream: what browsers speak for MQTT, for example.
+
+It needs the package trio-websocket: the extra of a plugin that uses it names `trio-websocket>=0.11`, and its
+`Plugin.modules` has `trio_websocket`. Import this module where the service runs, not where the plugin is declared.
+
+The bytes of binary messages are one stream, in their order; where one message ends and the next begins the handler does
+not see. A text message ends the connection.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from trio.abc import HalfCloseableStream
+
+from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk.serving import ByteStream, Handler, Peer
+
+if TYPE_CHECKING:
+    import ssl
+
+    from trio_websocket import WebSocketConnection, WebSocketRequest
+
+    from leafcuttr_sdk.broker import Broker
+
+_PIECE: Final = 64 * 1024
+_FAREWELL_S: Final = 1.0
+_NORMAL: Final = (1000, 1001, 1005)
+"""Codes with which a client ends a connection as it should (RFC 6455, 7.4.1)."""
+_UNSUPPORTED: Final = 1003
+_HEAD_ENDS: Final = b"\r\n\r\n"
+
+
+async def serve(
+    broker: "Broker",
+    prefix: str,
+    handler: Handler,
+    *,
+    subprotocols: Iterable[str] = (),
+    path: str | None = None,
+    max_message_bytes: int = 1024 * 1024,
+    authenticates: bool = False,
+    task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """As `Broker.serve`, with WebSockets: `handler` gets each as a `ByteStream`.
+
+    With `subprotocols` a client has to offer one of them, and the first of ours that it offers is agreed on; with a
+    `path` it has to request that one. Their handshake has `<prefix>.handshake.timeout.ms` too. `max_message_bytes` is
+    what is kept of a message until it is whole; a longer one ends the connection. Raises PluginError as
+    `Broker.serve`, and where trio-websocket is not installed.
+    """
+    served = websocket_handler(
+        handler,
+        subprotocols=subprotocols,
+        path=path,
+        max_message_bytes=max_message_bytes,
+        handshake_s=broker.settings.int(f"{prefix}.handshake.timeout.ms") / 1000,
+    )
+    await broker.serve(prefix, served, authenticates=authenticates, task_status=task_status)
+
+
+def websocket_handler(
+    handler: Handler,
+    *,
+    subprotocols: Iterable[str] = (),
+    path: str | None = None,
+    max_message_bytes: int = 1024 * 1024,
+    handshake_s: float = 10.0,
+) -> Handler:
+    """A handler for `Broker.serve` that does the handshake of WebSockets, and then calls this one: what `serve` is made
+    of. Raises PluginError where trio-websocket is not installed."""
+    try:
+        from trio_websocket import wrap_server_stream
+    except ModuleNotFoundError:
+        raise PluginError(
+            "a listener for WebSockets needs the package trio-websocket, which is not installed: "
+            "pip install 'trio-websocket>=0.11'"
+        ) from None
+    ours = tuple(subprotocols)
+
+    async def handle(stream: ByteStream) -> None:
+        carrier = _Carrier(stream)
+        async with trio.open_nursery() as nursery:
+            connection: WebSocketConnection | None = None
+            with trio.move_on_after(handshake_s) as patience:
+                async with trio.open_nursery() as waiting:
+                    waiting.start_soon(_cancel_once, carrier.gone, waiting.cancel_scope)
+                    request = await wrap_server_stream(
+                        nursery, carrier, message_queue_size=1, max_message_size=max_message_bytes
+                    )
+                    connection = await _answered(request, ours, path)
+                    waiting.cancel_scope.cancel()
+            if patience.cancelled_caught:
+                raise trio.BrokenResourceError(f"no handshake of a WebSocket within {handshake_s:g} s")
+            if connection is None:
+                raise trio.BrokenResourceError("no handshake of a WebSocket")
+            websocket = _WebSocketByteStream(stream, carrier, connection)
+            try:
+                await handler(websocket)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await websocket.aclose()
+            nursery.cancel_scope.cancel()
+
+    return handle
+
+
+async def _answered(
+    request: "WebSocketRequest", ours: tuple[str, ...], path: str | None
+) -> "WebSocketConnection | None":
+    if path is not None and request.path.partition("?")[0] != path:
+        await request.reject(404, body=b"no WebSocket is served at this path\n")
+        return None
+    offered = request.proposed_subprotocols
+    agreed = next((name for name in ours if name in offered), None)
+    if ours and agreed is None:
+        await request.reject(400, body=f"offer the subprotocol {' or '.join(ours)}\n".encode())
+        return None
+    return await request.accept(subprotocol=agreed)
+
+
+async def _cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+class _Carrier(HalfCloseableStream):
+    """What carries the WebSocket. It receives only while the handler wants something (`wanted`): so the connection is
+    as idle or busy as its handler, and what a client sends meanwhile waits in the kernel. `gone` is set at its end."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self.wanted = trio.Event()
+        self.wanted.set()  # the request of the handshake, up to its end
+        self._head: bytes | None = b""
+        self.gone = trio.Event()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        # A handler that has just been given its message needs one turn until it says that it wants no more.
+        for _ in range(2):
+            await trio.lowlevel.checkpoint()
+        await self.wanted.wait()
+        data: bytes | bytearray = b""
+        try:
+            data = await self._stream.receive_some(_PIECE)
+        finally:
+            if not data:
+                self.gone.set()
+        if self._head is not None:
+            self._head = self._head[-len(_HEAD_ENDS) :] + bytes(data)
+            if _HEAD_ENDS in self._head:
+                self._head, self.wanted = None, trio.Event()
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        self.gone.set()
+        await self._stream.aclose()
+
+
+class _WebSocketByteStream(ByteStream, HalfCloseableStream):
+    """See `leafcuttr_sdk.ByteStream`."""
+
+    def __init__(self, stream: ByteStream, carrier: _Carrier, connection: "WebSocketConnection") -> None:
+        self._stream = stream
+        self._carrier = carrier
+        self._connection = connection
+        self._rest = b""
+        self._receiving = False
+        self._closed = False
+
+    @property
+    def peer(self) -> Peer:
+        return self._stream.peer
+
+    @property
+    def listener(self) -> str:
+        return self._stream.listener
+
+    @property
+    def peer_certificate(self) -> Mapping[str, Any] | None:
+        return self._stream.peer_certificate
+
+    @property
+    def peer_certificate_der(self) -> bytes | None:
+        return self._stream.peer_certificate_der
+
+    @property
+    def tls(self) -> "ssl.SSLObject | None":
+        return self._stream.tls
+
+    @property
+    def busy(self) -> bool:
+        return self._stream.busy
+
+    @busy.setter
+    def busy(self, busy: bool) -> None:
+        self._stream.busy = busy
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if max_bytes is not None and max_bytes < 1:
+            raise ValueError("max_bytes must be >= 1")
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise trio.ClosedResourceError("this connection was closed")
+        if self._receiving:
+            raise trio.BusyResourceError("another task is receiving from this connection")
+        self._receiving = True
+        try:
+            while not self._rest:
+                message = await self._message()
+                if message is None:
+                    return b""
+                self._rest = message
+        finally:
+            self._receiving = False
+        data, self._rest = self._rest[:max_bytes], self._rest[max_bytes or len(self._rest) :]
+        return data
+
+    async def _message(self) -> bytes | None:
+        """The next one; None at the end."""
+        from trio_websocket import ConnectionClosed
+
+        self._carrier.wanted.set()
+        try:
+            message = await self._connection.get_message()
+        except ConnectionClosed as error:
+            code = error.reason.code if error.reason is not None else 1006
+            if code in _NORMAL:
+                return None
+            raise trio.BrokenResourceError(f"the WebSocket has ended with code {code}") from None
+        finally:
+            self._carrier.wanted = trio.Event()
+        if isinstance(message, str):
+            await self._close(_UNSUPPORTED)
+            raise trio.BrokenResourceError("a text message came, and only binary ones are taken")
+        return message
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        from trio_websocket import ConnectionClosed
+
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise trio.ClosedResourceError("this connection was closed")
+        view = memoryview(data).cast("B")
+        try:
+            for at in range(0, len(view), _PIECE):
+                await self._connection.send_message(bytes(view[at : at + _PIECE]))
+        except ConnectionClosed:
+            raise trio.BrokenResourceError("the WebSocket has ended") from None
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        raise NotImplementedError("a WebSocket cannot end one direction only")
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await self._close(1000)
+
+    async def _close(self, code: int) -> None:
+        """The closing handshake, if the client does its part soon."""
+        self._carrier.wanted.set()
+        with trio.move_on_after(_FAREWELL_S):
+            await self._connection.aclose(code)
+        await self._stream.aclose()

@@ -1,0 +1,35 @@
+"""What several handlers share: messages of errors, bit sets of operations, questions that are repeated."""
+
+import pytest
+
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
+from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, REPEATED, TOPIC_OPERATIONS, FewRepeated, words
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (InvalidRequest("This one."), "This one."),
+        (UnknownTopicOrPartition("Mine."), "Mine."),
+        (UnknownTopicOrPartition(), "This server does not host this topic-partition."),
+        (UnknownTopicId(), "This server does not host this topic ID."),
+        (InvalidRequest(), None),
+    ],
+)
+def test_the_message_of_an_error(error: BrokerError, expected: str | None) -> None:
+    assert words(error) == expected
+
+
+def test_authorized_operations_as_kafka_numbers_them() -> None:
+    """AclOperation: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9, DESCRIBE_CONFIGS 10,
+    ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12."""
+    assert (TOPIC_OPERATIONS, CLUSTER_OPERATIONS) == (3576, 8096)
+    assert ErrorCode.NONE == 0
+
+
+def test_a_question_that_is_repeated_is_answered_a_few_times() -> None:
+    few = FewRepeated()
+    assert [few.answers(question) for question in range(1000)] == [True] * 1000
+    assert [few.answers(7) for _ in range(REPEATED)] == [True] * REPEATED
+    assert not few.answers(7) and not few.answers(8)
+    assert few.answers("new")

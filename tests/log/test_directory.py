@@ -1,0 +1,123 @@
+"""One data directory: what a start takes on trust, what a new partition inherits, what a stop leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from leafcuttr.config.settings import Settings
+from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
+from leafcuttr.log.directory import CLEAN_SHUTDOWN, LogDirectory
+from leafcuttr.log.files.failed_sync import SyncFailedError
+from leafcuttr.log.files.pool import FilePool
+from leafcuttr.log.layout.directory import DataDirectory
+from leafcuttr.log.layout.folders import LogSpec
+from leafcuttr.log.layout.partition_state import read_state
+from leafcuttr.log.recovery.known import Reread
+from leafcuttr.runtime.runtime import Runtime
+from leafcuttr_sdk import TopicPartition
+from support.logs import CalmDisk, HandClock, append, batch
+from support.managers import spec
+
+TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def opened(path: Path, *specs: LogSpec, pool: FilePool | None = None) -> LogDirectory:
+    """The directory with these logs loaded."""
+    data = DataDirectory.open(path, node_id=1)
+    directory = LogDirectory(
+        data, Runtime.new(HandClock()), Settings(), FilePool() if pool is None else pool, CalmDisk()
+    )
+    directory.read_records()
+    directory.load(specs, {each.topic_partition for each in specs}, frozenset(), Reread())
+    return directory
+
+
+def make(directory: LogDirectory, *specs: LogSpec) -> None:
+    """Partitions with one record each."""
+    for each in specs:
+        directory.prepare(each)
+        append(directory.adopt(each), batch())
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_mark_of_a_clean_stop_counts_with_the_state_file_of_one_only(
+    tmp_path: Path, killed: bool
+) -> None:
+    """The loss of power may bring the mark back that a start has removed: what was written since is read."""
+    directory = opened(tmp_path)
+    make(directory, spec())
+    assert directory.close()
+    if killed:
+        directory = opened(tmp_path, spec())
+        append(directory.logs[TP], batch())
+        await directory.soft_checkpoint()
+        file = tmp_path / "t-0" / f"{0:020d}.log"
+        size = file.stat().st_size
+        directory.release()
+        os.truncate(file, size - 10)
+        os.truncate(file, size)
+        (tmp_path / CLEAN_SHUTDOWN).touch()
+    directory = opened(tmp_path, spec())
+    assert directory.stopped_cleanly is not killed
+    assert directory.logs[TP].log_end_offset == 1, "the torn batch is cut"
+    assert directory.close()
+
+
+def test_a_start_whose_mark_is_gone_is_unclean_whatever_the_state_file_says(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    make(directory, spec())
+    assert directory.close()
+    directory = opened(tmp_path, spec())
+    append(directory.logs[TP], batch())
+    directory.release()
+    state = read_state(tmp_path)
+    assert state is not None
+    assert state.clean
+    directory = opened(tmp_path, spec())
+    assert not directory.stopped_cleanly
+    assert directory.logs[TP].log_end_offset == 2
+    assert directory.close()
+
+
+def test_a_new_partition_is_cleaned_from_its_beginning(tmp_path: Path) -> None:
+    """Not from where an earlier one of its name was cleaned to; others keep what they have."""
+    directory = opened(tmp_path)
+    make(directory, spec(), spec(1))
+    directory.cleaned.put(TP, 1)
+    directory.cleaned.put(OTHER, 1)
+    directory.delete(TP)
+    make(directory, spec())
+    for checkpoint in (directory.cleaned, CleanerCheckpoint(tmp_path)):
+        assert (checkpoint.get(TP), checkpoint.get(OTHER)) == (None, 1)
+    assert directory.close()
+
+
+def test_a_clean_stop_records_nothing_of_a_log_whose_sync_has_failed(tmp_path: Path) -> None:
+    """One that is offline for another reason keeps its line."""
+    specs = [spec(number) for number in range(3)]
+    directory = opened(tmp_path)
+    make(directory, *specs)
+    assert directory.close()
+    directory = opened(tmp_path, *specs)
+    first, second, third = directory.logs.values()
+    first.handle_failed_sync(SyncFailedError(errno.EIO, os.strerror(errno.EIO), "a file"))
+    second.take_offline("a test")
+    assert directory.close()
+    state = read_state(tmp_path)
+    assert state is not None
+    assert (state.clean, set(state.partitions)) == (True, {second.topic_partition, third.topic_partition})
+
+
+def test_what_is_discarded_leaves_no_open_file(tmp_path: Path) -> None:
+    pool = FilePool()
+    directory = opened(tmp_path, pool=pool)
+    before = len(pool)
+    directory.prepare(spec())
+    assert len(pool) > before
+    directory.discard(spec())
+    assert len(pool) == before
+    assert directory.close()

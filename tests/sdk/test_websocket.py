@@ -1,0 +1,249 @@
+"""WebSockets given to the handler of a byte stream, with trio-websocket's own client at the other end."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import trio
+import trio.testing
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    WebSocketConnection,
+    open_websocket,
+)
+
+from leafcuttr_sdk import ByteStream, Peer, PluginError
+from leafcuttr_sdk.websocket import websocket_handler
+from plugins.serving.conftest import PREFIX, Served, Start, becomes, echo, reset, start
+
+__all__ = ["start"]  # the fixture
+
+
+def open_at(served: Served, path: str = "/", *subprotocols: str):  # type: ignore[no-untyped-def]
+    host, port = served.address
+    return open_websocket(host, port, path, use_ssl=False, subprotocols=subprotocols)
+
+
+async def received(client: WebSocketConnection, count: int) -> bytes:
+    got = b""
+    while len(got) < count:
+        got += await client.get_message()
+    return got
+
+
+async def test_messages_are_one_stream(start: Start) -> None:
+    seen: list[object] = []
+
+    async def handler(stream: ByteStream) -> None:
+        assert isinstance(stream, trio.abc.HalfCloseableStream)
+        seen.extend([stream.peer, stream.listener, stream.peer_certificate, stream.peer_certificate_der])
+        await echo(stream)
+        seen.append("at its end")
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client:
+        await client.send_message(b"one")
+        assert await received(client, 3) == b"one"
+        data = bytes(range(256)) * 2000
+        await client.send_message(data)
+        assert await received(client, len(data)) == data
+    await becomes(lambda: not served.server.connections, "its end")
+    assert isinstance(seen[0], Peer) and seen[0].host == "127.0.0.1"
+    assert seen[1:] == [PREFIX, None, None, "at its end"]
+    assert served.ends == {}
+
+
+async def test_a_part_of_a_message(start: Start) -> None:
+    got: list[bytes] = []
+
+    async def handler(stream: ByteStream) -> None:
+        while data := await stream.receive_some(2):
+            got.append(data)
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client:
+        await client.send_message(b"abcde")
+        await client.send_message(b"")
+        await client.send_message(b"f")
+    await becomes(lambda: not served.server.connections, "its end")
+    assert got == [b"ab", b"cd", b"e", b"f"]
+
+
+async def test_the_end_of_a_handler_closes_it_properly(start: Start) -> None:
+    async def handler(stream: ByteStream) -> None:
+        await stream.send_all(b"bye")
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client:
+        assert await client.get_message() == b"bye"
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.get_message()
+        assert closed.value.reason is not None and closed.value.reason.code == 1000
+    await becomes(lambda: not served.server.connections, "its end")
+    assert served.ends == {}
+
+
+async def test_subprotocols_and_paths(start: Start) -> None:
+    served = start(websocket_handler(echo, subprotocols=("mqtt", "mqttv3.1"), path="/mqtt"))
+    async with open_at(served, "/mqtt?x=1", "other", "mqttv3.1", "mqtt") as client:
+        assert client.subprotocol == "mqtt"
+        await client.send_message(b"x")
+        assert await client.get_message() == b"x"
+    for path, offered, status in (("/mqtt", (), 400), ("/mqtt", ("other",), 400), ("/", ("mqtt",), 404)):
+        with pytest.raises(ConnectionRejected) as rejected:
+            async with open_at(served, path, *offered):
+                pass
+        assert rejected.value.status_code == status
+    await becomes(lambda: served.ends == {"reset": 3}, "three without a handshake")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00\xff" * 100, b"POST / HTTP/1.1\r\n\r\n", b"\n\n\n"]
+)
+async def test_what_is_no_websocket_ends_one_connection(start: Start, sent: bytes) -> None:
+    called: list[ByteStream] = []
+
+    async def handler(stream: ByteStream) -> None:
+        called.append(stream)
+
+    served = start(websocket_handler(handler))
+    async with await served.connect() as client:
+        await client.send_all(sent)
+        await client.send_eof()
+        try:
+            while await client.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    await becomes(lambda: not served.server.connections, "its end")
+    assert served.ends == {"reset": 1} and not called
+
+
+async def test_a_handshake_has_its_time(start: Start, autojump_clock: trio.testing.MockClock) -> None:
+    served = start(websocket_handler(echo, handshake_s=5))
+    async with await served.connect() as client:
+        await client.send_all(b"GET / HTTP/1.1\r\n")
+        assert await client.receive_some() == b""
+    assert served.ends == {"reset": 1}
+
+
+async def test_a_text_message_ends_it(start: Start) -> None:
+    served = start(websocket_handler(echo))
+    async with open_at(served) as client:
+        await client.send_message("text")
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.get_message()
+        assert closed.value.reason is not None and closed.value.reason.code == 1003
+    await becomes(lambda: served.ends == {"reset": 1}, "its end")
+
+
+async def test_a_message_that_is_too_long_ends_it(start: Start) -> None:
+    served = start(websocket_handler(echo, max_message_bytes=1000))
+    async with open_at(served) as client:
+        await client.send_message(bytes(1001))
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.get_message()
+        assert closed.value.reason is not None and closed.value.reason.code == 1009
+    await becomes(lambda: not served.server.connections, "its end")
+
+
+async def test_a_reset(start: Start) -> None:
+    served = start(websocket_handler(echo))
+    async with trio.open_nursery() as nursery:
+        connection = await served.connect()
+        from trio_websocket import wrap_client_stream
+
+        client = await wrap_client_stream(nursery, connection, "localhost", "/")
+        await client.send_message(b"x")
+        assert await client.get_message() == b"x"
+        await reset(connection)
+        nursery.cancel_scope.cancel()
+    await becomes(lambda: served.ends == {"reset": 1}, "its end")
+
+
+async def test_what_its_handler_raises(start: Start) -> None:
+    async def handler(stream: ByteStream) -> None:
+        await stream.receive_some()
+        raise ValueError("no")
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client:
+        await client.send_message(b"x")
+        with pytest.raises(ConnectionClosed):
+            await client.get_message()
+    await becomes(lambda: served.ends == {"failed": 1}, "its end")
+    assert served.server.failures[0].startswith("ValueError: no (")
+
+
+async def test_a_stop_waits_for_what_the_handler_has_begun(start: Start) -> None:
+    """Although the WebSocket could receive at any time."""
+    going, go_on = trio.Event(), trio.Event()
+
+    async def handler(stream: ByteStream) -> None:
+        async for _ in stream:
+            going.set()
+            await go_on.wait()
+            await stream.send_all(b"stored")
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client, open_at(served) as idle:
+        await client.send_message(b"1")
+        await going.wait()
+        served.scope.cancel()
+        with pytest.raises(ConnectionClosed):
+            await idle.get_message()
+        assert not served.ended.is_set()
+        go_on.set()
+        assert await client.get_message() == b"stored"
+        with pytest.raises(ConnectionClosed):
+            await client.get_message()
+    await served.ended.wait()
+    assert served.ends == {}
+
+
+async def test_a_stop_waits_for_a_handler_that_has_not_received_yet(start: Start) -> None:
+    going, go_on = trio.Event(), trio.Event()
+
+    async def handler(stream: ByteStream) -> None:
+        going.set()
+        await go_on.wait()
+        await stream.send_all(b"hello")
+
+    served = start(websocket_handler(handler))
+    async with open_at(served) as client:
+        await going.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        served.scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+        assert await client.get_message() == b"hello"
+    await served.ended.wait()
+
+
+async def test_what_a_handler_does_not_take_waits_in_the_kernel(start: Start) -> None:
+    async def handler(stream: ByteStream) -> None:
+        await trio.sleep_forever()
+
+    served = start(websocket_handler(handler))
+    sent = 0
+    with trio.CancelScope() as scope:
+        async with open_at(served) as client, trio.open_nursery() as nursery:
+
+            async def send() -> None:
+                nonlocal sent
+                for _ in range(1000):
+                    await client.send_message(bytes(64 * 1024))
+                    sent += 1
+
+            nursery.start_soon(send)
+            await trio.testing.wait_all_tasks_blocked(0.2)
+            scope.cancel()
+    assert 0 < sent < 1000
+
+
+def test_without_its_package_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trio_websocket", None)
+    with pytest.raises(PluginError, match=r"pip install 'trio-websocket>=0\.11'"):
+        websocket_handler(echo)

@@ -1,0 +1,182 @@
+"""HTTP/2 where an answer ends before its request, or in its middle: one stream ends, and the connection goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+import trio
+import trio.testing
+from h2.errors import ErrorCodes
+
+from leafcuttr_sdk.web import ApiError, Application, Exchange, Routes
+from support.waiting import within
+from support.web_service import Served, serving
+
+_HEADERS, _RST_STREAM = 1, 3
+"""Types of frames (RFC 9113, 6)."""
+
+
+class Client:
+    """A client that sends what a test wants, and takes what comes when the test asks for it."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self.connection = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self._events: list[h2.events.Event] = []
+        self.received = b""
+
+    async def begin(self, path: str, *, number: int, method: str = "POST", end: bool = False) -> None:
+        fields = [(":method", method), (":path", path), (":scheme", "http"), (":authority", "x")]
+        self.connection.send_headers(number, fields, end_stream=end)
+        await self.flush()
+
+    async def flush(self) -> None:
+        await self._stream.send_all(self.connection.data_to_send())
+
+    async def wait(self, kind: type[h2.events.Event], number: int) -> h2.events.Event:
+        """The next event of this kind of the stream of this number; those before it are dropped."""
+        with within(30, f"{kind.__name__} of stream {number}"):
+            while True:
+                while self._events:
+                    event = self._events.pop(0)
+                    if isinstance(event, kind) and getattr(event, "stream_id", None) == number:
+                        return event
+                data = await self._stream.receive_some(65536)
+                assert data, "the server has closed the connection"
+                self.received += data
+                self._events += self.connection.receive_data(data)
+                await self.flush()
+
+    async def answers(self, number: int) -> None:
+        """The connection serves another request."""
+        await self.begin("/hello", number=number, method="GET", end=True)
+        await self.wait(h2.events.ResponseReceived, number)
+        await self.wait(h2.events.StreamEnded, number)
+
+
+@asynccontextmanager
+async def connected(served: Served) -> AsyncIterator[Client]:
+    async with await trio.open_tcp_stream("127.0.0.1", served.port) as stream:
+        client = Client(stream)
+        client.connection.initiate_connection()
+        await client.flush()
+        yield client
+
+
+async def hello(exchange: Exchange) -> None:
+    await exchange.reply("hello")
+
+
+async def refuse(exchange: Exchange) -> None:
+    raise ApiError(403, "No.")
+
+
+def application(**handlers: object) -> Application:
+    routes = Routes()
+    routes.add("GET", "/hello", hello)
+    for name, handler in handlers.items():
+        routes.add("POST", f"/{name}", handler)  # type: ignore[arg-type]
+    return Application(routes)
+
+
+async def test_what_is_sent_after_the_answer_costs_its_own_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client learns that no more is wanted; what was under way already is dropped, and takes nothing of the
+    window that other streams share."""
+    monkeypatch.setattr("leafcuttr_sdk.web.bodies._DISCARD_S", 0.0)
+    async with (
+        serving(tmp_path, lambda _: application(hello=hello, refuse=refuse)) as served,
+        connected(served) as client,
+    ):
+        for number, path in enumerate(("/hello", "/refuse") * 4):
+            number = number * 4 + 1
+            await client.begin(path, number=number)
+            await client.wait(h2.events.ResponseReceived, number)
+            for _ in range(4):
+                client.connection.send_data(number, bytes(10_000))
+            await client.flush()
+            await client.wait(h2.events.StreamEnded, number)
+            reset = await client.wait(h2.events.StreamReset, number)
+            assert isinstance(reset, h2.events.StreamReset) and reset.error_code == ErrorCodes.NO_ERROR
+            await client.answers(number + 2)
+    assert "failed" not in caplog.text
+
+
+async def test_an_answer_while_its_body_waits_to_be_taken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More pieces are there than the queue of a request has places. The handler sends its answer by itself:
+    `Exchange.answer` would read them."""
+    go_on = trio.Event()
+
+    async def late(exchange: Exchange) -> None:
+        await go_on.wait()
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": []})
+        await exchange.send({"type": "http.response.body", "body": b"late", "more_body": False})
+
+    async with serving(tmp_path, lambda _: application(late=late)) as served, connected(served) as client:
+        await client.begin("/late", number=1)
+        for _ in range(40):
+            client.connection.send_data(1, bytes(1_000))
+        await client.flush()
+        for _ in range(20):
+            await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+        await client.wait(h2.events.StreamEnded, 1)
+        await client.answers(3)
+    assert "failed" not in caplog.text
+
+
+async def test_a_request_that_ended_with_its_answer_is_not_reset(tmp_path: Path) -> None:
+    async with serving(tmp_path, lambda _: application()) as served, connected(served) as client:
+        for number in (1, 3, 5):
+            await client.answers(number)
+        kinds, rest = [], client.received
+        while rest:
+            length = 9 + int.from_bytes(rest[:3], "big")
+            kinds.append(rest[3])
+            rest = rest[length:]
+        assert kinds.count(_HEADERS) == 3 and _RST_STREAM not in kinds
+
+
+async def test_a_handler_that_fails_in_its_answer_resets_its_stream(tmp_path: Path) -> None:
+    async def fail(exchange: Exchange) -> None:
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": []})
+        await exchange.send({"type": "http.response.body", "body": b"some", "more_body": True})
+        raise RuntimeError("broken")
+
+    async with serving(tmp_path, lambda _: application(fail=fail)) as served, connected(served) as client:
+        await client.begin("/fail", number=1, end=True)
+        await client.wait(h2.events.DataReceived, 1)
+        reset = await client.wait(h2.events.StreamReset, 1)
+        assert isinstance(reset, h2.events.StreamReset) and reset.error_code == ErrorCodes.INTERNAL_ERROR
+        await client.answers(3)
+
+
+async def test_a_body_of_unknown_length_is_read_within_the_limits(tmp_path: Path) -> None:
+    """HTTP/2 has no Transfer-Encoding: that there is a body, its frames say alone."""
+    seen: list[bool] = []
+
+    async def look(exchange: Exchange) -> None:
+        seen.append(exchange.all_read)
+        await exchange.read()
+        seen.append(exchange.all_read)
+        await hello(exchange)
+
+    limits = {"max.request.bytes": 1024}
+    async with (
+        serving(tmp_path, lambda _: application(look=look), limits) as served,
+        connected(served) as client,
+    ):
+        await client.begin("/look", number=1)
+        client.connection.send_data(1, bytes(1000), end_stream=True)
+        await client.flush()
+        await client.wait(h2.events.StreamEnded, 1)
+    assert seen == [False, True]
