@@ -51,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    # Bytes made at collection (compressed, signed) differ between the processes of xdist, which must agree on ids.
+    if isinstance(val, bytes) and len(val) > 16 and not val.decode("latin-1").isprintable():
+        return argname
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
         costliest_first(items)

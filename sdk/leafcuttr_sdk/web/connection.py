@@ -106,7 +106,7 @@ class Connection:
                 None if is_local else (peer.host, peer.port),
                 None if is_local else self._address,
                 self._send,
-                alpn,
+                alpn_protocol=alpn,
             )
             await self._protocol.initiate()
             await self._read()

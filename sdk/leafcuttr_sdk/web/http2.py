@@ -5,14 +5,12 @@ Hypercorn ends a connection with KeyError where a client goes on sending the fir
 waiting for the rest. Here that one stream is reset, and the others of the connection go on.
 """
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
-from hypercorn.config import Config
 from hypercorn.events import Event, RawData
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.events import Event as StreamEvent
@@ -21,9 +19,6 @@ from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H2CProtocolRequiredError, H2ProtocolAssumedError
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import WSStream
-from hypercorn.trio.task_group import TaskGroup
-from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import AppWrapper, ConnectionState
 
 
 class _Answered:
@@ -43,19 +38,8 @@ class _Streams(dict[int, HTTPStream | WSStream]):
 class Http2(H2Protocol):
     """The protocol of one connection."""
 
-    def __init__(
-        self,
-        app: AppWrapper,
-        config: Config,
-        context: WorkerContext,
-        task_group: TaskGroup,
-        state: ConnectionState,
-        ssl: bool,
-        client: tuple[str, int] | None,
-        server: tuple[str, int] | None,
-        send: Callable[[Event], Awaitable[None]],
-    ) -> None:
-        super().__init__(app, config, context, task_group, state, ssl, client, server, send)
+    def __init__(self, *connection: Any) -> None:
+        super().__init__(*connection)
         self.streams = _Streams()
 
     async def _send_data(self, stream_id: int) -> None:
@@ -82,21 +66,9 @@ class Http2(H2Protocol):
 class Protocols(ProtocolWrapper):
     """The protocol that a connection speaks: HTTP/1.1 until the client has chosen `Http2`."""
 
-    def __init__(
-        self,
-        app: AppWrapper,
-        config: Config,
-        context: WorkerContext,
-        task_group: TaskGroup,
-        state: ConnectionState,
-        ssl: bool,
-        client: tuple[str, int] | None,
-        server: tuple[str, int] | None,
-        send: Callable[[Event], Awaitable[None]],
-        alpn_protocol: str,
-    ) -> None:
-        super().__init__(app, config, context, task_group, state, ssl, client, server, send)
-        self._http2 = partial(Http2, app, config, context, task_group, state, ssl, client, server, send)
+    def __init__(self, *connection: Any, alpn_protocol: str) -> None:
+        super().__init__(*connection)
+        self._http2 = partial(Http2, *connection)
         if alpn_protocol == "h2":
             self.protocol = self._http2()
 
