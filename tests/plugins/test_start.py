@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -272,3 +273,59 @@ def test_a_plugin_that_changes_the_working_directory_and_the_umask(site: Path, t
         "plugin acme has changed the working directory and umask of the process: " in line for line in said
     )
     assert not (tmp_path / "broker" / "ready.json").exists()
+
+
+CLOSES = """
+import sys
+from leafcuttr_sdk import *
+
+PLUGIN = Plugin("acme", 1, "Closes what the whole process writes to.")
+
+
+def close(how):
+    for name in ("stdout", "stderr"):
+        if how == "close":
+            getattr(sys, name).close()
+        elif how == "detach":
+            getattr(sys, name).detach()
+        else:
+            setattr(sys, name, None)
+
+
+async def late(request):
+    close(request.query["how"][0])
+    raise ValueError(request.query["how"][0])
+
+
+def leafcuttr_register_admin_routes(broker):
+    close("close")
+    return [AdminRoute("/late", late, "is late")]
+
+
+close("close")
+1 / 0 if {fails} else None
+"""
+
+
+def test_a_plugin_that_closes_the_standard_streams(site: Path, tmp_path: Path) -> None:
+    """They stay where they lead: what is said afterwards is there, and a stop is clean."""
+    install(site, "acme", CLOSES.replace("{fails}", "False"))
+    with running_broker(tmp_path / "broker", environ=environ(site)) as broker:
+        for how in ("detach", "none", "close"):
+            with pytest.raises(HTTPError, match="500"):
+                urllib.request.urlopen(
+                    f"http://{broker.about['metrics']}/plugins/acme/late?how={how}", timeout=60
+                )
+            assert send(broker.address, how, [b"x"], timestamp=1) == [0]
+    assert " is ready on PLAINTEXT://" in broker.log
+    assert "plugin acme: route /plugins/acme/late failed: ValueError: detach (" in broker.log
+    assert "Traceback" not in broker.log
+
+
+def test_a_plugin_that_closes_them_and_fails(site: Path, tmp_path: Path) -> None:
+    install(site, "acme", CLOSES.replace("{fails}", "True"))
+    (line,) = log_of_a_start(site, tmp_path)
+    assert "plugin acme (" in line and "ZeroDivisionError" in line
+    done = refused(site, {"lc.plugins.strict": "true"})
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("leafcuttr: plugin acme (") and "ZeroDivisionError" in done.err

@@ -8,13 +8,13 @@ import errno
 import importlib
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from leafcuttr.cli.common.commands import COMMANDS
 from leafcuttr.runtime.described import words_of
+from leafcuttr.runtime.standard_streams import open_closed_streams, open_missing_streams
 from leafcuttr.version import __version__
 from leafcuttr_sdk.errors import PluginError
 
@@ -129,11 +129,12 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the console script and of `python -m leafcuttr`."""
-    _reopen_closed_streams()
+    open_missing_streams()
     try:
         try:
             cli(prog_name="leafcuttr", **_COLOURLESS if os.environ.get("NO_COLOR") else {})
         finally:
+            open_closed_streams()
             sys.stdout.flush()
     except OSError as error:
         # If the disk of a broker fails where that is not expected, the traceback says where.
@@ -144,14 +145,3 @@ def main() -> None:
         if error.errno != errno.EPIPE:
             click.echo(f"leafcuttr: cannot write the output: {error.strerror}", err=True)
         sys.exit(1)
-
-
-def _reopen_closed_streams() -> None:
-    """Open /dev/null in place of standard streams that are closed at the start, before a socket gets their number."""
-    for number, mode in enumerate("rww"):
-        name = ("stdin", "stdout", "stderr")[number]
-        if getattr(sys, name) is None:
-            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - open as long as the process
-            if stream.fileno() != number:
-                os.dup2(stream.fileno(), number)
-            setattr(sys, name, stream)

@@ -62,6 +62,15 @@ class Containment:
         """The services have been started."""
         self.watchdog.limit_s = LIMIT_S
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """A service is made and run for the first time, as if the broker did not serve yet."""
+        limit_s, self.watchdog.limit_s = self.watchdog.limit_s, STARTING_S
+        try:
+            yield
+        finally:
+            self.watchdog.limit_s = limit_s
+
     def interrupt(self, error: KeyboardInterrupt) -> None:
         """End the broker with it."""
         self._interrupt = error

@@ -3,8 +3,9 @@
 import json
 import logging
 import sys
-from typing import Final, Literal
+from typing import Final, Literal, TextIO
 
+from leafcuttr.runtime.standard_streams import is_open, open_closed_streams
 from leafcuttr_sdk.trouble import Complaints, exhausted
 
 Format = Literal["text", "json"]
@@ -65,9 +66,24 @@ class _Pauses(logging.Filter):
         return False
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """To standard error, whatever plugins do to `sys.stderr`: one that closes it would make an error of each line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not is_open(self.stream):
+            open_closed_streams()
+            if is_open(sys.stderr):
+                self.stream = sys.stderr
+        super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's
+        if is_open(self.stream) and is_open(sys.stderr):  # otherwise there is no place left to say so
+            super().handleError(record)
+
+
 def set_up_logging(form: Format, level: str) -> None:
     """Send LeafCuttr's own log to standard error. `level` is a name of the logging module, in any case."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter(_TEXT))
     root = logging.getLogger("leafcuttr")
     root.handlers[:] = [handler]

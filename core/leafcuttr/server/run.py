@@ -147,6 +147,7 @@ async def _services(
     containment = Containment(plugins.enabled, broker.plugged.failures)
     contained.enter_context(containment.active())
     broker.plugged.find_holder = containment.watchdog.holder
+    broker.plugged.starting = containment.starting
     return (await activate(broker, plugins, containment, stop)).running(stop)
 
 

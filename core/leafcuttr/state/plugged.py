@@ -4,6 +4,7 @@ fills it; nothing is called from here."""
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -130,7 +131,8 @@ class Plugged:
     their settings, `served` those of them that the broker serves, `counts` of every one that it has served, and
     `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
     are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
-    the name of their plugin beside them. `failures` logs what parts of plugins raise."""
+    the name of their plugin beside them. `failures` logs what parts of plugins raise. Within `starting()` they may hold
+    the loop for as long as before the broker serves: `plugins check` makes services there for the first time."""
 
     def __init__(self) -> None:
         self.failures = Failures()
@@ -145,6 +147,7 @@ class Plugged:
         self.checks: list[tuple[str, HealthCheck]] = []
         self.routes: list[tuple[str, AdminRoute]] = []
         self.find_holder: Callable[[], LoopHolder | None] | None = None
+        self.starting: Callable[[], AbstractContextManager[None]] = nullcontext
         self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
         self._left = False
 

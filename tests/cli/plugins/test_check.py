@@ -234,6 +234,22 @@ def test_what_a_broker_has_imported_anyway_costs_nothing(tmp_path: Path) -> None
     assert testing.startswith("to import it imports trio.testing (which imports _pytest, ")
 
 
+def test_what_is_imported_at_the_first_start_holds_up_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker does not serve yet when it starts its services: they may import what is heavy then."""
+    (tmp_path / "heavy_of_parcels.py").write_text("import time\ntime.sleep(0.5)\n")
+    source = f"        import sys; sys.path.insert(0, {str(tmp_path)!r}); import heavy_of_parcels\n"
+    done = check(written(tmp_path, "        import trio\n", "        import trio\n" + source))
+    assert done.exit_code == 0, done.output
+    assert "heavy_of_parcels" in sys.modules
+    assert "event loop" not in caplog.text
+    done = check(written(tmp_path, "        import trio\n", "        import time, trio; time.sleep(0.5)\n"))
+    assert done.exit_code == 1
+    assert "one step of it took over" in done.output
+    assert "parcels has held the event loop" in caplog.text
+
+
 def test_a_plugin_that_exits_in_every_place_does_not_end_the_check(tmp_path: Path) -> None:
     """And what is fine beside it is checked all the same."""
     source = PLAIN.replace("await trio.sleep_forever()", "raise SystemExit(3)")

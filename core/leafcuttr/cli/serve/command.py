@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from leafcuttr.runtime.standard_streams import open_closed_streams
+
 if TYPE_CHECKING:
     from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.table import Plugins
@@ -120,6 +122,7 @@ def _say(message: str, log_format: str) -> None:
     if log_format == "json":
         logging.getLogger("leafcuttr").critical("%s", message)
     else:
+        open_closed_streams()
         click.echo(f"leafcuttr: {message}", err=True)
 
 
@@ -149,6 +152,7 @@ async def _serve_and_leave(
         _say(line, log_format)
     if plugged.left_behind:
         logging.shutdown()
+        open_closed_streams()
         sys.stdout.flush()
         os._exit(status)
     root = trio.lowlevel.current_root_task()
@@ -209,6 +213,7 @@ async def _serve(
                 except OSError as error:
                     raise StartError(f"ready file {ready_file}: {error.strerror}") from error
                 at_end.callback(_remove, ready_file.absolute())
+            open_closed_streams()
             click.echo(ready_line(broker, str(directory) if directory.is_absolute() else f"./{directory}"))
             # What start-up has allocated stays; the collector need not visit it again. It is not called for the little
             # that does not: the first clients would wait for it.
