@@ -6,6 +6,7 @@ receives, and nowhere else.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -474,3 +475,72 @@ async def test_a_write_under_way_is_waited_for_without_the_loop_once_in_a_turn(
         time.now += 0.2
         assert await a_turn() == 1, "but after a second"
     assert waits.noted == [0.001] * 3
+
+
+# The reports of workers
+
+
+class NotingWriters(Writers):
+    """Notes who hears of the workers, and when; `reports` are what comes with the next that are heard."""
+
+    def __init__(self, noted: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._noted = noted
+        self.by_reactor: list[bool] = []
+        self.reports: list[Callable[[], object]] = []
+
+    def watched(self, by_reactor: bool) -> None:
+        self.by_reactor.append(by_reactor)
+        super().watched(by_reactor)
+
+    def complete(self) -> None:
+        self._noted.append(("workers", "complete"))
+        super().complete()
+        while self.reports:
+            self.reports.pop()()
+
+
+async def test_workers_are_heard_by_the_reactor_while_it_receives(noted: list[tuple[str, str]]) -> None:
+    """Not while too many requests wait for their turn, and not after its end."""
+    writers, queue = NotingWriters(noted), RequestQueue(1)
+    async with running(Reactor(HandClock(), queue, writers, Times())):
+        await trio.testing.wait_all_tasks_blocked()
+        assert writers.by_reactor == [True]
+        with queue.waiting():
+            os.eventfd_write(writers.fileno(), 1)  # so that the reactor looks at its queue
+            await trio.testing.wait_all_tasks_blocked()
+            assert writers.by_reactor == [True, False]
+        await trio.testing.wait_all_tasks_blocked()
+        assert writers.by_reactor == [True, False, True]
+    assert writers.by_reactor == [True, False, True, False]
+
+
+async def test_workers_are_heard_in_the_round_of_others_that_have_sent_something(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    """What has been written is answered in that round, before anything is received."""
+    writers = NotingWriters(noted)
+    reactor = Reactor(HandClock(), RequestQueue(500), writers, Times())
+    parked, other = make(2)
+    parked.state = State.PARKED
+    for each in (parked, other):
+        reactor.add(each)
+    other.far.send(b"x")
+    writers.reports.append(lambda: reactor.written(parked))
+    os.eventfd_write(writers.fileno(), 1)
+    await until_it_sleeps(reactor)
+    assert noted[:3] == [("workers", "complete"), ("0", "unpark"), ("0", "answer_repeat")]
+    assert of(noted, other) == ["receive", *A_ROUND]
+    reactor.written(parked)
+    assert noted[-1] == ("0", "hand_over"), "the reactor no longer hears of them"
+
+
+def test_what_others_hear_of_workers_is_for_the_connections_task(
+    make: Make, noted: list[tuple[str, str]]
+) -> None:
+    """No round begins by itself in which it would be answered."""
+    reactor = reactor_of(500)
+    (parked,) = make(1)
+    parked.state = State.PARKED
+    reactor.written(parked)
+    assert of(noted, parked) == ["hand_over"]
