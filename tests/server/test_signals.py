@@ -169,6 +169,29 @@ def test_a_second_signal_that_comes_later_ends_it_without_delay() -> None:
         assert program.ends()[0] == 143
 
 
+def test_a_third_signal_shortens_nothing_further() -> None:
+    """Some at once, as of a supervisor and a terminal, reach a loop that is only busy."""
+    taken = """
+    import array, fcntl, termios
+
+    def sent(count):
+        for _ in range(count):
+            signal.raise_signal(signal.SIGTERM)
+        unread = array.array("i", [1])
+        while unread[0]:
+            time.sleep(0.001)
+            fcntl.ioctl(stops._writable, termios.FIONREAD, unread)
+
+    signals.AGAIN_S = 60.0
+    """
+    # When the thread has read the fourth, it has acted on the three before.
+    body = "sent(3); sent(1); say('goes on'); await trio.sleep_forever()"
+    with running(dedent(taken) + dedent(loop(body, "acme"))) as program:
+        program.says("runs")
+        program.says("goes on")
+        program.says("stop")
+
+
 def test_a_loop_that_takes_it_in_time_is_not_ended() -> None:
     """Held for a while, and then it goes on: the first signal is taken, and so is the next one."""
     body = "time.sleep(0.3); say('goes on'); await trio.sleep_forever()"

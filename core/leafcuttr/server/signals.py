@@ -103,6 +103,7 @@ class StopSignals:
         poll = select.poll()
         poll.register(readable, select.POLLIN)
         pending, left_s = 0, 0.0
+        again = False  # there was a second one; those that follow it shorten nothing further
         while True:
             before = time.monotonic()
             arrived = poll.poll(1000 * min(left_s, _SLICE_S) if pending else None)
@@ -116,9 +117,11 @@ class StopSignals:
                 _soon(token, _nothing)  # trio's own handlers of signals rely on it
             for number in filter(_SIGNALS.__contains__, numbers):
                 if pending and not self._taken.is_set():
-                    left_s -= PATIENCE_S - AGAIN_S
+                    if not again:
+                        left_s -= PATIENCE_S - AGAIN_S
+                    again = True
                     continue
-                pending, left_s = number, PATIENCE_S
+                pending, left_s, again = number, PATIENCE_S, False
                 self._taken.clear()
                 _soon(token, partial(self._take, stop))
             if pending and self._taken.is_set():
