@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 5.0
 """How long the loop may take until it takes a signal."""
-AGAIN_S: Final = 0.5
+AGAIN_S: Final = 1.0
 """The same where there is a second one: people press Ctrl-C twice, and a loop that is only busy stops cleanly. One
 that comes later than this after the first acts at once."""
 LEAVE_S: Final = 3.0
@@ -107,8 +107,8 @@ class StopSignals:
         while True:
             before = time.monotonic()
             arrived = poll.poll(1000 * min(left_s, _SLICE_S) if pending else None)
-            # A process that stood still has not been patient meanwhile.
-            left_s -= min(time.monotonic() - before, 2 * _SLICE_S)
+            # A process that stood still, or whose turn on a busy machine comes late, has not been patient meanwhile.
+            left_s -= min(time.monotonic() - before, _SLICE_S)
             numbers = os.read(readable, 64) if arrived else b""
             if arrived and not numbers:
                 os.close(readable)
