@@ -106,6 +106,37 @@ def refused(host: str, port: int) -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("host", "given"), [("127.0.0.2", {}), ("127.0.0.3", {"lc.plugin.greeter.host": "127.0.0.3"})]
+)
+def test_a_plugin_may_name_another_host(
+    tmp_path: Path, greeter: dict[str, str], host: str, given: dict[str, str]
+) -> None:
+    named = GREETER.replace("listener_settings(PREFIX, 0)", 'listener_settings(PREFIX, 0, "127.0.0.2")')
+    (tmp_path / "plugins" / "greeter.py").write_text(named)
+    with running_broker(tmp_path, {**greeter, **given}) as broker:
+        found, port = told(broker)
+        assert found == host
+        assert greeting(host, port) == b"hello"
+        assert refused("127.0.0.1", port)
+
+
+def test_a_port_of_minus_1_is_not_opened(tmp_path: Path, greeter: dict[str, str]) -> None:
+    """As the default of a listener, until it is set; `Broker.listen` has no sockets then."""
+    unopened = GREETER.replace("listener_settings(PREFIX, 0)", "listener_settings(PREFIX, -1)").replace(
+        "            task_status.started()\n",
+        "            assert (listening.port, listening.sockets or None) == (-1, None) or listening.port > 0\n"
+        "            task_status.started()\n"
+        "            await trio.sleep_forever() if listening.port == -1 else None\n",
+    )
+    (tmp_path / "plugins" / "greeter.py").write_text(unopened)
+    with running_broker(tmp_path, greeter) as broker:
+        assert json.loads((broker.folder / "ready.json").read_text())["plugin_listeners"] == {}
+        assert "failed" not in broker.log
+    with running_broker(tmp_path, {**greeter, "lc.plugin.greeter.port": "0"}) as broker:
+        assert greeting(*told(broker)) == b"hello"
+
+
 def test_an_empty_host_is_every_address_and_one_warning(tmp_path: Path, greeter: dict[str, str]) -> None:
     with running_broker(tmp_path, {**greeter, "lc.plugin.greeter.host": ""}) as broker:
         _, port = told(broker)

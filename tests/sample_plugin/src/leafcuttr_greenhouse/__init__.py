@@ -18,10 +18,12 @@ from leafcuttr_sdk import (
     Service,
     ServiceSpec,
     Setting,
+    StartFailure,
     Type,
     authentication_settings,
     serving_settings,
 )
+from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.web import web_settings
 
 if TYPE_CHECKING:
@@ -35,16 +37,37 @@ LOWEST = f"{PREFIX}.lowest"
 HIGHEST = f"{PREFIX}.highest"
 ZONE = f"{PREFIX}.zone.<sensor>"
 
-PLUGIN = Plugin("greenhouse", 1, "readings of a greenhouse, by line and by record")
+WEBSOCKET = f"{PREFIX}.ws"
+
+PLUGIN = Plugin(
+    "greenhouse",
+    1,
+    "readings of a greenhouse, by line and by record",
+    api_minor=1,  # the first with what serves WebSockets
+    stops_start=(StartFailure.LEFT_OUT, StartFailure.TAKEN, StartFailure.REFUSED),
+    optional_hooks=("leafcuttr_register_panels",),
+)
 
 
 def leafcuttr_register_settings() -> Iterable[Setting]:
     yield Setting(TOPIC, Type.STRING, "greenhouse", "The topic that readings by line go to.")
     yield Setting(TOKEN, Type.PASSWORD, None, "What stations prove that they know.")
-    yield Setting(ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.")
+    yield Setting(
+        ZONE, Type.STRING, None, "The zone of this sensor, for the header `zone`.", check_member=_why_no_zone
+    )
     yield from serving_settings(PREFIX, 0)
+    yield from serving_settings(WEBSOCKET, -1, "127.0.0.1")
     yield from authentication_settings(PREFIX, ["greenhouse-token"], ways=["none", "sasl"])
     yield from web_settings(PAGE, -1)
+
+
+def _why_no_zone(sensor: str, zone: Value) -> str | None:
+    return None if sensor.isdecimal() else f"{sensor!r} is no sensor: they have numbers"
+
+
+def leafcuttr_register_panels() -> Iterable[str]:
+    """Of a broker that is newer than those of today, which do not call it."""
+    return ["latest"]
 
 
 def leafcuttr_register_topic_settings() -> Iterable[Setting]:

@@ -5,7 +5,7 @@ from functools import partial
 
 import trio
 
-from leafcuttr_greenhouse import PREFIX, TOPIC, latest_readings
+from leafcuttr_greenhouse import PREFIX, TOPIC, WEBSOCKET, latest_readings
 from leafcuttr_greenhouse.reading import decode, parse
 from leafcuttr_sdk import (
     LATEST,
@@ -37,6 +37,15 @@ class Station:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follow)
             listening: Listening = await nursery.start(serve, PREFIX, self._serve)
+            if self._broker.settings.int(f"{WEBSOCKET}.port") >= 0:
+                from leafcuttr_sdk import websocket
+
+                await nursery.start(
+                    partial(websocket.serve, authenticates=self._authentication.required, path="/stations"),
+                    self._broker,
+                    WEBSOCKET,
+                    self._serve,
+                )
             self._broker.logger.info("stations are answered on port %d", listening.port)
             task_status.started()
 
