@@ -8,6 +8,7 @@ not see. A text message ends the connection.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -70,7 +71,7 @@ def websocket_handler(
     """A handler for `Broker.serve` that does the handshake of WebSockets, and then calls this one: what `serve` is made
     of. Raises PluginError where trio-websocket is not installed."""
     try:
-        from trio_websocket import wrap_server_stream
+        from trio_websocket import ConnectionClosed, wrap_server_stream
     except ModuleNotFoundError:
         raise PluginError(
             "a listener for WebSockets needs the package trio-websocket, which is not installed: "
@@ -81,14 +82,16 @@ def websocket_handler(
     async def handle(stream: ByteStream) -> None:
         carrier = _Carrier(stream)
         async with trio.open_nursery() as nursery:
+            reading: trio.Nursery = await nursery.start(_reading, carrier)
             connection: WebSocketConnection | None = None
             with trio.move_on_after(handshake_s) as patience:
                 async with trio.open_nursery() as waiting:
                     waiting.start_soon(_cancel_once, carrier.gone, waiting.cancel_scope)
                     request = await wrap_server_stream(
-                        nursery, carrier, message_queue_size=1, max_message_size=max_message_bytes
+                        reading, carrier, message_queue_size=1, max_message_size=max_message_bytes
                     )
-                    connection = await _answered(request, ours, path)
+                    with suppress(ConnectionClosed):
+                        connection = await _answered(request, ours, path)
                     waiting.cancel_scope.cancel()
             if patience.cancelled_caught:
                 raise trio.BrokenResourceError(f"no handshake of a WebSocket within {handshake_s:g} s")
@@ -103,6 +106,21 @@ def websocket_handler(
             nursery.cancel_scope.cancel()
 
     return handle
+
+
+async def _reading(carrier: "_Carrier", *, task_status: "trio.TaskStatus[trio.Nursery]") -> None:
+    """Hold the task that reads the WebSocket. It answers what is wrong, and pings, and raises where the client has
+    gone meanwhile; whoever uses the connection is told that as well."""
+    from trio_websocket import ConnectionClosed
+
+    try:
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await trio.sleep_forever()
+    except* ConnectionClosed:
+        pass
+    finally:
+        carrier.gone.set()
 
 
 async def _answered(

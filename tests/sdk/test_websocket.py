@@ -121,6 +121,64 @@ async def test_what_is_no_websocket_ends_one_connection(start: Start, sent: byte
     assert served.ends == {"reset": 1} and not called
 
 
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\n" * 100, bytes(300)])
+async def test_one_that_resets_its_connection_before_it_is_answered(start: Start, sent: bytes) -> None:
+    """The answer says what is wrong, and cannot be sent: nobody is at fault but the client."""
+    served = start(websocket_handler(echo))
+    for _ in range(5):
+        client = await served.connect()
+        await client.send_all(sent)
+        await reset(client)
+    await becomes(lambda: served.server.connections == 0 and sum(served.ends.values()) == 5, "their ends")
+    assert served.ends == {"reset": 5}
+
+
+@pytest.mark.parametrize("accept", [True, False])
+async def test_the_answer_to_a_handshake_cannot_be_sent(accept: bool) -> None:
+    stream, client = trio.testing.memory_stream_pair()
+    head = (
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {}\r\n"
+    )
+    await client.send_all(
+        f"GET / HTTP/1.1\r\nHost: x\r\n{head}\r\n".format("AAAAAAAAAAAAAAAAAAAAAA==").encode()
+    )
+    client.receive_stream.close()  # type: ignore[attr-defined]
+    handle = websocket_handler(echo, path="/" if accept else "/elsewhere")
+    with trio.fail_after(60), pytest.raises(BaseExceptionGroup) as raised:
+        await handle(stream)  # type: ignore[arg-type]
+    assert raised.group_contains(trio.BrokenResourceError) and not raised.group_contains(ConnectionClosed)
+
+
+async def test_a_ping_that_cannot_be_answered(start: Start) -> None:
+    """While its handler waits for something else: it is told at its next step."""
+    told: list[BaseException] = []
+    go = trio.Event()
+
+    async def handler(stream: ByteStream) -> None:
+        await stream.receive_some()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream.receive_some)
+                await go.wait()
+        except* trio.BrokenResourceError as errors:
+            told.extend(errors.exceptions)
+
+    served = start(websocket_handler(handler))
+    async with trio.open_nursery() as nursery:
+        connection = await served.connect()
+        from trio_websocket import wrap_client_stream
+
+        client = await wrap_client_stream(nursery, connection, "localhost", "/")
+        await client.send_message(b"x")
+        for number in range(50):
+            nursery.start_soon(client.ping, b"%d" % number)
+        await trio.testing.wait_all_tasks_blocked()
+        await reset(connection)
+        nursery.cancel_scope.cancel()
+    await becomes(lambda: not served.server.connections, "its end")
+    assert told and "failed" not in served.ends
+
+
 async def test_a_handshake_has_its_time(start: Start, autojump_clock: trio.testing.MockClock) -> None:
     served = start(websocket_handler(echo, handshake_s=5))
     async with await served.connect() as client:
