@@ -87,6 +87,18 @@ async def test_what_is_not_offered_is_refused() -> None:
     assert await basic.authenticate(PeerCertificate(b"", "CN=a")) == Refused("mtls is not offered")
 
 
+async def test_one_that_is_none_is_one_line() -> None:
+    """Its plugin is named, and not that of the service; nothing is left to fail at each request."""
+    plugged = Plugged()
+    plugged.authenticators["odd"] = ("acme", AuthenticatorSpec("odd", "", lambda: 3.5, ("basic",)))  # type: ignore[arg-type, return-value]
+    settings = fixed_settings(
+        [*authentication_settings("lc.x")], {"lc.x.auth": ("basic",), "lc.x.authenticators": ("odd",)}
+    )
+    said = "plugin acme: authenticator odd failed: it was made as a float, which has no method authenticate"
+    with pytest.raises(PluginError, match=said):
+        authentication_of(plugged, settings, "lc.x")
+
+
 async def test_what_nobody_knows() -> None:
     found = authentication(("basic", "bearer", "mtls"), only=knows_nobody)
     assert await found.authenticate(ALICE) == Refused("no authenticator knows the name 'alice'")

@@ -42,6 +42,7 @@ def bad(*_):
 PARTS = """
 import trio
 
+DOORS = ("door", "steps", "unbegun", "unmade")
 METRIC = f"leafcuttr_{NAME.replace('-', '_')}_"
 P = f"lc.plugin.{NAME}."
 TRIGGERS = {}
@@ -105,6 +106,22 @@ class Fails:
         await bad_async()
 
 
+class Authenticator:
+    authenticate = bad_async
+
+
+class Steps(Authenticator):
+    def begin(self, mechanism):
+        return self
+
+    step = bad_async
+
+
+class Unbegun(Authenticator):
+    def begin(self, mechanism):
+        return bad()
+
+
 class Filter:
     def __init__(self, context):
         pass
@@ -120,6 +137,19 @@ def leafcuttr_register_settings():
         Setting(P + "count", Type.INT, 0, "A number.", dynamic=True),
         Setting(P + "checked", Type.INT, 0, "Not 13.", check=lambda n: bad() if n == 13 else None, dynamic=True),
         *serving_settings(P + "served", 0, "127.0.0.1"),
+        *authentication_settings(P + "door", [f"{NAME}-auth"]),
+        *authentication_settings(P + "steps", [f"{NAME}-steps"], ways=["none", "sasl"]),
+        *authentication_settings(P + "unbegun", [f"{NAME}-unbegun"], ways=["none", "sasl"]),
+        *authentication_settings(P + "unmade", [f"{NAME}-unmade"]),
+    ]
+
+
+def leafcuttr_register_authenticators(broker):
+    return [
+        AuthenticatorSpec(f"{NAME}-auth", "is bad", Authenticator, ("basic",)),
+        AuthenticatorSpec(f"{NAME}-steps", "is bad", Steps, ("basic",), ("BAD",)),
+        AuthenticatorSpec(f"{NAME}-unbegun", "is bad", Unbegun, ("basic",), ("BAD",)),
+        AuthenticatorSpec(f"{NAME}-unmade", "is bad", bad, ("basic",)),
     ]
 
 
@@ -144,13 +174,46 @@ def leafcuttr_register_metrics(broker):
 
 
 def leafcuttr_register_admin_routes(broker):
+    async def authenticate(request):
+        what = request.path.rpartition("/")[2]
+        authentication = broker.authentication(P + what)
+        if "sasl" in authentication.ways:
+            outcome = await authentication.begin("BAD").step(b"")
+        else:
+            outcome = await authentication.authenticate(NameAndPassword("alice", "sesame"))
+        return Response(repr(outcome).encode())
+
     return [
+        *(AdminRoute(f"/authenticate/{what}", authenticate, "is asked") for what in DOORS),
         AdminRoute("/route", bad_async, "is bad"),
         AdminRoute("/plain", bad, "is bad, and not even asynchronous"),
         AdminRoute("/pieces", pieces, "is bad after a while"),
         *(AdminRoute(f"/do-{what}", trigger, "lets others do badly") for what in ("spawn", "soon", "task")),
     ]
 """
+
+DOORS: Final = {"door": "basic", "steps": "sasl", "unbegun": "sasl", "unmade": "basic"}
+"""The settings of the doors above, and the way that each is to offer."""
+
+
+def ways_to_authenticate(plugin: str) -> dict[str, str]:
+    """Settings by which the authenticators of such a plugin are asked."""
+    return {f"lc.plugin.{plugin}.{door}.auth": way for door, way in DOORS.items()}
+
+
+SERVICES = """
+class Unrun:
+    def __init__(self, broker):
+        pass
+
+    async def run(self, *, task_status):
+        return bad()
+
+
+def leafcuttr_register_services():
+    return [ServiceSpec(f"{NAME}-unmade", bad), ServiceSpec(f"{NAME}-unrun", Unrun)]
+"""
+"""Services that fail at their first start, and at each one that follows."""
 
 HOOK = """
 def {hook}({argument}):

@@ -68,7 +68,10 @@ def authentication_of(plugged: Plugged, settings: Settings, prefix: str) -> "Ser
 
 def _made(part: Part, spec: AuthenticatorSpec) -> Authenticator:
     try:
-        return call(part, spec.make)
+        made = call(part, spec.make)
+        if not callable(getattr(made, "authenticate", None)):
+            raise PartError(part, f"it was made as {kind_of(made)}, which has no method authenticate")
+        return made
     except PartError as failed:
         raise PluginError(failed.words if failed.is_said else str(failed)) from None
 

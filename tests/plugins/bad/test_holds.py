@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from support.bad_plugins import HOLD, PARTS, SLOW, Fault, write
+from support.bad_plugins import HOLD, PARTS, SLOW, Fault, ways_to_authenticate, write
 from support.broker_process import running_broker
 from support.driven_plugins import Driven
 from support.waiting import until
@@ -29,10 +29,12 @@ def driven(tmp_path_factory: pytest.TempPathFactory, held_s: float) -> Iterator[
     write(folder / "plugins", "holds", Fault("hold()", ""), HOLD + PARTS)
     (folder / "plugins" / "slow.py").write_text(SLOW)
     settings = {"lc.plugins.path": str(folder / "plugins"), "auto.create.topics.enable": "false"}
+    settings |= ways_to_authenticate("holds")
     with running_broker(folder, settings) as broker, WireClient(broker.address) as wire:
         found = Driven(broker, wire)
         assert found.create("well") is None
         assert found.create("filtered", lc_filters="holds-filter") is None
+        assert found.create("validated", lc_validators="holds-validator") is None
         yield found
 
 
@@ -42,19 +44,26 @@ WAYS: Final[dict[str, Callable[[Driven], object]]] = {
     "metric leafcuttr_holds_read": lambda driven: driven.get("/metrics?name[]=leafcuttr_holds_read"),
     "metric leafcuttr_holds_steps": lambda driven: driven.get("/metrics?name[]=leafcuttr_holds_steps"),
     "record filter holds-filter of topic filtered": lambda driven: driven.produce("filtered"),
+    "produce validator holds-validator of topic validated": lambda driven: driven.produce("validated"),
+    "handler of lc.plugin.holds.served": lambda driven: driven.connect("lc.plugin.holds.served").close(),
+    "authenticator holds-auth": lambda driven: driven.get("/plugins/holds/authenticate/door"),
     "callback on changed settings": lambda driven: driven.set("lc.plugin.holds.count", "7"),
     "callback on changed topics": lambda driven: driven.create("holds-topic"),
     "service holds-fails": lambda driven: driven.get("/plugins/holds/do-task"),
     "system task watcher": lambda driven: driven.get("/plugins/holds/do-spawn"),
     "code": lambda driven: driven.get("/plugins/holds/do-soon"),
+    # The last: from here on each change of a setting checks this one too.
+    "check of lc.plugin.holds.checked": lambda driven: driven.set("lc.plugin.holds.checked", "13"),
 }
 
 
 @pytest.mark.parametrize("part", WAYS)
 def test_what_holds_the_loop_is_named(driven: Driven, part: str, held_s: float) -> None:
     armed = Path(driven.broker.folder) / "armed"
-    if part.startswith("record filter"):
-        driven.produce("filtered")  # so that its pace is known: what is quick is done on the loop
+    if " of topic " in part:
+        driven.produce(
+            part.rpartition(" ")[2]
+        )  # so that its pace is known: what is quick is done on the loop
     armed.write_text(str(held_s))
     WAYS[part](driven)
     until(lambda: not armed.exists(), f"{part} to hold the loop")

@@ -6,12 +6,15 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import statistics
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import pytest
 
-from support.bad_plugins import FAULTS, PARTS, write
+from support.bad_plugins import DOORS, FAULTS, PARTS, SERVICES, ways_to_authenticate, write
 from support.broker_process import running_broker
 from support.driven_plugins import Driven
 from support.waiting import until
@@ -84,11 +87,13 @@ def leafcuttr_register_health_checks(broker):
 @pytest.fixture(scope="module")
 def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     folder = tmp_path_factory.mktemp("bad")
+    settings = {"lc.plugins.path": str(folder / "plugins"), "auto.create.topics.enable": "false"}
     for fault in FAULTS:
         write(folder / "plugins", f"bad-{fault}", fault, PARTS)
+        write(folder / "plugins", f"bad-start-{fault}", fault, SERVICES)
+        settings.update(ways_to_authenticate(f"bad-{fault}"))
     (folder / "plugins" / "streams.py").write_text(STREAMS)
     (folder / "plugins" / "well.py").write_text(WELL)
-    settings = {"lc.plugins.path": str(folder / "plugins"), "auto.create.topics.enable": "false"}
     with running_broker(folder, settings) as broker, WireClient(broker.address) as wire:
         found = Driven(broker, wire)
         assert found.create("well") is None
@@ -140,6 +145,18 @@ def connect(driven: Driven, plugin: str) -> None:
         assert client.recv(10) == b""
 
 
+def authenticate(door: str) -> Callable[[Driven, str], None]:
+    def drive(driven: Driven, plugin: str) -> None:
+        said = f"Refused(reason='the authenticator {plugin}-{authenticator_of(door)} has failed')"
+        assert driven.get(f"/plugins/{plugin}/authenticate/{door}") == (200, said)
+
+    return drive
+
+
+def authenticator_of(door: str) -> str:
+    return "auth" if door == "door" else door
+
+
 def trigger(what: str) -> Callable[[Driven, str], None]:
     def drive(driven: Driven, plugin: str) -> None:
         assert driven.get(f"/plugins/{plugin}/do-{what}")[0] == 200
@@ -167,6 +184,11 @@ WAYS: Final[dict[str, tuple[str, Callable[[Driven, str], None]]]] = {
     "task of a nursery": ("service {plugin}-fails", trigger("task")),
     "system task": ("system task watcher", trigger("spawn")),
     "handler of serve": ("handler of lc.plugin.{plugin}.served", connect),
+    **{
+        f"authenticator {door}": (f"authenticator {{plugin}}-{authenticator_of(door)}", authenticate(door))
+        for door in DOORS
+        if door != "unmade"
+    },
     "callback of a token": ("system task .*kill_everything", trigger("soon")),
 }
 NO_FAILURE: Final = {
@@ -205,6 +227,60 @@ def test_a_filter_that_cannot_be_made_closes_its_topic_only(driven: Driven, faul
     (line,) = [line for line in driven.broker.log.splitlines() if said in line]
     assert FAULTS[fault].said in line and len(line) < 2000
     assert driven.is_well()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_authenticator_that_cannot_be_made(driven: Driven, fault: str) -> None:
+    """The line is that of the part which wanted it: for a service, why it cannot start."""
+    plugin = f"bad-{fault}"
+    assert driven.get(f"/plugins/{plugin}/authenticate/unmade")[0] == 500
+    (line,) = driven.lines(plugin, f"route /plugins/{plugin}/authenticate/unmade")
+    assert f"authenticator {plugin}-unmade" in line
+    assert FAULTS[fault].said in line and len(line) < 2000
+    assert driven.is_well()
+
+
+@pytest.mark.parametrize("service", ["unmade", "unrun"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_service_that_fails_at_each_start(driven: Driven, service: str, fault: str) -> None:
+    """It is tried again after pauses that grow, and each line says after which: no more than ten in the first
+    minutes."""
+    plugin = f"bad-start-{fault}"
+    name = f"{plugin}-{service}"
+    lines = driven.lines(plugin, f"service {name}")
+    assert 1 <= len(lines) <= 10
+    for line in lines:
+        assert FAULTS[fault].said in line or (fault, service) == ("type", "unrun")
+        assert "it is started again in " in line and len(line) < 2000
+    check = json.loads(driven.get("/health")[1])["checks"][f"service:{name}"]
+    assert not check["ok"] and len(check["detail"]) < 2000
+    assert driven.is_well()
+
+
+def test_others_are_answered_without_delay_meanwhile(driven: Driven) -> None:
+    """Not what machines can do, which is a few milliseconds, but what nobody would call without delay."""
+    driving, took = True, []
+
+    def drive() -> None:
+        with WireClient(driven.broker.address) as wire:
+            other = Driven(driven.broker, wire)
+            while driving:
+                for fault in FAULTS:
+                    for way in ("health check", "route", "metric", "handler of serve", "authenticator door"):
+                        WAYS[way][1](other, f"bad-{fault}")
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    try:
+        for _ in range(50):
+            began = time.perf_counter()
+            assert driven.is_well()
+            took.append(time.perf_counter() - began)
+    finally:
+        driving = False
+        thread.join()
+    print(f"median {statistics.median(took) * 1000:.1f} ms, longest {max(took) * 1000:.1f} ms")
+    assert statistics.median(took) < 0.2
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "type"])
