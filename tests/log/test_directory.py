@@ -19,6 +19,7 @@ from leafcuttr.log.layout.partition_state import read_state
 from leafcuttr.log.recovery.known import Reread
 from leafcuttr.runtime.runtime import Runtime
 from leafcuttr_sdk import TopicPartition
+from support.descriptors import none_left
 from support.logs import CalmDisk, HandClock, append, batch
 from support.managers import spec
 
@@ -28,9 +29,9 @@ TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 def opened(path: Path, *specs: LogSpec, pool: FilePool | None = None) -> LogDirectory:
     """The directory with these logs loaded."""
     data = DataDirectory.open(path, node_id=1)
-    directory = LogDirectory(
-        data, Runtime.new(HandClock()), Settings(), FilePool() if pool is None else pool, CalmDisk()
-    )
+    runtime = Runtime.new(HandClock())
+    pool = FilePool(descriptors=runtime.descriptors) if pool is None else pool
+    directory = LogDirectory(data, runtime, Settings(), pool, CalmDisk())
     directory.read_records()
     directory.load(specs, {each.topic_partition for each in specs}, frozenset(), Reread())
     return directory
@@ -110,6 +111,22 @@ def test_a_clean_stop_records_nothing_of_a_log_whose_sync_has_failed(tmp_path: P
     state = read_state(tmp_path)
     assert state is not None
     assert (state.clean, set(state.partitions)) == (True, {second.topic_partition, third.topic_partition})
+
+
+@pytest.mark.parametrize("in_its_way", [False, True])
+def test_a_partition_is_made_where_files_of_others_have_all_descriptors(
+    tmp_path: Path, in_its_way: bool
+) -> None:
+    directory = opened(tmp_path)
+    make(directory, *(spec(partition) for partition in range(3)))
+    if in_its_way:
+        (tmp_path / "t-9").mkdir()
+    with none_left():
+        directory.prepare(spec(9))
+    append(directory.adopt(spec(9)), batch())
+    assert sorted(path.name for path in (tmp_path / "t-9").iterdir()) == sorted(
+        path.name for path in (tmp_path / "t-0").iterdir()
+    )
 
 
 def test_what_is_discarded_leaves_no_open_file(tmp_path: Path) -> None:

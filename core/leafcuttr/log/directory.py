@@ -29,9 +29,9 @@ from leafcuttr.log.layout.folders import (
     STRAY,
     LogSpec,
     holds_records,
-    make_folder,
     partition_of,
     renamed,
+    write_folder_files,
 )
 from leafcuttr.log.layout.partition_state import PartitionState, boot_id, encode_entry, read_state
 from leafcuttr.log.layout.suffixes import CLEAN_SHUTDOWN
@@ -231,7 +231,8 @@ class LogDirectory:
             self._make_way(name)
             self.upkeep.forget_offsets(name, lambda: set(self.logs))
             self.cleaned.forget(name)
-            make_folder(folder, spec.topic_id)
+            folder.mkdir()
+            self._resources.descriptors.opening(lambda: write_folder_files(folder, spec.topic_id))
             self._prepared[name] = Log.create(name, folder, spec.config, resources=self._resources)
         except OSError as error:
             self._deletion.add(folder, 0)
@@ -243,7 +244,7 @@ class LogDirectory:
         folder = self.path / str(name)
         if not folder.exists():
             return
-        if not holds_records(folder):
+        if not self._resources.descriptors.opening(lambda: holds_records(folder)):
             aside = self.path / renamed(name, DELETE)
             folder.rename(aside)
             self._deletion.add(aside, 0)

@@ -83,6 +83,12 @@ def make_folder(folder: Path, topic_id: bytes) -> None:
     was in it. Raises OSError.
     """
     folder.mkdir()
+    write_folder_files(folder, topic_id)
+
+
+def write_folder_files(folder: Path, topic_id: bytes) -> None:
+    """What Kafka keeps beside the log of a new partition. Nothing is synced. Raises OSError; then it can be called
+    again."""
     write_topic_id(folder / PARTITION_METADATA, topic_id, sync=False)
     write_leader_epochs(folder / LEADER_EPOCHS, [(0, 0)], sync=False)
 
