@@ -98,16 +98,17 @@ class Witness:
             if told.there is not None:
                 assert len(topic.partitions) == len(told.partitions), f"partitions of {name}"
                 self._settings(client, name, told)
-        self._no_strays(data, {topic.name for topic in answer.topics})
+        self._no_strays(data, {topic.name: len(topic.partitions) for topic in answer.topics})
         # Of one that is being deleted and made again nobody knows which it is.
         return {name for name in found if self.told.topics[name].there}
 
-    def _no_strays(self, data: Path, topics: set[str]) -> None:
-        """Folders of deleted topics have gone, unless nothing says any more whose records are in them."""
+    def _no_strays(self, data: Path, partitions: dict[str, int]) -> None:
+        """Folders of deleted topics have gone, unless nothing says any more whose records are in them. `partitions`:
+        how many each topic has; one that came back may have fewer than before."""
         folders = {partition_of(path.name) for path in data.iterdir() if path.is_dir()} - {None}
         for folder in folders:
             assert folder is not None
-            if folder.topic not in topics:
+            if folder.partition >= partitions.get(folder.topic, 0):
                 told = self.told.topics[folder.topic]
                 lost = read_topic_id(data / str(folder) / PARTITION_METADATA) is None
                 assert lost and not told.sync, f"the folder of {folder}, which is not there"
