@@ -13,7 +13,7 @@ import pytest
 
 from leafcuttr.plugins.registration import CLI_COMMANDS, RECORD_FORMATS, RETURNS
 from leafcuttr_sdk import hooks
-from support.bad_plugins import FAULTS, HOOK, write
+from support.bad_plugins import FAULTS, HOOK, Fault, write
 from support.broker_process import BrokerProcess, running_broker
 
 HOOKS: Final = sorted(set(RETURNS) - {CLI_COMMANDS, RECORD_FORMATS})
@@ -31,6 +31,9 @@ def leafcuttr_register_health_checks(broker):
 def name_of(hook: str, fault: str) -> str:
     return f"{hook.removeprefix('leafcuttr_register_').replace('_', '-')}-{fault}"
 
+
+LIMIT_S: Final = 0.2
+HANG: Final = Fault("import threading; threading.Event().wait()", "")
 
 ODD: Final = {
     "needs": (
@@ -66,6 +69,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         for fault in FAULTS:
             write(folder / "plugins", name_of(hook, fault), fault, HOOK.format(hook=hook, argument=argument))
         write(folder / "plugins", name_of(hook, "import"), "exit", "bad()")
+        source = (
+            f"PLUGIN = PLUGIN._replace(hook_limit_s={LIMIT_S})\n{HOOK.format(hook=hook, argument=argument)}"
+        )
+        write(folder / "plugins", name_of(hook, "hang"), HANG, source)
     for name, (source, _) in ODD.items():
         write(folder / "plugins", name, "type", source)
     (folder / "plugins" / "well.py").write_text(WELL)
@@ -81,6 +88,14 @@ def test_a_bad_hook_is_one_line_and_leaves_its_plugin_out(
     name = name_of(hook, fault)
     (line,) = [line for line in broker.log.splitlines() if f"plugin {name} (" in line]
     assert hook in line and FAULTS[fault].said in line and len(line) < 2000
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_hangs_is_named_and_leaves_its_plugin_out(broker: BrokerProcess, hook: str) -> None:
+    name = name_of(hook, "hang")
+    (line,) = [line for line in broker.log.splitlines() if f"plugin {name} (" in line]
+    assert f"{hook} has taken longer than {LIMIT_S} s: it is at " in line
+    assert f"{name}.py, line 10, in " in line and len(line) < 2000
 
 
 @pytest.mark.parametrize("name", ODD)
