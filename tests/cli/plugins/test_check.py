@@ -315,6 +315,20 @@ def test_the_settings_count(tmp_path: Path) -> None:
     assert done.exit_code == 0
 
 
+@pytest.mark.parametrize("check_of_it", ["", ", check=lambda value: None if value == 'a:1' else 'no a:1'"])
+def test_a_text_that_switches_it_on_has_to_be_given(tmp_path: Path, check_of_it: str) -> None:
+    """A boolean is true for the check; what a text may be nobody knows but its author."""
+    text = f'Setting("lc.plugin.parcels.on", Type.STRING, None, "The peer."{check_of_it})'
+    file = written(
+        tmp_path, 'Setting("lc.plugin.parcels.on", Type.BOOLEAN, False, "Whether it is on.")', text
+    )
+    done = check(file)
+    assert done.exit_code == 2
+    assert "parcels is on where lc.plugin.parcels.on is set: say to what, as -o" in done.stderr
+    done = check(file, "-o", "lc.plugin.parcels.on=a:1")
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

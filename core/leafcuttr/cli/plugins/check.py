@@ -84,12 +84,18 @@ def _reports(
     except PluginError as error:
         yield report_of_failure(candidate.name, str(error))
         return
-    if plugin.enabled_by is not None:
-        broker = {plugin.enabled_by: "true", **broker}
+    switch = plugin.enabled_by
+    missing = switch is not None and switch not in broker
+    if switch is not None:
+        broker = {switch: "true", **broker}
+    wanted = f"{plugin.name} is on where {switch} is set: say to what, as -o {switch}=VALUE"
     try:
         target = CheckedPlugin(module, candidate.name, broker, topic, path)
     except (ConfigError, InvalidConfig) as error:
-        raise click.UsageError(str(error)) from None
+        said = str(error)
+        raise click.UsageError(wanted if missing and said.startswith(f"{switch}=true ") else said) from None
+    if missing and target.switch_is_text:
+        raise click.UsageError(wanted)
     yield from target.reports()
 
 

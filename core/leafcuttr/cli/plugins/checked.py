@@ -24,6 +24,8 @@ from leafcuttr_sdk.testing.service_checks import service_report
 
 _FOUND: Final = "it is a plugin for this version, and its hooks and settings are right"
 
+_TEXTS: Final = ("string", "list")
+
 
 def report_of_failure(name: str, why: str) -> Report:
     """Of a plugin that cannot be loaded at all."""
@@ -57,6 +59,12 @@ class CheckedPlugin:
         loaded = finder.plugins.get(name)
         assert loaded is not None
         self._loaded = loaded
+
+    @property
+    def switch_is_text(self) -> bool:
+        """Whether what enables it is no boolean, so that nobody but its author knows a value."""
+        name = self._loaded.plugin.enabled_by if self._loaded.plugin is not None else None
+        return any(one.name == name and one.type.value in _TEXTS for one in self._loaded.settings)
 
     def reports(self) -> Iterator[Report]:
         """Of the plugin itself, and if that is fine of everything that its hooks return, and of all of it at once."""
@@ -117,7 +125,7 @@ class CheckedPlugin:
     def _switch(self) -> tuple[str, ...]:
         assert self._loaded.plugin is not None
         name = self._loaded.plugin.enabled_by
-        kinds = ("boolean", "string", "list")
+        kinds = ("boolean", *_TEXTS)
         if name is None or any(one.name == name and one.type.value in kinds for one in self._loaded.settings):
             return ()
         return (
