@@ -110,7 +110,7 @@ def websocket_handler(
 
 async def _reading(carrier: "_Carrier", *, task_status: "trio.TaskStatus[trio.Nursery]") -> None:
     """Hold the task that reads the WebSocket. It answers what is wrong, and pings, and raises where the client has
-    gone meanwhile; whoever uses the connection is told that as well."""
+    gone meanwhile; the handler that uses the connection is told that as well."""
     from trio_websocket import ConnectionClosed
 
     try:

@@ -177,7 +177,7 @@ async def test_any_other_failure_of_a_first_start_harms_no_other_service(
     lines = [record.getMessage() for record in caplog.records]
     kept = re.compile(
         r"the service fails of plugin acme failed: KeyError: 'shoe size' \(.*test_supervisor.py, line \d+\); "
-        r"it is started again in 0\.\d s"
+        r"it is started again in 0\.\d s \(restart 1\)"
     )
     assert any(kept.fullmatch(line) for line in lines)
     assert any("SystemExit: 3" in line for line in lines)

@@ -160,7 +160,8 @@ class SupervisedService:
             self.refused = self.trouble
             return 0.0
         pause_s = self._backoff.pause_s(up_s)
-        logger.error("the %s failed: %s; it is started again in %.1f s", self, failed.why, pause_s)
+        line = "the %s failed: %s; it is started again in %.1f s (restart %d)"
+        logger.error(line, self, failed.why, pause_s, self.restarts + 1)
         self.attempted.set()
         return pause_s
 
