@@ -28,7 +28,7 @@ NEW, OLD = "4.3.1", "3.9.1"
 TOOL = "org.apache.kafka.tools.TransactionalMessageCopier"
 SECONDS = 180.0
 PARTITIONS = 3
-RECORDS = 20_000  # of each partition
+RECORDS = 20_000  # of each partition, at first and whenever half of what is there has been copied too early
 GROUP = "copiers"
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -88,14 +88,13 @@ def broker(tmp_path: Path) -> Iterator[Restarting]:
     one.end()
 
 
-def fill(address: str) -> None:
+def fill(address: str, numbers: range) -> None:
+    """Append these records to each partition of the input."""
     from confluent_kafka import Producer
 
-    create(address, "input", PARTITIONS)
-    create(address, "output", PARTITIONS)
     failed: list[Any] = []
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
-    for number in range(RECORDS):
+    for number in numbers:
         for partition in range(PARTITIONS):
             producer.produce(
                 "input",
@@ -180,9 +179,11 @@ def committed(address: str, partition: int) -> list[int]:
     ],
 )
 def test_copies_through_kills(broker: Restarting, tmp_path: Path, version: str, groupwise: bool) -> None:
-    fill(broker.address)
+    for topic in ("input", "output"):
+        create(broker.address, topic, PARTITIONS)
+    filled = range(RECORDS)
+    fill(broker.address, filled)
     progress = Progress(broker.address)
-    everything = PARTITIONS * RECORDS
     with copiers(tmp_path, broker.address, version, groupwise=groupwise) as running:
 
         def keep() -> None:
@@ -194,24 +195,31 @@ def test_copies_through_kills(broker: Restarting, tmp_path: Path, version: str, 
             return progress.total() >= total
 
         def inside() -> Copier | None:
+            nonlocal filled
             keep()
             names = open_transactions(broker.address)
-            return next((each for each in running if each.name in names), None)
+            victim = next((each for each in running if each.name in names), None)
+            if victim is None and progress.total() > PARTITIONS * filled.stop // 2:
+                # A quick machine copies all before enough kills have hit: the rest of the test needs some as well.
+                fill(broker.address, range(filled.stop, filled.stop + RECORDS))
+                filled = range(filled.stop + RECORDS)
+            return victim
 
         hit = kills = 0
         while hit < KILLED_WITHIN:
-            # Some progress each time, however many kills it takes, and enough left for the rest of the test.
-            wanted = min(everything // 2, (kills + 1) * everything // 40)
+            # Some progress each time, however many kills it takes.
+            wanted = min(PARTITIONS * RECORDS // 2, (kills + 1) * PARTITIONS * RECORDS // 40)
             until(lambda: beyond(wanted), "progress after a kill", seconds=SECONDS)  # noqa: B023
             victim = until(inside, "an open transaction", seconds=SECONDS, pause=0.0)
             victim.kill()
             hit += victim.name in open_transactions(broker.address)
             kills += 1
+        everything = PARTITIONS * filled.stop
         broker.restart(signal.SIGKILL)
         until(lambda: beyond(everything * 3 // 4), "progress after the broker's kill", seconds=SECONDS)
         broker.restart(signal.SIGKILL)
         until(lambda: beyond(everything), "the end of the copy", seconds=SECONDS)
-    assert progress.offsets() == [RECORDS] * PARTITIONS
+    assert progress.offsets() == [filled.stop] * PARTITIONS
     progress.close()
     for partition in range(PARTITIONS):
-        assert committed(broker.address, partition) == list(range(RECORDS))
+        assert committed(broker.address, partition) == list(filled)
