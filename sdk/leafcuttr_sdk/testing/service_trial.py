@@ -5,7 +5,7 @@ import gc
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
@@ -16,7 +16,7 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.record_trial import takes_one
 from leafcuttr_sdk.testing.report import Notes, Report, told
-from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, try_listeners
+from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, plugged_of, try_listeners
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
@@ -62,7 +62,6 @@ class ServiceTrial:
         self._make = make
         self._broker = broker
         self._stuck = stuck
-        self._starting: Callable[[], AbstractContextManager[None]] = vars(broker)["_core"].plugged.starting
         self._registered = _Registered(broker.settings, broker.topics)
         self.notes: Final = Notes("service", name, PROMISES)
 
@@ -73,7 +72,7 @@ class ServiceTrial:
         made: list[object] = []
         for number in range(_RUNS):
             # What it imports at its first start (a web framework) a broker has imported before it serves.
-            with nullcontext() if number else self._starting():
+            with nullcontext() if number else plugged_of(self._broker).starting():
                 service = self._new()
                 method = self._method(service) if service is not None else None
                 if method is None:

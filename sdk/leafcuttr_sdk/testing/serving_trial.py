@@ -134,10 +134,16 @@ class ServingTrial:
             stream.socket.close()
 
 
-async def try_listeners(broker: "Broker", notes: Notes) -> list[ServingTrial]:
-    """Try each listener that the plugin serves at this moment. TLS is the broker's: such listeners are left out."""
+def plugged_of(broker: "Broker") -> "Plugged":
+    """What the broker behind what plugins have of it knows about plugins."""
     core: Any = vars(broker)["_core"]
     plugged: Plugged = core.plugged
+    return plugged
+
+
+async def try_listeners(broker: "Broker", notes: Notes) -> list[ServingTrial]:
+    """Try each listener that the plugin serves at this moment. TLS is the broker's: such listeners are left out."""
+    plugged = plugged_of(broker)
     trials: list[ServingTrial] = []
     for prefix, served in plugged.served.items():
         listener = plugged.listeners.get(prefix) or plugged.listeners.get(f"{prefix}.unix")

@@ -5,6 +5,8 @@ the markers are written, and then that it is complete. While the disk is not slo
 request. What waits goes on in `run`'s nursery, whether or not the client still does.
 
 One task keeps the time: it aborts transactions that take too long and forgets unused ids.
+
+A little longer than other modules, because the order of writing, publishing and answering is one thing.
 """
 
 import logging
