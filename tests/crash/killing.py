@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +35,10 @@ OFTEN = {
     "transaction.before-complete": 5,
     "retention.removing": 10,
 }
+# Of the log and of compaction.
+ELSEWHERE = ("roll.", "producer-snapshot.", "checkpoint.", "soft-checkpoint.", "compaction.")
+"""Beginnings of the points at which other tests of the gate kill a process: `tests/log/test_manager.py` and
+`test_compaction.py`, each of them (`test_crashpoints.py`)."""
 STOPPING = {"shutdown.synced", "shutdown.checkpointed"}
 ONCE = STOPPING | {"start.loaded", "start.unmarked", "recovery.cut"}
 ONCE |= {name for name in POINTS if name.startswith("compaction.")}
@@ -56,9 +60,14 @@ def kill_at(name: str, dice: random.Random, *, early: bool = False) -> Kill:
     return Kill(f"{name}:{dice.randint(1, most)}", early or name in STARTING)
 
 
+def points(*, thorough: bool) -> list[str]:
+    """Where a run kills: everywhere, or at those points at which no other test of the gate does."""
+    return sorted(name for name in POINTS if thorough or not name.startswith(ELSEWHERE))
+
+
 def planned(dice: random.Random, kills: int, *, thorough: bool) -> list[Kill]:
-    """Every point once, so many random moments; `thorough`: each point again, armed before the start."""
-    plan = [kill_at(name, dice) for name in sorted(POINTS)]
+    """Every point of `points` once, so many random moments; `thorough`: each point again, armed before the start."""
+    plan = [kill_at(name, dice) for name in points(thorough=thorough)]
     plan += [Kill("")] * kills
     if thorough:
         plan += [kill_at(name, dice, early=True) for name in sorted(POINTS - STOPPING)]
@@ -77,7 +86,7 @@ def run_kills(
 ) -> BrokerRun:
     """Kill a broker as planned, read back at the end, and print what has come of it. `thorough`: more clients, and
     Kafka's tool reads all files; without it, two kills at points may come between two readings. `patience`: within how
-    many seconds a kill at random comes; `every_point`: points that were not reached are tried again.
+    many seconds a kill at random comes; `every_point`: those of `points` that were not reached are tried again.
 
     Raises AssertionError where anything that was acknowledged is lost, with what is missing in the files.
     """
@@ -104,7 +113,8 @@ def run_kills(
         run.end()
         if load is not None:
             load.abandon()
-            report(run, load.readback.records, time.monotonic() - began, seed, every_point=every_point)
+            wanted = points(thorough=thorough) if every_point else []
+            report(run, load.readback.records, time.monotonic() - began, seed, wanted)
     return run
 
 
@@ -118,7 +128,8 @@ def _go_through(
         kill = plan.pop()
         look = thorough or not look or not kill.point
         one_kill(run, load, kill, look=look, patience=patience)
-        for name in POINTS - run.reached.keys() if every_point else ():
+        wanted = points(thorough=thorough) if every_point else ()
+        for name in (each for each in wanted if each not in run.reached):
             if not plan and run.reached["tries " + name] < 3:
                 run.reached["tries " + name] += 1
                 plan.append(Kill(f"{name}:1", name in STARTING))
@@ -158,8 +169,8 @@ def one_kill(run: BrokerRun, load: Load, kill: Kill, *, look: bool, patience: fl
         run.verify()
 
 
-def report(run: BrokerRun, records: int, took: float, seed: int, *, every_point: bool) -> None:
-    """Print what has come of a run."""
+def report(run: BrokerRun, records: int, took: float, seed: int, wanted: Sequence[str]) -> None:
+    """Print what has come of a run, and how often it has reached the points that were `wanted` and others."""
     print(
         f"\ncrash: seed {seed}, {run.kills} kills in {took:.0f} s, {3600 * run.kills / took:.0f} an hour, "
         f"{records} records read back, slowest start {run.slowest_start:.2f} s"
@@ -169,5 +180,5 @@ def report(run: BrokerRun, records: int, took: float, seed: int, *, every_point:
         print(f"  {title}: " + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in most))
     for note in run.notes:
         print(f"  {note}")
-    for name in sorted(POINTS if every_point else run.reached):
+    for name in sorted({*wanted, *(POINTS & run.reached.keys())}):
         print(f"  {name:26} reached {run.reached[name]}")

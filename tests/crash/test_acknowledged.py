@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         append(log, encode_batch([Written(0, NOW, None, b"by %d" % producer)], **fields), NOW)
     append_marker(log, 8, 2, commit=True, coordinator_epoch=5, now_ms=NOW)
     append_marker(log, 7, 2, commit=False, coordinator_epoch=5, now_ms=NOW)
-    log.close()
+    log.seal()
     assert len(foreign.log_files(path)) >= 3
     return path
 

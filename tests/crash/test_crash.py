@@ -11,8 +11,9 @@ commits and topics as they were acknowledged; after each kill and after the last
 problem. At the end, also of a run that has failed, software that is not ours reads the files (`foreign`): keys and
 values of all that was acknowledged, record by record, and what is missing is named by partition and offset.
 
-The gate runs one kill at each point and a few at random, and reads back after two of the former; `--kills 200` (the
-`crash` session runs that by default) as many as one likes. A failing run prints its seed; `--crash-seed` repeats it.
+The gate runs one kill at each point at which no other of its tests kills (`killing.points`) and a few at random, and
+reads back after two of the former; `--kills 200` (the `crash` session runs that by default, with all points) as many as
+one likes. A failing run prints its seed; `--crash-seed` repeats it.
 What exactly is running at the moment of a kill differs from run to run; the seed repeats the points, their counts, the
 delays and the order.
 """
@@ -21,8 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from crash.killing import planned, run_kills
-from leafcuttr.crashpoints import POINTS
+from crash.killing import planned, points, run_kills
 
 
 @pytest.mark.timeout(0)
@@ -40,5 +40,5 @@ def test_nothing_acknowledged_is_lost(
             thorough=long,
             patience=2.0 if long else 0.5,
         )
-    missed = sorted(name for name in POINTS if not run.reached[name])
+    missed = [name for name in points(thorough=long) if not run.reached[name]]
     assert not missed, f"never reached: {missed}"

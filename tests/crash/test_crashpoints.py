@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import leafcuttr
+from crash.killing import ELSEWHERE, points
+from crash.test_compaction import STEPS
 from leafcuttr.crashpoints import POINTS
 
 PROGRAM = """
@@ -58,3 +60,12 @@ def test_every_point_is_in_the_source_and_every_one_in_the_source_is_declared() 
             f"{name}.{end}" for name in re.findall(r'"([a-z-]+)"', line) for end in ("written", "renamed")
         }
     assert named == POINTS
+
+
+def test_what_the_slice_of_the_gate_leaves_out_is_killed_at_by_other_tests() -> None:
+    left_out = POINTS - set(points(thorough=False))
+    assert left_out == {name for name in POINTS if name.startswith(ELSEWHERE)}
+    of_the_log = (Path(__file__).parents[1] / "log" / "test_manager.py").read_text()
+    named = {name for name, _ in re.findall(r'"([a-z-]+\.[a-z-]+)(:\d+)?"', of_the_log)}
+    assert left_out <= named | set(STEPS)
+    assert set(points(thorough=True)) == POINTS

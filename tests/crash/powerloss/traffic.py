@@ -340,7 +340,7 @@ class Admin(Client):
             offset = send(self.client, name, 1, batch, None)
             self.mark("acked", topic=name, partition=1, sender=self.name, offset=offset, values=[value])
         elif number % 4 == 2:
-            self._set(name, "retention.ms", str(1_000_000_000_000 + number))
+            self._set(name, "retention.ms", str(100_000_000_000_000 + number))  # longer than since 1970
             self._trim()
         elif number // 4 >= 2:
             name = f"passing-{number // 4 - 2}"

@@ -14,8 +14,8 @@ import trio
 from leafcuttr.log.cleaner.cleaner import Cleaner
 from leafcuttr.log.layout.checkpoints import read_offsets
 from leafcuttr.log.log import Log
-from leafcuttr.wire.batch import parse, sealed
-from leafcuttr.wire.records import DELETE_HORIZON, Record, encode_batch
+from leafcuttr.wire.batch import DELETE_HORIZON, parse, sealed
+from leafcuttr.wire.records import Record, encode_batch
 from support.compaction import records_of, split
 from support.logs import NOW, TP, HandClock, append, append_marker, read_all
 from support.waiting import eventually
@@ -215,7 +215,7 @@ async def test_rounds_for_a_small_table(dirty_log: MakeLog, make_cleaner: MakeCl
 
 
 async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:
-    log = dirty_log(100)
+    log = dirty_log(100, min_cleanable_dirty_ratio=0.0)
     rows = [Record(0, NOW, b"key 1", b"aborted")]
     append(log, encode_batch(rows, producer_id=3, producer_epoch=0, base_sequence=0, transactional=True), NOW)
     open_since = log.last_stable_offset
@@ -232,6 +232,21 @@ async def test_aborted_transactions(dirty_log: MakeLog, make_cleaner: MakeCleane
     assert any(record.key == b"key 1" for record in records_of(split(read_all(log))))
     # Its entry is still found: data of it were there in this round.
     assert [each.producer_id for each in log.aborted_transactions(0, log.log_end_offset)] == [3]
+    # What the producer commits afterwards is none of its business.
+    batch = encode_batch(
+        [Record(0, NOW, b"key 1", b"committed")],
+        producer_id=3,
+        producer_epoch=0,
+        base_sequence=1,
+        transactional=True,
+    )
+    append(log, batch, NOW)
+    append_marker(log, 3, 0, commit=True, coordinator_epoch=0, now_ms=NOW, transaction_version=1)
+    log.roll()
+    log.flush()
+    assert await clean(make_cleaner(log)) == 1
+    (left,) = (record for record in records_of(split(read_all(log))) if record.key == b"key 1")
+    assert left.value == b"committed"
 
 
 async def test_tombstones_are_kept_for_ever(dirty_log: MakeLog, make_cleaner: MakeCleaner) -> None:

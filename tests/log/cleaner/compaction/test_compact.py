@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leafcuttr.log.cleaner.compaction.reading import DamagedDataError
-from leafcuttr.log.cleaner.job import KnownProducer
+from leafcuttr.log.cleaner.job import KnownProducer, SourceSegment
 from leafcuttr.log.segment.txn_index import AbortedTransaction
-from leafcuttr.wire.batch import parse
+from leafcuttr.wire.batch import DELETE_HORIZON, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.markers import Marker, encode_marker
-from leafcuttr.wire.records import DELETE_HORIZON, Record, decode_records, encode_batch
+from leafcuttr.wire.records import Record, decode_records, encode_batch
 from support.compaction import DAY_MS, compact, headers_of, put_in_place, records_of, result, write_segments
 from support.logs import NOW, patched
 
@@ -186,6 +186,118 @@ def test_aborted_records_go_and_do_not_win(tmp_path: Path) -> None:
     for later, markers in ((DAY_MS - 1, 1), (DAY_MS, 0)):
         compact(tmp_path, [[source]], first_dirty=6, now_ms=NOW + later)
         assert sum(h.is_control for h in headers_of(result(tmp_path, [source]))) == markers
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_after_an_aborted_one_is_judged_by_its_own_end(tmp_path: Path, commit: bool) -> None:
+    """The first pass does not read what is clean, nor the marker that ended the first transaction there, whose entry is
+    there for one round more."""
+    made = [
+        simple(0, (b"t", b"first"), (b"u", b"first")),
+        *transaction(2, 1, commit=False),
+        *transaction(5, 1, commit=commit),
+        simple(8, (b"x", b"y")),
+    ]
+    clean, dirty = write_segments(tmp_path, made, [0, 3])
+    aborted = [AbortedTransaction(1, 2, 4, 5), AbortedTransaction(1, 5, 7, 8)][: 1 if commit else 2]
+    compact(tmp_path, [[clean]], aborted=aborted[:1])
+    clean = put_in_place(tmp_path, [clean])
+    groups = [[clean], [dirty]]
+    compact(tmp_path, groups, first_dirty=5, aborted=aborted)
+    left = records_of(batch for group in groups for batch in result(tmp_path, group))
+    assert [record.offset for record in left] == ([5, 6, 8] if commit else [0, 1, 8])
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("records"), st.sampled_from([0, 1, 1, 2]), st.sampled_from("abc")),
+        st.tuples(st.just("end"), st.sampled_from([1, 1, 2]), st.booleans()),
+        st.tuples(st.just("round"), st.sampled_from([0, 1, DAY_MS]), st.just(True)),
+    ),
+    min_size=8,
+    max_size=40,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps)
+def test_readers_of_committed_records_find_the_same_after_any_rounds(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, int, object]]
+) -> None:
+    """Every batch is a segment of its own; producer 0 has no transactions. A round compacts what lies before the first
+    open transaction, some time after the last one."""
+    folder = tmp_path_factory.mktemp("rounds")
+    segments: list[SourceSegment] = []
+    index: dict[int, list[AbortedTransaction]] = {}  # of each segment, by its base offset
+    began: dict[int, int] = {}
+    waiting: dict[int, dict[str, int]] = {}
+    expected: dict[str, int] = {}  # the last committed record of each key
+    offset, first_dirty, now_ms = 0, 0, NOW
+
+    def append(batch: bytes) -> None:
+        nonlocal offset
+        segments.extend(write_segments(folder, [batch]))
+        offset += 1
+
+    def run_round() -> None:
+        nonlocal segments, first_dirty
+        end = min(began.values(), default=offset)
+        todo = [segment for segment in segments if segment.end <= end]
+        if not todo:
+            return
+        aborted = [each for entries in index.values() for each in entries if each.first_offset < todo[-1].end]
+        done, cleaned = compact(
+            folder, [[each] for each in todo], first_dirty=first_dirty, now_ms=now_ms, aborted=aborted
+        )
+        first_dirty = done.end
+        for each in cleaned:
+            if each.changed:
+                index[todo[each.group].base] = each.transactions
+        segments = [put_in_place(folder, [each]) for each in todo] + segments[len(todo) :]
+
+    for kind, what, how in [*drawn, ("round", 1, True), ("round", DAY_MS, True), ("round", DAY_MS, True)]:
+        if kind == "round":
+            now_ms += what
+            run_round()
+        elif kind == "records":
+            key = str(how)
+            fields = {
+                "producer_id": what,
+                "producer_epoch": 0,
+                "base_sequence": offset,
+                "transactional": True,
+            }
+            if what:
+                began.setdefault(what, offset)
+                waiting.setdefault(what, {})[key] = offset
+            else:
+                expected[key] = offset
+            append(simple(offset, (key.encode(), b"%d" % offset), **(fields if what else {})))
+        elif what in began:
+            ended = waiting.pop(what)
+            if how:
+                expected |= {key: max(at, expected.get(key, -1)) for key, at in ended.items()}
+            else:
+                index[offset] = [AbortedTransaction(what, began[what], offset, offset + 1)]
+            del began[what]
+            marker = bytearray(encode_marker(what, 0, Marker(bool(how), 0), timestamp=NOW))
+            append(bytes(patched(marker, ">q", 0, offset, crc=False)))
+
+    skipped = [each for entries in index.values() for each in entries]
+    found: dict[str, int] = {}
+    for segment in segments:
+        for batch in result(folder, [segment]):
+            header, producer = parse(batch), parse(batch).producer_id
+            if header.is_control or (producer in began and header.base_offset >= began[producer]):
+                continue
+            if not any(
+                each.producer_id == producer and each.first_offset <= header.base_offset <= each.last_offset
+                for each in skipped
+            ):
+                found |= {
+                    record.key.decode(): record.offset for record in decode_records(batch) if record.key
+                }
+    assert found == expected
 
 
 def test_a_commit_marker_stays_as_long_as_its_data(tmp_path: Path) -> None:

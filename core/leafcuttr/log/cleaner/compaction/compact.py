@@ -27,6 +27,7 @@ from leafcuttr.log.cleaner.compaction.walk import Walked, max_timestamp, walk
 from leafcuttr.log.cleaner.job import Cleaned, Done, Round, SourceSegment
 from leafcuttr.wire.batch import (
     CONTROL,
+    DELETE_HORIZON,
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
@@ -38,7 +39,7 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.compression import Codec, compress
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.records import DELETE_HORIZON, decode_records, encode_batch, record_bytes
+from leafcuttr.wire.records import decode_records, encode_batch, record_bytes
 
 _EMPTY_KEEPS: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 

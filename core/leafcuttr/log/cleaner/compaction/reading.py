@@ -19,7 +19,7 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     unpack,
 )
-from leafcuttr.wire.checksum import crc32c
+from leafcuttr_sdk.batches.checksum import crc32c
 
 _MOST: Final = 1 << 30
 

@@ -4,7 +4,9 @@ The rules are Kafka's (KIP-98, KIP-534): aborted data go; a marker stays until n
 then until its delete horizon; an entry of the index of aborted transactions stays as long as data of it have been met.
 A marker without a record in it has been cleaned before and may go.
 
-Batches are shown in the order of their offsets. Each of the two passes of a round needs an object of its own.
+Batches are shown in the order of their offsets. Each of the two passes of a round needs an object of its own. The
+first pass begins at what is dirty, so it may be shown no batch, and no marker, of transactions whose entries it has:
+the offsets of an entry decide where its transaction ends.
 """
 
 from collections.abc import Iterable
@@ -30,7 +32,8 @@ class Transactions:
         self._open_up_to(header.last_offset)
         if not header.is_transactional:
             return False
-        if header.producer_id in self._open_aborted:
+        entry = self._open_aborted.get(header.producer_id)
+        if entry is not None and header.base_offset <= entry.last_offset:
             self._met.add(header.producer_id)
             return True
         self._open_committed.add(header.producer_id)
@@ -59,4 +62,5 @@ class Transactions:
     def _open_up_to(self, offset: int) -> None:
         while self._aborted and self._aborted[-1].first_offset <= offset:
             entry = self._aborted.pop()
-            self._open_aborted.setdefault(entry.producer_id, entry)
+            # The producer's transaction before this one has ended, whether or not its marker was shown.
+            self._open_aborted[entry.producer_id] = entry
