@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from leafcuttr.config.settings import Settings
 from leafcuttr.log.cleaner.checkpoint import CleanerCheckpoint
 from leafcuttr.log.directory import CLEAN_SHUTDOWN, LogDirectory
-from leafcuttr.log.files.failed_sync import SyncFailedError
+from leafcuttr.log.files.failed_sync import SyncFailedError, is_marked
 from leafcuttr.log.files.pool import FilePool
 from leafcuttr.log.layout.directory import DataDirectory
 from leafcuttr.log.layout.folders import LogSpec
@@ -111,6 +113,56 @@ def test_a_clean_stop_records_nothing_of_a_log_whose_sync_has_failed(tmp_path: P
     state = read_state(tmp_path)
     assert state is not None
     assert (state.clean, set(state.partitions)) == (True, {second.topic_partition, third.topic_partition})
+
+
+def fsync_of(monkeypatch: pytest.MonkeyPatch, directory: Path, *, fails: bool) -> list[str]:
+    """What is forced to disk from now on, by its path; with `fails` the first try to do so with the names in the
+    directory fails."""
+    synced: list[str] = []
+
+    def recorded(real: Callable[[int], None], descriptor: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        synced.append(path)
+        if fails and path == str(directory) and synced.count(path) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", partial(recorded, os.fsync))
+    monkeypatch.setattr(os, "fdatasync", partial(recorded, os.fdatasync))
+    return synced
+
+
+def test_a_clean_stop_syncs_the_names_of_all_folders_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = opened(tmp_path)
+    make(directory, *(spec(number) for number in range(12)))
+    synced = fsync_of(monkeypatch, tmp_path, fails=False)
+    assert directory.close()
+    logs = {str(tmp_path / f"t-{number}" / f"{0:020d}.log") for number in range(12)}
+    assert logs <= set(synced)
+    before_a_log = synced[: min(synced.index(path) for path in logs)]
+    assert before_a_log == [str(tmp_path)]
+    # The other times are those of the checkpoints and of the mark that are written behind them.
+    after_the_logs = synced[max(len(synced) - 1 - synced[::-1].index(path) for path in logs) :]
+    assert synced.count(str(tmp_path)) == 1 + after_the_logs.count(str(tmp_path))
+
+
+def test_where_the_names_of_folders_cannot_be_synced_the_stop_is_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log whose folder was synced before, by a sync of its own, is no worse for it."""
+    directory = opened(tmp_path)
+    make(directory, spec(), spec(1), spec(2))
+    directory.logs[TP].flush()
+    append(directory.logs[TP], batch())
+    synced = fsync_of(monkeypatch, tmp_path, fails=True)
+    assert not directory.close()
+    assert any(path.startswith(f"{tmp_path}/t-0/") for path in synced)
+    assert not any(path.startswith((f"{tmp_path}/t-1/", f"{tmp_path}/t-2/")) for path in synced)
+    assert [log.sync_failed for log in directory.logs.values()] == [False, True, True]
+    assert [is_marked(tmp_path / f"t-{number}") for number in range(3)] == [False, True, True]
+    assert not (tmp_path / CLEAN_SHUTDOWN).exists()
 
 
 @pytest.mark.parametrize("in_its_way", [False, True])

@@ -536,8 +536,9 @@ manager.close()
 @pytest.mark.parametrize(
     "point",
     [
-        "append.staged", "append.written:9", "append.published:11", "roll.before", "roll.snapshot-written",
-        "roll.file-created", "roll.done:2", "checkpoint.synced", "checkpoint.written", "checkpoint.renamed",
+        "append.staged", "append.written:9", "append.published:11", "roll.before", "roll.sealed",
+        "roll.snapshot-written", "roll.file-created", "roll.done:2", "producer-snapshot.written",
+        "producer-snapshot.renamed:2", "checkpoint.synced", "checkpoint.written", "checkpoint.renamed",
         "checkpoint.written:2", "soft-checkpoint.written", "soft-checkpoint.renamed:3", "topic-delete.renamed",
         "topic-delete.removed", "shutdown.checkpointed", "",
     ],

@@ -349,7 +349,7 @@ class LogDirectory:
         False returned. Blocks."""
         fine = False
         try:
-            fine = close_logs(self.logs, self._ids, self._record)
+            fine = close_logs(self.path, self.logs, self._ids, self._record)
             if fine:
                 crashpoints.reach("shutdown.synced")
                 self._record.write_clean()

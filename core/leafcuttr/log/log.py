@@ -249,21 +249,21 @@ class Log(LogState):
             self.segments[-1].flush_indexes()
         return True
 
-    def flush(self, end: int | None = None) -> None:
+    def flush(self, end: int | None = None, *, folder_name_synced: bool = False) -> None:
         """Force everything published to disk and move the recovery point, to `end` if that is given: where the log
-        ended when its index entries were written. Blocks: call it in a worker thread. Raises OSError."""
+        ended when its index entries were written. `folder_name_synced`: the folder's own name is on the disk. Blocks:
+        call it in a worker thread. Raises OSError."""
         end = self.log_end_offset if end is None else end
         segments, before = tuple(self.segments), self.recovery_point
         unflushed = self.unflushed
         for number, segment in enumerate(segments):
             if number + 1 == len(segments) or segments[number + 1].base_offset > before:
-                sync_segment(segment)
+                sync_segment(segment, folder_name_synced=folder_name_synced)
         self.recovery_point = max(self.recovery_point, end)
         self.unflushed = max(self.unflushed - unflushed, 0)
 
-    def close(self) -> None:
-        """Write what belongs into a clean stop (indexes, producer snapshot) and close the files. Nothing may be
-        staged. Raises OSError."""
+    def seal(self) -> None:
+        """Write what belongs into a clean stop: indexes, producer snapshot. Nothing may be staged. Raises OSError."""
         if self.offline is None and self.segments:
             if self._producers:
                 write_snapshot(
@@ -272,5 +272,8 @@ class Log(LogState):
                     sync=True,
                 )
             self.segments[-1].seal()
+
+    def close(self) -> None:
+        """Close the files; what is in them stays as it is."""
         for segment in self.segments:
             segment.close()

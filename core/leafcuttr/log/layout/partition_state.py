@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from leafcuttr.log.files.atomic import replace_file
 from leafcuttr.log.layout.checkpoints import uuid_bytes, uuid_text
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr_sdk import TopicPartition
+from leafcuttr_sdk.batches.checksum import crc32c
 
 STATE_FILE: Final = "leafcuttr.partitions"
 VERSION: Final = 1

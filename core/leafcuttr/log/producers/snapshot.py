@@ -15,7 +15,7 @@ from typing import Final
 from leafcuttr.log.files.atomic import replace_file
 from leafcuttr.log.producers.state import BatchMetadata, ProducerEntry, ProducerStateTable
 from leafcuttr.wire.batch import MAX_SEQUENCE
-from leafcuttr.wire.checksum import crc32c
+from leafcuttr_sdk.batches.checksum import crc32c
 
 VERSION: Final = 1
 _HEAD = struct.Struct(">hI")

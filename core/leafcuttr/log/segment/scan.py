@@ -16,8 +16,8 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     unpack,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.primitives import LONG_MAX
+from leafcuttr_sdk.batches.checksum import crc32c
 
 LOOKUP_CHUNK: Final = 8 * 1024
 SCAN_CHUNK: Final = 1024 * 1024

@@ -15,10 +15,11 @@ from leafcuttr.log.layout.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from leafcuttr.log.segment.segment import Segment
 
 
-def sync_segment(segment: Segment) -> None:
-    """Force log, indexes and snapshot to disk. Raises as `sync_records`."""
+def sync_segment(segment: Segment, *, folder_name_synced: bool = False) -> None:
+    """Force log, indexes and snapshot to disk. `folder_name_synced`: the name of the folder is there already. Raises as
+    `sync_records`."""
     with marked_on_failure(segment.directory):
-        _sync_records(segment)
+        _sync_records(segment, folder_name_synced=folder_name_synced)
         for index in (segment.index, segment.time_index):
             index.sync()
         _sync_txn_index(segment)
@@ -31,10 +32,10 @@ def sync_records(segment: Segment) -> None:
     in the folder: without them the records would be lost with the power all the same. Raises SyncFailedError, and
     OSError if there is no file to sync."""
     with marked_on_failure(segment.directory):
-        _sync_records(segment)
+        _sync_records(segment, folder_name_synced=False)
 
 
-def _sync_records(segment: Segment) -> None:
+def _sync_records(segment: Segment, *, folder_name_synced: bool) -> None:
     file = segment.open_file()
     sync_descriptor(file.fd, file.path)
     if not segment.name_synced:
@@ -43,7 +44,8 @@ def _sync_records(segment: Segment) -> None:
             with suppress(FileNotFoundError):
                 pool.opening(partial(sync_file, folder / name))
         pool.opening(partial(sync_directory, folder))
-        pool.opening(partial(sync_directory, folder.parent))
+        if not folder_name_synced:
+            pool.opening(partial(sync_directory, folder.parent))
         segment.name_synced = True
         reach("segment.names-synced")
 
