@@ -1,7 +1,7 @@
-"""Metrics: name, kind, labels and help; counters and gauges of plugins, and readings at each scrape."""
+"""Metrics: name, kind, labels and help; counters, gauges and histograms of plugins, and readings at each scrape."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
@@ -12,6 +12,12 @@ OTHER: Final = "(other)"
 """The label under which is summed what has no series of its own."""
 MOST_SERIES: Final = 1000
 """Series that a `Counter` or `Gauge` may have."""
+MOST_HISTOGRAMS: Final = 100
+"""Values of its labels that a `Histogram` may have: for each there is a series for every bound, and three more."""
+MOST_BOUNDS: Final = 50
+"""Bounds that a `Histogram` may have."""
+SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""The bounds of a histogram of times, as Prometheus's own clients have them."""
 MOST_SAMPLES: Final = 10_000
 """Samples of a `MetricReading` that a scrape shows."""
 LONGEST_LABEL: Final = 249
@@ -104,9 +110,18 @@ class Gauge(Protocol):
         ...
 
 
+class Histogram(Protocol):
+    """How often values were at most as large as each of its bounds. It has the bounds of a Counter, with
+    MOST_HISTOGRAMS for MOST_SERIES."""
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count one more value. `labels` are the values, in the order of the metric's. Raises ValueError for NaN."""
+        ...
+
+
 class Metrics(Protocol):
-    """Makes counters and gauges. The same name gives the same object again: a restarted service goes on where
-    it was. A name begins with that of the plugin, `leafcuttr_<plugin>_`: ValueError if not."""
+    """Makes counters, gauges and histograms. The same name gives the same object again: a restarted service goes on
+    where it was. A name begins with that of the plugin, `leafcuttr_<plugin>_`: ValueError if not."""
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
         """`help` is a sentence, `labels` are names of labels. The name ends with `_total`."""
@@ -114,4 +129,9 @@ class Metrics(Protocol):
 
     def gauge(self, name: str, help: str, *labels: str) -> Gauge:
         """`help` is a sentence, `labels` are names of labels."""
+        ...
+
+    def histogram(self, name: str, help: str, *labels: str, bounds: Sequence[float] = SECONDS) -> Histogram:
+        """`help` is a sentence, `labels` are names of labels, `bounds` rise; the last bucket, without a bound, is there
+        by itself. ValueError for bounds that do not rise, more than MOST_BOUNDS, and other ones than before."""
         ...

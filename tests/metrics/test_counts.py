@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leafcuttr.metrics.counts import Counts, Times
+from leafcuttr.metrics.counts import Counts, Distribution, Times
 
 
 def test_times_by_powers_of_two() -> None:
@@ -24,3 +24,15 @@ def test_errors_by_api_and_code() -> None:
     counts.failed(3, 5)
     counts.failed(3, 5)
     assert counts.errors == {(3, 5): 2}
+
+
+def test_a_distribution_by_its_bounds() -> None:
+    found = Distribution((0.5, 1.0, 10.0))
+    for value in (-1.0, 0.5, 0.6, 1.0, 10.1, float("inf")):
+        found.add(value)
+    assert found.cumulative() == [(0.5, 2), (1.0, 4), (10.0, 4), (float("inf"), 6)]
+    assert found.count == 6
+    found = Distribution((1.0,))
+    found.add(0.25)
+    found.add(3.0)
+    assert found.total == 3.25

@@ -4,6 +4,8 @@ What can be read off the broker's own state at a scrape (offsets, sizes, members
 to one broker; nothing is shared by a process.
 """
 
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Final
 
 _LAST: Final = 29
@@ -33,6 +35,10 @@ class Times:
     def count(self) -> int:
         return sum(self.buckets)
 
+    @property
+    def total(self) -> float:
+        return self.seconds
+
     def cumulative(self) -> list[tuple[float, int]]:
         """(bound in seconds, how many took at most so long) for the bounds that are shown; the last is infinite."""
         found, below = [], sum(self.buckets[:SHORTEST])
@@ -40,6 +46,29 @@ class Times:
             below += self.buckets[power]
             found.append((2**power / 1e6, below))
         return [*found, (float("inf"), self.count)]
+
+
+class Distribution:
+    """How often values were at most as large as each of the bounds, which rise; and their sum."""
+
+    __slots__ = ("_bounds", "buckets", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.buckets[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """(bound, how many were at most as large); the last is infinite."""
+        return list(zip((*self._bounds, float("inf")), accumulate(self.buckets), strict=True))
 
 
 class _ByKey(dict[int, Times]):

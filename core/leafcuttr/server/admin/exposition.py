@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from leafcuttr.metrics.counts import Times
+from leafcuttr.metrics.counts import Distribution, Times
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.gathering import Families, Gatherer, Sample
 from leafcuttr.server.admin.router import Request, Response
@@ -99,20 +99,20 @@ class _OneFamily:
         family = Family(metric.family, metric.help, metric.kind.value)
         for values, value in self._samples:
             labels = dict(zip(metric.labels, values, strict=True))
-            if isinstance(value, Times):
+            if isinstance(value, (Times, Distribution)):
                 _add_histogram(family, labels, value)
             else:
                 family.add_sample(metric.name, labels, value)
         yield family
 
 
-def _add_histogram(family: "Family", labels: dict[str, str], times: Times) -> None:
-    for bound, count in times.cumulative():
+def _add_histogram(family: "Family", labels: dict[str, str], found: Times | Distribution) -> None:
+    for bound, count in found.cumulative():
         family.add_sample(
             f"{family.name}_bucket", {**labels, "le": "+Inf" if bound == float("inf") else repr(bound)}, count
         )
-    family.add_sample(f"{family.name}_sum", labels, times.seconds)
-    family.add_sample(f"{family.name}_count", labels, times.count)
+    family.add_sample(f"{family.name}_sum", labels, found.total)
+    family.add_sample(f"{family.name}_count", labels, found.count)
 
 
 def _takes_gzip(accepted: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 
 from leafcuttr.log.log import Log
-from leafcuttr.metrics.counts import Times
+from leafcuttr.metrics.counts import Distribution, Times
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.server.admin.health import HealthTable
 from leafcuttr.server.admin.lag import LagMeter, Lags
@@ -20,8 +20,8 @@ from leafcuttr.server.listener import Connections
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.metrics import Metric
 
-Sample = tuple[tuple[str, ...], float | Times]
-"""The values of a metric's labels, in their order, and its value; `Times` for a histogram."""
+Sample = tuple[tuple[str, ...], float | Times | Distribution]
+"""The values of a metric's labels, in their order, and its value; one of the last two for a histogram."""
 
 ReadMetric = Callable[["Gathered"], Iterable[Sample]]
 """Finds the samples of one metric. Each step of its iterator is short."""

@@ -8,14 +8,15 @@ from typing import Any, Final
 
 import trio
 
-from leafcuttr.metrics.added import encodable
+from leafcuttr.metrics.added import AddedSample, encodable
+from leafcuttr.metrics.counts import Distribution
 from leafcuttr.runtime.described import first_line
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, call_async
 from leafcuttr.server.admin.router import Request, Response, Router, problem
 from leafcuttr.state.plugged import Plugged, ServiceState
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck
-from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, Metric, MetricReading, Sample
+from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_SAMPLES, Metric, MetricReading
 
 PATH: Final = "/plugins/"
 ANSWER_S: Final = 30.0
@@ -151,7 +152,7 @@ async def _close(part: Part, body: AsyncGenerator[bytes, None], tell: Failures) 
         tell(failed)
 
 
-def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iterable[Sample]]]]:
+def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iterable[AddedSample]]]]:
     """The metrics that plugins have at this moment."""
     for plugin, reading in plugged.metrics.readings():
         yield (
@@ -160,11 +161,11 @@ def readings(plugged: Plugged) -> Iterator[tuple[Metric, Callable[[object], Iter
         )
 
 
-def _samples(part: Part, reading: MetricReading, tell: Failures) -> Callable[[object], Iterator[Sample]]:
+def _samples(part: Part, reading: MetricReading, tell: Failures) -> Callable[[object], Iterator[AddedSample]]:
     """Those that can be shown: one bad sample would make Prometheus refuse all of a scrape. And no more than
     MOST_SAMPLES, of those that a client may have named."""
 
-    def read(_: object) -> Iterator[Sample]:
+    def read(_: object) -> Iterator[AddedSample]:
         seen: set[tuple[str, ...]] = set()
         try:
             given = call(part, _iterator, reading)
@@ -185,11 +186,11 @@ def _samples(part: Part, reading: MetricReading, tell: Failures) -> Callable[[ob
     return read
 
 
-def _iterator(reading: MetricReading) -> Iterator[Sample]:
+def _iterator(reading: MetricReading) -> Iterator[AddedSample]:
     return iter(reading.read())
 
 
-def _sample(given: Iterator[Sample], metric: Metric, seen: set[tuple[str, ...]]) -> Sample | None:
+def _sample(given: Iterator[AddedSample], metric: Metric, seen: set[tuple[str, ...]]) -> AddedSample | None:
     """The next one, as it can be shown. None at the end."""
     for values, value in given:
         labels = tuple(encodable(str(one)) for one in values)
@@ -197,5 +198,5 @@ def _sample(given: Iterator[Sample], metric: Metric, seen: set[tuple[str, ...]])
             raise ValueError(f"{len(labels)} labels, and it has {len(metric.labels)}")
         if labels in seen:
             raise ValueError(f"the labels {labels} twice")
-        return labels, float(value)
+        return labels, value if isinstance(value, Distribution) else float(value)
     return None
