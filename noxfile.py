@@ -1,27 +1,24 @@
 """The project's checks. `nox` alone runs the gate; `nox -l` lists everything; `nox -s NAME` runs one.
 
-The gate: `checks`, which is lint, types, layers and docs at the same time, and `gate`: all unit tests on one
-interpreter with a short slice of the parity, client, fuzz and crash suites. The long suites are sessions of their own.
-How long it may take: docs/contributing.md.
+`gate` is what every change has to pass: lint, types, layers and docs, and all unit tests on one interpreter with a
+short slice of the parity, client, fuzz and crash suites. The long suites are sessions of their own. How long the gate
+may take: docs/contributing.md.
 """
 
 import os
 import shutil
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
 
 nox.needs_version = ">=2024.10"
-nox.options.sessions = ["checks", "gate"]
+nox.options.sessions = ["gate"]
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
 
 PYTHONS = ["3.11", "3.12", "3.13"]
-CHECKS = ("types", "docs", "layers", "lint")
-"""What `checks` runs, the longest first."""
 COMMANDS = tuple(
     f"tests/cli/{name}"
     for name in (
@@ -50,32 +47,40 @@ find_pyenv_interpreters()
 
 def install(session: nox.Session, *groups: str) -> None:
     """The project as it stands with its extras, and the named dependency groups of pyproject.toml."""
-    session.install("-e", ".[all]")
     pyproject = nox.project.load_toml("pyproject.toml")
-    for group in groups:
-        session.install(*nox.project.dependency_groups(pyproject, group))
+    session.install("-e", ".[all]", *nox.project.dependency_groups(pyproject, *groups))
 
 
-@nox.session(venv_backend="none")
-def checks(session: nox.Session) -> None:
-    """lint, types, layers and docs at the same time; what each has printed is shown when it has ended."""
+def check(session: nox.Session, name: str, *, beside: bool = False) -> None:
+    """Look at the source without running it: what the session of this name does, in the environment of `session`.
 
-    def run(name: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "nox", "--noxfile", __file__, "--session", name]
-        return subprocess.run(
-            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+    What runs `beside` something else gets the processor when that leaves it idle, and is shown only if it fails.
+    """
+    first = ("nice", "-n", "19") if beside else ()
 
-    failed = []
-    with ThreadPoolExecutor(len(CHECKS)) as pool:
-        names = {pool.submit(run, name): name for name in CHECKS}
-        for run_of_one in as_completed(names):
-            ended = run_of_one.result()
-            print(ended.stdout, flush=True)
-            if ended.returncode:
-                failed.append(names[run_of_one])
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
+    def run(*command: str, **env: str) -> None:
+        session.run(*first, *command, env=env, silent=beside, external=beside)
+
+    # What is built is outside the tree. `session.create_tmp` would give the tests its folder too, as TMPDIR.
+    folder = Path(session.virtualenv.location).resolve() / "built"
+    if name == "lint":
+        run("ruff", "format", "--check", ".")
+        run("ruff", "check", ".")
+    elif name == "layers":
+        run("lint-imports")
+    elif name == "docs":
+        # The variable silences the theme's advertisement for its successor.
+        # Not quiet: what is not said is no warning to it.
+        run("mkdocs", "build", "--strict", "-d", str(folder / "site"), NO_MKDOCS_2_WARNING="1")
+    elif name == "types":
+        run("mypy")
+        run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
+        new = folder / "parcel-watch"
+        shutil.rmtree(new, ignore_errors=True)
+        run("leafcuttr", "plugins", "new", "parcel-watch", "--into", str(new))
+        for project in (new, Path("tests/sample_plugin")):
+            sources = str(project / "src")
+            run("mypy", "--strict", "--config-file=", sources, MYPYPATH=sources)
 
 
 @nox.session
@@ -83,44 +88,35 @@ def lint(session: nox.Session) -> None:
     """Format and lint, changing nothing."""
     pyproject = nox.project.load_toml("pyproject.toml")
     session.install(*nox.project.dependency_groups(pyproject, "lint"))
-    session.run("ruff", "format", "--check", ".")
-    session.run("ruff", "check", ".")
+    check(session, "lint")
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy in strict mode, then pyright; and what authors of plugins begin with."""
     install(session, "types")
-    session.run("mypy")
-    session.run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
-    new = Path(session.create_tmp()) / "parcel-watch"
-    shutil.rmtree(new, ignore_errors=True)
-    session.run("leafcuttr", "plugins", "new", "parcel-watch", "--into", str(new))
-    for project in (new, Path("tests/sample_plugin")):
-        sources = str(project / "src")
-        session.run("mypy", "--strict", "--config-file=", sources, env={"MYPYPATH": sources})
+    check(session, "types")
 
 
 @nox.session
 def layers(session: nox.Session) -> None:
     """Imports go down only."""
     install(session, "layers")
-    session.run("lint-imports")
+    check(session, "layers")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning is an error."""
     install(session, "docs")
-    # Built outside the tree; the variable silences the theme's advertisement for its successor.
-    site = Path(session.create_tmp()) / "site"
-    session.run("mkdocs", "build", "--strict", "--quiet", "-d", str(site), env={"NO_MKDOCS_2_WARNING": "1"})
+    check(session, "docs")
 
 
-def side_by_side(session: nox.Session, *words: str) -> None:
+def run_tests(session: nox.Session, *words: str, beside: Sequence[str] = ()) -> None:
     """pytest in several processes, a file of tests in one of them; then the tests that are marked `alone`, alone.
 
-    Tests mostly wait, so there are two processes for each core.
+    Tests mostly wait, so there are two processes for each core; what they leave idle is for the checks of the names
+    `beside`.
     """
     processes = str(2 * len(os.sched_getaffinity(0)))
     # Hundreds of processes are started: none compiles what another one has compiled. Beside the tree, not in it.
@@ -128,18 +124,33 @@ def side_by_side(session: nox.Session, *words: str) -> None:
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(Path(session.virtualenv.location).resolve() / "pycache"),
     }
+    # What hangs where no timeout of pytest gets at it, in a call of a library for one, ends its process, with its name.
+    words = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true", *words)
     # 5: nothing was selected. Words of the caller may choose tests of one kind only.
     ended = [0, 5] if session.posargs else [0]
-    chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
-    session.run("pytest", *chosen, *words, *session.posargs, env=env, success_codes=ended)
+    chosen = ("-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
+    with ThreadPoolExecutor() as pool:
+        if not session.posargs:
+            # Each process would rewrite the assertions of all files at its start: two do half of them first.
+            folders = sorted(str(path) for path in Path("tests").glob("[a-z]*") if path.is_dir())
+            halves = (["--collect-only", "-q", *half] for half in (folders[::2], folders[1::2]))
+            list(pool.map(lambda half: session.run("pytest", *half, env=env, silent=True), halves))
+        checks = [pool.submit(check, session, name, beside=True) for name in beside]
+        session.run(
+            "pytest", *chosen, "-m", "not alone", *words, *session.posargs, env=env, success_codes=ended
+        )
+    for one in checks:
+        one.result()
     session.run("pytest", "-m", "alone", *words, *session.posargs, env=env, success_codes=ended)
 
 
 @nox.session
 def gate(session: nox.Session) -> None:
-    """All unit tests and a short slice of every long suite, on this interpreter."""
-    install(session, "test")
-    side_by_side(session)
+    """lint, layers, docs, types; all unit tests and a short slice of every long suite, on this interpreter."""
+    install(session, "lint", "layers", "docs", "types", "test")
+    check(session, "lint")
+    check(session, "layers")
+    run_tests(session, beside=("docs", "types"))
 
 
 @nox.session(python=PYTHONS)
@@ -147,7 +158,7 @@ def tests(session: nox.Session) -> None:
     """All unit tests on every interpreter that is there."""
     install(session, "test")
     suites = ["parity", "clients", "crash"]
-    side_by_side(session, *(f"--ignore=tests/{name}" for name in suites))
+    run_tests(session, *(f"--ignore=tests/{name}" for name in suites))
 
 
 @nox.session

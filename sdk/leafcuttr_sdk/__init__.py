@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
     from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
-    from leafcuttr_sdk.metrics import Counter, Gauge, MetricReading, Metrics, counter, gauge
+    from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
     from leafcuttr_sdk.records import (
+        AbortedRange,
         Appended,
         Fetched,
         NewBatch,
@@ -87,9 +88,9 @@ _PLACES: Final = {
     "formats": "FormatCodec FormatError Place RecordFormat",
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
-    "metrics": "Counter Gauge MetricReading Metrics counter gauge",
+    "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
-    "records": "Appended Fetched NewBatch Produced RawRead Record StoredRecord",
+    "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
     "services": "Service ServiceSpec",
     "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
     "serving": "ByteStream Handler Peer",
@@ -105,6 +106,7 @@ __all__ = [
     "DROP",
     "EARLIEST",
     "LATEST",
+    "AbortedRange",
     "AddressTakenError",
     "AdminRoute",
     "Appended",
@@ -140,6 +142,7 @@ __all__ = [
     "Groups",
     "Handler",
     "HealthCheck",
+    "Histogram",
     "Listening",
     "MetricReading",
     "Metrics",

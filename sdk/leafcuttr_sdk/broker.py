@@ -96,10 +96,12 @@ class Broker(Protocol):
         """Append many records, those of each partition as one batch (several where `max.message.bytes` does not allow
         one); an answer for each, in their order. `partitions` has one for each record.
 
-        A record that can never be stored is refused by itself: larger than the topic allows, a time below 0, a header
-        that has no UTF-8, a partition that does not exist. The others of a batch are stored together, or refused
-        together with one error, but for those that `INVALID_RECORD` names (KIP-467): they carry the reason, the others
-        say that they were refused because of them.
+        A record that can never be stored is refused by itself: larger than the topic allows (MessageTooLarge), a time
+        outside of its limits (InvalidTimestamp), no key in a compacted topic, a header that has no UTF-8
+        (InvalidRecord), a partition that does not exist (UnknownTopicOrPartition). The others of a batch are stored
+        together, or refused together with one error, but for those that a validator names (KIP-467): they carry its
+        reason, the others say that they were refused because of them. Where the topic has record filters, which may
+        change times and keys, these are checked behind them, and named in the same way.
 
         Raises BrokerError only for an error of the whole topic. Cancelled: any of them may have been appended.
         """
@@ -119,8 +121,8 @@ class Broker(Protocol):
         self, partition: TopicPartition, offset: int, *, max_bytes: int = 1024 * 1024, committed: bool = False
     ) -> RawRead:
         """Batches from an offset on, as they are stored, at least one if there is one. Does not wait for new ones. With
-        `committed` it ends at the last stable offset; records of aborted transactions are included. Raises
-        BrokerError."""
+        `committed` it ends at the last stable offset, and `aborted` names the transactions whose records in it are to
+        be skipped (`leafcuttr_sdk.batches.Batch.is_aborted`). Raises BrokerError."""
         ...
 
     async def fetch(
@@ -136,9 +138,12 @@ class Broker(Protocol):
         BrokerError, of the first partition at fault. Cancelled: nothing has happened."""
         ...
 
-    async def wait_for_records(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-        """Wait until a fetch from one of the positions would find something or fail (the partition was deleted, or the
-        position is none of its offsets), and return those partitions. It costs nothing while it waits."""
+    async def wait_for_records(
+        self, positions: Mapping[TopicPartition, int], *, committed: bool = False
+    ) -> set[TopicPartition]:
+        """Wait until a read from one of the positions would find something or fail (the partition was deleted, or the
+        position is none of its offsets), and return those partitions. With `committed`, what an open transaction holds
+        back does not count. It costs nothing while it waits."""
         ...
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -64,6 +64,16 @@ class Appended(NamedTuple):
 
 
 @described
+class AbortedRange(NamedTuple):
+    """What readers of committed records skip: the transactional records of this producer from `first_offset` to
+    `last_offset`, which is that of the marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@described
 class RawRead(NamedTuple):
     """Whole record batches as they are stored, one behind the other; the first may begin before the offset that was
     requested. `next_offset` is where to go on."""
@@ -72,6 +82,9 @@ class RawRead(NamedTuple):
     next_offset: int
     high_watermark: int
     log_start_offset: int
+    aborted: Sequence[AbortedRange] = ()
+    """Of a read of committed records: the aborted transactions that have records in `data`, in the order of their
+    markers."""
 
 
 @described

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How many records a plugin gets in and out of a broker in its process: `in_process.py [--seconds 2] [--synced]`.
 
-One broker, no sockets; each line is one case. The records have 100 bytes.
+One broker, no sockets; each line is one case. The records have 100 bytes; with headers, also a key
+and four headers.
 """
 
 import argparse
@@ -18,8 +19,11 @@ from leafcuttr.state.broker import open_broker
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import Broker, NewBatch, Plugin, Record, TopicPartition
+from leafcuttr_sdk.batches import BatchBuilder, encode_headers, encode_key
 
 VALUE = b"x" * 100
+KEY = b"sensor-17"
+HEADERS = (("source", b"north"), ("unit", b"C"), ("version", b"3"), ("trace", b"0123456789abcdef"))
 ONE = TopicPartition("one", 0)
 
 
@@ -65,9 +69,34 @@ async def main(seconds: float, synced: bool) -> None:
         await measure(
             "append of 10 batches of 100", seconds, 1, 1000, lambda: view.append([NewBatch(ONE, batch)] * 10)
         )
+        await with_headers(view, seconds)
         await reading(view, seconds)
         core.logs.close()
         core.metadata.close()
+
+
+async def with_headers(view: Broker, seconds: float) -> None:
+    """Batches of 100 with a key and four headers: as objects, and of encoded parts."""
+    records = [Record(VALUE, KEY, HEADERS)] * 100
+    key, headers, values = encode_key(KEY), encode_headers(HEADERS), [VALUE] * 100
+
+    async def added() -> None:
+        builder = BatchBuilder()
+        for value in values:
+            builder.add(value, 0, key, headers)
+        await view.append((NewBatch(ONE, builder.finish()),))
+
+    async def extended() -> None:
+        builder = BatchBuilder()
+        builder.extend(values, 0, key, headers)
+        await view.append((NewBatch(ONE, builder.finish()),))
+
+    for name, call in (
+        ("produce_batch of 100 with four headers", lambda: view.produce_batch("one", records)),
+        ("append of 100, encoded parts, by add", added),
+        ("append of 100, encoded parts, by extend", extended),
+    ):
+        await measure(name, seconds, 1, 100, call)
 
 
 async def reading(view: Broker, seconds: float) -> None:

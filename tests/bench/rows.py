@@ -36,7 +36,8 @@ PRODUCING = (
     f"{SERVER}/repeated_produce.py",
     f"{LOG}/append/check.py",
     f"{WIRE}/batch.py",
-    f"{WIRE}/checksum.py",
+    "sdk/leafcuttr_sdk/batches/checksum.py",
+    "sdk/leafcuttr_sdk/batches/header.py",
     f"{WIRE}/record_lengths.py",
     f"{WIRE}/messages/produce.py",
 )

@@ -15,7 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -39,11 +39,15 @@ def broker_kind(request: pytest.FixtureRequest) -> str:
     return kind
 
 
+# Retention never starts by itself: some records of the tests are as old as their timestamps say.
+_SETTINGS: Final = {"num.partitions": "2", "log.retention.check.interval.ms": "86400000"}
+
+
 @pytest.fixture(scope="session")
 def address(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cli")
     if broker_kind == "leafcuttr":
-        with running_broker(folder, {"num.partitions": "2"}) as broker:
+        with running_broker(folder, _SETTINGS) as broker:
             yield broker.address
         return
     there = os.environ.get("LEAFCUTTR_TEST_KAFKA")
@@ -53,13 +57,13 @@ def address(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     reason = jars.missing()
     if reason:
         pytest.skip(reason)
-    with real_kafka(folder, "num.partitions=2") as kafka:
+    with real_kafka(folder, *(f"{key}={value}" for key, value in _SETTINGS.items())) as kafka:
         yield str(kafka)
 
 
 @pytest.fixture(scope="session")
 def own_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_broker(tmp_path_factory.mktemp("own"), {"num.partitions": "2"}) as broker:
+    with running_broker(tmp_path_factory.mktemp("own"), _SETTINGS) as broker:
         yield broker.address
 
 

@@ -77,6 +77,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugins.md", 7),
         ("plugin-services.md", 8),
         ("plugin-ports.md", 4),
+        ("plugin-batches.md", 8),
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),

@@ -10,7 +10,6 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, LENGTH_AT, LOG_OVERHEAD
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -18,6 +17,7 @@ from leafcuttr.wire.messages.produce import (
     TopicProduceData,
 )
 from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr_sdk.batches.checksum import crc32c
 from support.logs import NOW, append, batch
 
 NONE = ErrorCode.NONE

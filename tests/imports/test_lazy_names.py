@@ -26,7 +26,13 @@ def names_of(imports: Iterator[ast.ImportFrom], public: set[str]) -> dict[str, s
 
 
 def test_the_lazy_packages_are_those_that_are_known() -> None:
-    assert sorted(LAZY) == ["leafcuttr", "leafcuttr_sdk", "leafcuttr_sdk.testing", "leafcuttr_sdk.web"]
+    assert sorted(LAZY) == [
+        "leafcuttr",
+        "leafcuttr_sdk",
+        "leafcuttr_sdk.batches",
+        "leafcuttr_sdk.testing",
+        "leafcuttr_sdk.web",
+    ]
 
 
 @pytest.mark.parametrize("package", LAZY)

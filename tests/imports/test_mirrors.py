@@ -16,6 +16,7 @@ MIRRORS: Final = ("cli", "handlers", "log", "metrics", "net", "runtime", "server
 ACROSS: Final = {
     "cli/dump/test_kafka_dump_log.py": "Kafka's tool prints the same",
     "log/cleaner/test_as_kafka.py": "what Kafka's cleaner makes of the same records",
+    "log/cleaner/test_with_transactions.py": "compaction among transactions of clients",
     "log/producers/test_duplicates.py": "the state of producers and the staging of batches together",
     "log/recovery/test_transactions.py": "what recovery makes of transactions, whichever module does it",
     "log/recovery/test_transactions_killed.py": "the same, of a process that was killed",

@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sequence += number % 2
         if number % 20 == 0:
             log.flush_indexes()
-    log.close()
+    log.seal()
     again = Log(
         log.topic_partition, path, log.config, segments=log.segments, log_end_offset=log.log_end_offset,
         producers=log.producers, resources=log.resources,
@@ -69,7 +69,7 @@ def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if number % 4 == 0:
             append_marker(log, producer, 0, commit=number % 8 == 0, coordinator_epoch=5, now_ms=NOW + number)
     assert log.last_stable_offset < log.log_end_offset
-    log.close()
+    log.seal()
     assert len(list(path.glob("*.txnindex"))) >= 2
     return path
 

@@ -21,7 +21,7 @@ from support.waiting import free_port
 Pair = tuple[tuple[str, int], tuple[str, int]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """The addresses of Kafka and of LeafCuttr, started with the same settings."""
     reason = jars.missing()

@@ -107,8 +107,8 @@ def test_a_start_with_nothing_switched_on_imports_nothing_that_an_extra_brings(t
     assert "leafcuttr.plugins.registration" in imported  # plugins were looked for
     heavy = {name for one in bundled() if one.plugin for name in one.plugin.modules}
     assert heavy and {name for name in imported if name.partition(".")[0] in heavy} == set()
-    # The package `crc32c` would bring this, and with it email and zipfile: see leafcuttr.wire.checksum.
-    assert "leafcuttr.wire.checksum" in imported and "importlib.metadata" not in imported
+    # The package `crc32c` would bring this, and with it email and zipfile: see leafcuttr_sdk.batches.checksum.
+    assert "leafcuttr_sdk.batches.checksum" in imported and "importlib.metadata" not in imported
     # What plugins count and show is needed by a scrape only.
     assert "leafcuttr.metrics.added" not in imported
     # Neither does it pay for what only the command line needs of plugins.

@@ -43,6 +43,11 @@ NEEDS = {
         ],
         "trio",
     ),
+    # CRC-32C, which the standard library lacks: a package that LeafCuttr itself depends on.
+    "leafcuttr_sdk.batches": "crc32c",
+    **dict.fromkeys(
+        [f"leafcuttr_sdk.batches.{name}" for name in ("builder", "checksum", "header", "reader")], "crc32c"
+    ),
     "leafcuttr_sdk.web.http2": "h2",
     "leafcuttr_sdk.web.quart_app": "quart",
     "leafcuttr_sdk.testing.serving_trial": "trio",

@@ -28,10 +28,10 @@ from leafcuttr.log.producers.snapshot import read_snapshot
 from leafcuttr.log.segment.index import OffsetIndex, TimeIndex
 from leafcuttr.log.segment.scan import SCAN_CHUNK, ZEROS, DamagedSegmentError, headers
 from leafcuttr.offline.verify_segment import Holder, resume_after
-from leafcuttr.wire.batch import HIGHEST_CODEC, BatchHeader
+from leafcuttr.wire.batch import DELETE_HORIZON, HIGHEST_CODEC, BatchHeader
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.records import DELETE_HORIZON, Record, control_record, decode_records
+from leafcuttr.wire.records import Record, control_record, decode_records
 
 Row = dict[str, Any]
 

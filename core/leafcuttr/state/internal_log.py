@@ -23,10 +23,10 @@ from leafcuttr.runtime.unexpected import as_refusal
 from leafcuttr.state.java_hash import java_hash
 from leafcuttr.state.topics import Topic, Topics
 from leafcuttr.wire.batch import ATTRIBUTES_AT, HEADER_SIZE, BatchHeader, CorruptBatch, parse
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, Record, encode_batch
 from leafcuttr_sdk import Clock
+from leafcuttr_sdk.batches.checksum import crc32c
 
 logger = logging.getLogger(__name__)
 

@@ -1,34 +1,83 @@
-"""The record batch of magic 2, as bytes: where its header fields are, whether it is intact, how it is stamped.
+"""What a record batch of magic 2 must be, and how the broker stamps it. Its header is `leafcuttr_sdk.batches.header`'s,
+whose names are offered here too: code of the broker takes all of them from one place.
 
-    base offset i64 | length i32 | leader epoch i32 | magic i8 | CRC u32 | attributes i16 | last offset delta i32 |
-    base timestamp i64 | max timestamp i64 | producer id i64 | producer epoch i16 | base sequence i32 | count i32
-
-`length` counts what follows it. The CRC (CRC-32C) covers everything from the attributes to the end, so that the
-broker can set the base offset and the leader epoch, which lie before it, without touching the sender's checksum.
+The broker sets the base offset and the leader epoch, which lie before the CRC, without touching the sender's checksum.
 Records are read by `leafcuttr.wire.records`; what a topic's settings allow is checked by `leafcuttr.log.append.stage`.
-
-Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98.
 """
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.errors import WireError
+from leafcuttr_sdk.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    CONTROL,
+    CRC_AT,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAX_SEQUENCE,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+    seal,
+    sequence_after,
+)
 
-HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE: Final = 61
-LOG_OVERHEAD: Final = 12  # base offset and length: what a reader needs to step to the next batch
+__all__ = [
+    "ATTRIBUTES_AT",
+    "BASE_OFFSET_AT",
+    "BASE_SEQUENCE_AT",
+    "BASE_TIMESTAMP_AT",
+    "CODEC_MASK",
+    "CONTROL",
+    "COUNT_AT",
+    "CRC_AT",
+    "DELETE_HORIZON",
+    "HEADER",
+    "HEADER_SIZE",
+    "HIGHEST_CODEC",
+    "LAST_OFFSET_DELTA_AT",
+    "LEADER_EPOCH_AT",
+    "LENGTH_AT",
+    "LOG_APPEND_TIME",
+    "LOG_OVERHEAD",
+    "MAGIC",
+    "MAGIC_AT",
+    "MAX_SEQUENCE",
+    "MAX_TIMESTAMP_AT",
+    "MIN_LENGTH",
+    "MIN_RECORD",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "PRODUCER_EPOCH_AT",
+    "PRODUCER_ID_AT",
+    "TRANSACTIONAL",
+    "BatchHeader",
+    "CorruptBatch",
+    "InvalidBatch",
+    "batch_size",
+    "check_client_batch",
+    "parse",
+    "sealed",
+    "sequence_after",
+    "single_batch",
+    "stamp",
+    "unpack",
+]
+
 MIN_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 MIN_RECORD: Final = 7  # length, attributes, two deltas, key and value length, header count: a byte each
-MAGIC: Final = 2
 
 BASE_OFFSET_AT: Final = 0
 LENGTH_AT: Final = 8
 LEADER_EPOCH_AT: Final = 12
 MAGIC_AT: Final = 16
-CRC_AT: Final = 17
-ATTRIBUTES_AT: Final = 21  # the CRC covers from here on
 LAST_OFFSET_DELTA_AT: Final = 23
 BASE_TIMESTAMP_AT: Final = 27
 MAX_TIMESTAMP_AT: Final = 35
@@ -37,16 +86,10 @@ PRODUCER_EPOCH_AT: Final = 51
 BASE_SEQUENCE_AT: Final = 53
 COUNT_AT: Final = 57
 
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
 HIGHEST_CODEC: Final = 4  # zstd, KIP-110
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
-NO_SEQUENCE: Final = -1
-MAX_SEQUENCE: Final = 0x7FFFFFFF
 
 _LENGTH = struct.Struct(">i")
 _STAMP = struct.Struct(">qii")
@@ -64,65 +107,6 @@ class InvalidBatch(WireError):
     """The bytes are intact, but say what a client may not say."""
 
 
-class BatchHeader(NamedTuple):
-    """The fields of one batch header, in their order on disk. Offsets are absolute, timestamps in ms."""
-
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which no header needs
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole batch."""
-        return self.length + LOG_OVERHEAD
-
-    @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta + 1
-
-    @property
-    def codec(self) -> int:
-        """The compression: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
-        return self.attributes & CODEC_MASK
-
-    @property
-    def is_log_append_time(self) -> bool:
-        return bool(self.attributes & LOG_APPEND_TIME)
-
-    @property
-    def is_transactional(self) -> bool:
-        return bool(self.attributes & TRANSACTIONAL)
-
-    @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL)
-
-    @property
-    def last_sequence(self) -> int:
-        return sequence_after(self.base_sequence, self.last_offset_delta)
-
-
-def sequence_after(sequence: int, records: int) -> int:
-    """The sequence number `records` further on; it goes from 2**31 - 1 to 0 (KIP-98). -1 stays -1."""
-    if sequence == NO_SEQUENCE:
-        return NO_SEQUENCE
-    return (sequence + records) & MAX_SEQUENCE
-
-
 def parse(buffer: bytes | bytearray | memoryview, at: int = 0) -> BatchHeader:
     """Read the header at `at`; nothing is checked but that its bytes are there. Raises CorruptBatch."""
     if len(buffer) - at < HEADER_SIZE:
@@ -134,8 +118,7 @@ def sealed(header: BatchHeader, body: bytes | bytearray) -> bytearray:
     """The bytes of a batch with this header before `body`, its length and CRC set right."""
     out = bytearray(HEADER_SIZE)
     out += body
-    HEADER.pack_into(out, 0, *header._replace(length=len(out) - LOG_OVERHEAD, magic=MAGIC, crc=0))
-    out[CRC_AT:ATTRIBUTES_AT] = crc32c(memoryview(out)[ATTRIBUTES_AT:]).to_bytes(4, "big")
+    seal(out, header)
     return out
 
 

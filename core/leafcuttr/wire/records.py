@@ -24,6 +24,7 @@ from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
     CONTROL,
     CRC_AT,
+    DELETE_HORIZON,
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
@@ -33,16 +34,14 @@ from leafcuttr.wire.batch import (
     TRANSACTIONAL,
     parse,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer, as_long, write_varlong
 from leafcuttr.wire.record_frames import compile_frame
+from leafcuttr_sdk.batches.checksum import crc32c
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
-
-DELETE_HORIZON: Final = 0x40  # KIP-534
 
 
 class Record(NamedTuple):

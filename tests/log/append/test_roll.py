@@ -131,7 +131,7 @@ def test_preallocate(tmp_path: Path) -> None:
     change(log, preallocate=False)
     append(log, batch(size=12_000), NOW)
     assert Path(log.segments[2].path(".log")).stat().st_size == log.segments[2].size
-    log.close()
+    log.seal()
     assert Path(log.segments[1].path(".log")).stat().st_size == log.segments[1].size
 
 
@@ -139,7 +139,7 @@ def test_an_evicted_file_is_trimmed_too(tmp_path: Path) -> None:
     log = make_log(tmp_path, preallocate=True, segment_bytes=20_000)
     append(log, batch(), NOW)
     log.segments[0].close()
-    log.close()
+    log.seal()
     assert Path(log.segments[0].path(".log")).stat().st_size == log.segments[0].size
 
 
@@ -148,7 +148,7 @@ def test_a_roll_writes_the_producer_snapshot(tmp_path: Path) -> None:
     append(log, batch(2, producer_id=4, producer_epoch=0, base_sequence=0), NOW)
     log.roll()
     append(log, batch(2, producer_id=4, producer_epoch=0, base_sequence=2), NOW)
-    log.close()
+    log.seal()
     first, second = (read_snapshot(tmp_path / f"{offset:020d}.snapshot") for offset in (2, 4))
     assert [table.get(4).last_sequence for table in (first, second)] == [1, 3]  # type: ignore[union-attr]
 
@@ -163,7 +163,7 @@ def test_a_log_opens_from_numbers_alone(tmp_path: Path) -> None:
     log = make_log(tmp_path, segment_bytes=1000)
     for _ in range(9):
         append(log, batch(size=300), NOW)
-    log.close()
+    log.seal()
     pool = FilePool()
     segments = [
         Segment(str(tmp_path), base, pool=pool, size=size, largest_timestamp=latest)

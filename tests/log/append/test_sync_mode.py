@@ -168,7 +168,7 @@ async def test_synced_writes_find_space_in_their_file(tmp_path: Path) -> None:
     assert len(set(sizes)) < 4
     assert log.size < sizes[-1] < 3 * log.size
     assert len(read_all(log)) == log.size
-    log.close()
+    log.seal()
     assert Path(log.segments[0].path(".log")).stat().st_size == log.size
 
 

@@ -23,7 +23,7 @@ from leafcuttr_sdk import (
     StoredRecord,
     TopicPartition,
 )
-from leafcuttr_sdk.errors import BrokerError, InvalidRecord
+from leafcuttr_sdk.errors import BrokerError, InvalidRecord, InvalidTimestamp
 from plugins.facade.conftest import PLUGIN
 from support.live_broker import LiveBroker, live_broker
 from support.waiting import until
@@ -123,6 +123,33 @@ def test_a_validator_names_the_record(live: LiveBroker, view: Broker) -> None:
         (InvalidRecord, "refused because of other records of its batch"),
     ]
     assert stored(live, view, "v") == []
+
+
+def test_what_a_validator_refuses_and_what_the_topic_does_not_allow(live: LiveBroker, view: Broker) -> None:
+    """The second does not come as far as the validator, nor does it harm the others."""
+    create(live, view, "both", lc_validators="short", cleanup_policy="compact")
+    records = [Record(b"fine", b"k"), Record(b"x" * 100, None), Record(b"fine", b"k", (), 2**62)]
+    answers = live.run(view.produce_batch, "both", records)
+    assert [type(each) for each in answers] == [Produced, InvalidRecord, InvalidTimestamp]
+    assert "without a key" in str(answers[1])
+
+
+def test_behind_a_filter_keys_and_times_are_checked_with_the_batch(live: LiveBroker, view: Broker) -> None:
+    """It may have given a record another key or time."""
+    create(live, view, "keys", lc_filters="sort", cleanup_policy="compact")
+    answers = live.run(
+        view.produce_batch, "keys", [Record(b"kept", b"k"), Record(b"kept"), Record(b"kept", b"k")]
+    )
+    assert [type(each) for each in answers] == [InvalidRecord] * 3
+    assert "without key" in str(answers[1])
+    assert "other records" in str(answers[0]) and "other records" in str(answers[2])
+    create(live, view, "times", lc_filters="sort", message_timestamp_after_max_ms="5")
+    answers = live.run(view.produce_batch, "times", [Record(b"kept"), Record(b"kept", None, (), 2**62)])
+    assert [type(each) for each in answers] == [InvalidRecord, InvalidTimestamp]
+    assert stored(live, view, "keys") == stored(live, view, "times") == []
+    # One that is dropped needs no key.
+    (answer,) = live.run(view.produce_batch, "keys", [Record(b"dropped")])
+    assert isinstance(answer, Produced)
 
 
 def test_a_filter_that_fails_is_an_error_and_loses_nothing(live: LiveBroker, view: Broker) -> None:

@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from kafka.partitioner.default import murmur2 as kafka_murmur2
 
-from leafcuttr.plugins.facade.partitioner import murmur2
+from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.wire.batch import ATTRIBUTES_AT, TRANSACTIONAL
@@ -74,25 +73,30 @@ async def test_many_records_in_order(view: Broker) -> None:
         assert values == sorted(values)  # in one partition, in the order given
 
 
-def test_keys_are_hashed_as_java_does() -> None:
-    # Of org.apache.kafka.common.utils.UtilsTest.testMurmur2
-    known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536,
-             b"a-little-bit-longer-string": -1486304829,
-             b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, b"abc": 479470107}  # fmt: skip
-    for key, hashed in known.items():
-        assert murmur2(key) == hashed & 0xFFFFFFFF
-    dice = random.Random(6)
-    for length in [*range(70), 300, 1000]:
-        key = dice.randbytes(length)
-        assert murmur2(key) == kafka_murmur2(key) & 0xFFFFFFFF
-
-
 async def test_records_without_a_key_share_batches_and_reach_every_partition(view: Broker) -> None:
     await view.topics.create("t", partitions=4)
     few = [await view.produce("t", b"x" * 100) for _ in range(20)]
     assert len({each.partition for each in few}) == 1
     many = await view.produce_batch("t", [Record(b"x" * 1000)] * 1000)
     assert {each.partition for each in many if isinstance(each, Produced)} == {0, 1, 2, 3}
+
+
+async def test_records_without_a_key_leave_a_partition_that_is_offline(core: Core, view: Broker) -> None:
+    await view.topics.create("t", partitions=3)
+    first = (await view.produce("t", b"x")).partition
+    core.topics.by_name["t"].partitions[first].log.take_offline("a test")
+    second = (await view.produce("t", b"x")).partition
+    assert second != first
+    many = await view.produce_batch("t", [Record(b"x" * 1000)] * 300)
+    assert {each.partition for each in many if isinstance(each, Produced)} == {0, 1, 2} - {first}
+
+
+async def test_nothing_is_kept_of_a_topic_that_is_gone(core: Core) -> None:
+    producing = Producing(core)
+    await producing.produce("t", b"v")
+    assert len(producing._sticky) == 1
+    await core.topics.delete("t")
+    assert not producing._sticky
 
 
 async def test_log_append_time(view: Broker, clock: HandClock) -> None:
@@ -148,17 +152,32 @@ async def test_more_than_one_batch_can_hold_becomes_several(core: Core, view: Br
     assert [each.key for each in await everything(view, "t")] == [record.key for record in records]
 
 
-async def test_records_at_fault_are_named(view: Broker) -> None:
+async def test_a_record_without_a_key_is_refused_alone_where_the_topic_is_compacted(view: Broker) -> None:
     await view.topics.create("t", configs={"cleanup.policy": "compact"})
     answers = await view.produce_batch(
-        "t", [Record(b"v", b"k"), Record(b"v"), Record(b"v", b"k")], partitions=[0, 0, 0]
+        "t", [Record(b"1", b"k"), Record(b"2"), Record(b"3", b"k")], partitions=[0, 0, 0]
     )
-    assert all(isinstance(each, InvalidRecord) for each in answers)
-    assert "without key" in str(answers[1])
-    assert "other records" in str(answers[0]) and "other records" in str(answers[2])
-    assert await everything(view, "t") == []
-    with pytest.raises(InvalidRecord, match="without key"):
+    assert [type(each) for each in answers] == [Produced, InvalidRecord, Produced]
+    assert "'t' is compacted: a record without a key" in str(answers[1])
+    assert [each.value for each in await everything(view, "t")] == [b"1", b"3"]
+    with pytest.raises(InvalidRecord, match="without a key"):
         await view.produce("t", b"v")
+
+
+async def test_a_time_that_the_topic_does_not_allow_is_refused_alone(view: Broker, clock: HandClock) -> None:
+    limits = {"message.timestamp.before.max.ms": "1000", "message.timestamp.after.max.ms": "500"}
+    await view.topics.create("t", configs=limits)
+    now = clock.now_ms()
+    times = [now - 1001, now - 1000, now, None, now + 500, now + 501, -1, 2**63]
+    answers = await view.produce_batch("t", [Record(b"v", None, (), at) for at in times])
+    allowed = [False, True, True, True, True, False, False, False]
+    assert [type(each) for each in answers] == [Produced if each else InvalidTimestamp for each in allowed]
+    assert f"[{now - 1000}, {now + 500}]" in str(answers[0])
+    assert [each.timestamp for each in await everything(view, "t")] == [now - 1000, now, now, now + 500]
+    # With LogAppendTime what the producer says is not stored, so it need only be a time.
+    await view.topics.create("u", configs={**limits, "message.timestamp.type": "LogAppendTime"})
+    answers = await view.produce_batch("u", [Record(b"v", None, (), at) for at in times])
+    assert [type(each) for each in answers] == [Produced] * 6 + [InvalidTimestamp] * 2
 
 
 async def test_large_batches_and_conversions_go_through_workers(view: Broker) -> None:

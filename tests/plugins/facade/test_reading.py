@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 import trio
+import trio.testing
 
 from leafcuttr.log.files.open_file import NotCached
 from leafcuttr.log.log import Log
@@ -12,7 +13,8 @@ from leafcuttr.state.broker import Broker as Core
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import decode_records, encode_batch
-from leafcuttr_sdk import EARLIEST, LATEST, Broker, NewBatch, Record, TopicPartition
+from leafcuttr_sdk import EARLIEST, LATEST, AbortedRange, Broker, NewBatch, Record, TopicPartition
+from leafcuttr_sdk.batches import batches_in
 from leafcuttr_sdk.errors import (
     CorruptMessage,
     OffsetOutOfRange,
@@ -220,8 +222,33 @@ async def test_what_open_and_aborted_transactions_hold(view: Broker, core: Core)
     with trio.move_on_after(0.02) as scope:
         await view.fetch({AT: 4}, wait_s=100, committed=True)
     assert scope.cancelled_caught  # asleep, not going round and round
-    end(commit=True)
-    assert await values(True) == [b"committed", b"open"]
+    # What is read as it is stored: the aborted transaction is there, and named.
+    read = await view.read_batches(AT, 0, committed=True)
+    assert (read.next_offset, read.aborted) == (4, (AbortedRange(9, 0, 1),))
+    assert [(each.header.is_control, each.is_aborted(read.aborted)) for each in batches_in(read.data)] == [
+        (False, True),
+        (True, True),
+        (False, False),
+        (True, False),
+    ]
+    assert (await view.read_batches(AT, 0)).aborted == ()
+    assert (await view.read_batches(AT, 2, committed=True)).aborted == ()
+    # To wait is to wait for the end of the open one.
+    assert await view.wait_for_records({AT: 4}) == {AT}
+    seen = []
+    async with trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            seen.append(await view.wait_for_records({AT: 4}, committed=True))
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        transactional(b"open", 3)
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == []
+        end(commit=True)
+    assert seen == [{AT}]
+    assert await values(True) == [b"committed", b"open", b"open"]
 
 
 async def test_offsets_by_time(view: Broker, core: Core) -> None:

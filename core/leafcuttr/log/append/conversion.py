@@ -43,13 +43,13 @@ from leafcuttr.wire.batch import (
     BatchHeader,
     parse,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec, DecompressionLimitError, compress, decompress
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import as_long
 from leafcuttr.wire.record_summary import record_shapes, summarize_records
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk import TopicPartition
+from leafcuttr_sdk.batches.checksum import crc32c
 
 LONG_MAX: Final = 2**63 - 1
 MOST_RECORD_ERRORS: Final = 1000

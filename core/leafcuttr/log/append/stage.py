@@ -47,7 +47,7 @@ from leafcuttr.wire.batch import (
     stamp,
     unpack,
 )
-from leafcuttr.wire.checksum import crc32c
+from leafcuttr_sdk.batches.checksum import crc32c
 
 if TYPE_CHECKING:
     from leafcuttr.log.state import LogState

@@ -1,10 +1,11 @@
 """Produce and append, for plugins: records become batches, batches go into the log with those of other callers.
 
-A record that can never be stored (larger than the topic allows, a header that has no UTF-8) is refused by itself, as
-Kafka's producer does before it sends; the others of its call go their way. Encoding goes on in short turns.
+A record that can never be stored (larger than the topic allows, a time that it does not allow, no key where it is
+compacted, a header that has no UTF-8) is refused by itself; the others of its call are stored. Encoding goes on in
+short turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import trio
@@ -22,15 +23,15 @@ from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.log.appender import AppendRequest
 from leafcuttr.log.log import Log
-from leafcuttr.plugins.facade.partitioner import Sticky, partition_of
 from leafcuttr.plugins.facade.topics import ensured
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.batch import ATTRIBUTES_AT, TRANSACTIONAL
-from leafcuttr.wire.new_batch import BatchBuilder, NewRecord
 from leafcuttr_sdk import Appended, NewBatch, Produced, Record, TopicPartition
+from leafcuttr_sdk.batches.builder import BatchBuilder, NewRecord
+from leafcuttr_sdk.batches.partitioner import Sticky, partition_of
 
 _SLICE: Final = 200
 """Records that are encoded between two readings of the clock: a tenth of a millisecond."""
@@ -42,8 +43,8 @@ class Producing:
 
     def __init__(self, core: Broker) -> None:
         self._core = core
-        self._sticky = Sticky()
-        core.topics.on_deleted.append(self._sticky.forget)
+        self._sticky: dict[bytes, Sticky] = {}  # by the topic's id
+        core.topics.on_deleted.append(self._topic_deleted)
 
     async def produce(
         self,
@@ -71,7 +72,7 @@ class Producing:
         if topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
         found = self._core.topics.by_name.get(topic) or await ensured(self._core, topic)
-        batches = _Batches(found, self._sticky, self._core.clock.now_ms(), records, partitions)
+        batches = _Batches(found, self._sticky_of(found), self._core.clock.now_ms(), records, partitions)
         pace = Pace()
         for start in range(0, len(records), _SLICE):
             if start:
@@ -94,6 +95,15 @@ class Producing:
                     await pace.turn()
                 batches.answer(each, said, start, start + _SLICE)
         return batches.answers()
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        self._sticky.pop(topic.id, None)
+
+    def _sticky_of(self, topic: Topic) -> Sticky:
+        sticky = self._sticky.get(topic.id)
+        if sticky is None:
+            sticky = self._sticky[topic.id] = Sticky()
+        return sticky
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
         """See `leafcuttr_sdk.Broker.append`."""
@@ -132,15 +142,27 @@ class Producing:
         return error
 
 
+class _Online:
+    """The partitions of a topic that take records, as they are when they are gone through."""
+
+    __slots__ = ("_topic",)
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+
+    def __iter__(self) -> Iterator[int]:
+        return (each.index for each in self._topic.partitions if each.log.offline is None)
+
+
 class _Made:
     """One batch in the making. `numbers` are its records' places in the call, `timestamps` theirs."""
 
     __slots__ = ("builder", "log", "numbers", "partition", "timestamps")
 
-    def __init__(self, partition: int, log: Log) -> None:
+    def __init__(self, partition: int, log: Log, max_bytes: int) -> None:
         self.partition = partition
         self.log = log
-        self.builder = BatchBuilder()
+        self.builder = BatchBuilder(max_bytes)
         self.numbers: list[int] = []
         self.timestamps: list[int] = []
 
@@ -162,7 +184,16 @@ class _Batches:
         self._records = records
         self._partitions = partitions
         self._count = len(topic.partitions)
-        self._limit = topic.config.max_message_bytes
+        config = topic.config
+        self._limit = config.max_message_bytes
+        # Filters may give a record another time, or a key: then both are checked behind them, with the whole batch.
+        chain = topic.partitions[0].log.chain
+        checked_here = chain is None or not chain.has_filters
+        self._wants_key = config.compact and checked_here
+        self._earliest, self._latest = 0, LONG_MAX
+        if checked_here and not config.log_append_time:
+            self._earliest = max(now_ms - config.message_timestamp_before_max_ms, 0)
+            self._latest = min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
         self._last: dict[int, _Made] = {}
         self._answers: list[Produced | BrokerError | None] = [None] * len(records)
         self.made: list[_Made] = []
@@ -175,20 +206,30 @@ class _Batches:
         now_ms, count, partitions, topic, records = (
             self._now_ms, self._count, self._partitions, self._topic, self._records,
         )  # fmt: skip
+        earliest, latest = self._earliest, self._latest
+        self._leave_offline()
+        sticky, usable = self._sticky, _Online(topic)
         chosen: dict[int, tuple[list[int], list[NewRecord]]] = {}
         for number in range(start, end):
             value, key, headers, timestamp = records[number]
             if timestamp is None:
                 timestamp = now_ms
-            elif not 0 <= timestamp <= LONG_MAX:
-                self._answers[number] = InvalidTimestamp(f"The timestamp {timestamp} is no time.")
+            elif not earliest <= timestamp <= latest:
+                self._answers[number] = InvalidTimestamp(
+                    f"Timestamp {timestamp} is out of range. The timestamp should be within [{earliest}, {latest}]."
+                )
+                continue
+            if key is None and self._wants_key:
+                self._answers[number] = InvalidRecord(
+                    f"Topic '{topic.name}' is compacted: a record without a key cannot be stored in it."
+                )
                 continue
             partition = None if partitions is None else partitions[number]
             if partition is None:
                 if key is not None:
                     partition = partition_of(key, count)
                 else:
-                    partition = self._sticky.take(topic, 0 if value is None else len(value))
+                    partition = sticky.take(0 if value is None else len(value), usable)
             elif not 0 <= partition < count:
                 self._answers[number] = UnknownTopicOrPartition(
                     f"Topic '{topic.name}' has {count} partition(s), there is no partition {partition}."
@@ -202,10 +243,16 @@ class _Batches:
         for partition, (numbers, rows) in chosen.items():
             self._add(partition, numbers, rows)
 
+    def _leave_offline(self) -> None:
+        """Records without a key go to another partition if theirs is offline."""
+        at = self._sticky.partition
+        if at >= 0 and self._topic.partitions[at].log.offline is not None:
+            self._sticky.leave()
+
     def _add(self, partition: int, numbers: list[int], rows: list[NewRecord]) -> None:
         made = self._last.get(partition) or self._begin(partition)
         try:
-            fits = made.builder.add(rows, self._limit)
+            fits = made.builder.extend_records(rows)
         except UnicodeEncodeError:
             fits = False
         if fits:
@@ -223,7 +270,7 @@ class _Batches:
         try:
             if made.builder.count:
                 made = self._begin(partition)
-            if made.builder.add((row,), self._limit):
+            if made.builder.extend_records((row,)):
                 made.numbers.append(number)
                 made.timestamps.append(row[3])
                 return
@@ -238,7 +285,7 @@ class _Batches:
         last = self._last.get(partition)
         if last is not None and not last.builder.count:
             return last
-        made = self._last[partition] = _Made(partition, self._topic.partitions[partition].log)
+        made = self._last[partition] = _Made(partition, self._topic.partitions[partition].log, self._limit)
         self.made.append(made)
         return made
 

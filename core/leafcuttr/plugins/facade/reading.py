@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from leafcuttr.errors import CorruptMessage, StorageError, UnknownTopicOrPartition
-from leafcuttr.log.log import AbortedTransaction, Log
+from leafcuttr.log.log import Log
 from leafcuttr.log.read.read import LogRead
 from leafcuttr.plugins.facade.topics import existing
 from leafcuttr.runtime.limiters import decode_limiter
@@ -22,11 +22,20 @@ from leafcuttr.wire.batch import (
     CorruptBatch,
     parse,
 )
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import LONG_MAX
 from leafcuttr.wire.records import decode_records, record_bytes
-from leafcuttr_sdk import EARLIEST, LATEST, Fetched, RawRead, StoredRecord, TopicPartition
+from leafcuttr_sdk import (
+    EARLIEST,
+    LATEST,
+    AbortedRange,
+    Fetched,
+    RawRead,
+    StoredRecord,
+    TopicPartition,
+)
+from leafcuttr_sdk.batches.checksum import crc32c
+from leafcuttr_sdk.batches.reader import Batch
 
 _READ_AT_ONCE: Final = 1024 * 1024
 """Bytes that are copied out of the page cache on the loop: a tenth of a millisecond."""
@@ -48,7 +57,10 @@ class Reading:
         """See `leafcuttr_sdk.Broker.read_batches`."""
         await trio.lowlevel.checkpoint()
         log = self._log(partition)
-        return await _read(log, offset, max_bytes, committed)
+        read = await _read(log, offset, max_bytes, committed)
+        if not committed or not read.data:
+            return read
+        return read._replace(aborted=await _aborted(log, offset, read.next_offset))
 
     async def fetch(
         self,
@@ -101,10 +113,12 @@ class Reading:
             if left <= 0:
                 return
 
-    async def wait_for_records(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+    async def wait_for_records(
+        self, positions: Mapping[TopicPartition, int], *, committed: bool = False
+    ) -> set[TopicPartition]:
         """See `leafcuttr_sdk.Broker.wait_for_records`."""
         await trio.lowlevel.checkpoint()
-        return await self._wait(positions, False)
+        return await self._wait(positions, committed)
 
     async def _wait(self, positions: Mapping[TopicPartition, int], committed: bool) -> set[TopicPartition]:
         logs: list[tuple[TopicPartition, int, Log]] = []
@@ -211,10 +225,11 @@ async def _read(log: Log, offset: int, max_bytes: int, committed: bool) -> RawRe
     return RawRead(data, next_offset, log.high_watermark, log.log_start_offset)
 
 
-async def _aborted(log: Log, offset: int, next_offset: int) -> Sequence[AbortedTransaction]:
-    return await log.off_loop(
+async def _aborted(log: Log, offset: int, next_offset: int) -> tuple[AbortedRange, ...]:
+    found = await log.off_loop(
         lambda may_block: log.aborted_transactions(offset, next_offset, may_block=may_block)
     )
+    return tuple(AbortedRange(one.producer_id, one.first_offset, one.last_offset) for one in found)
 
 
 def _batches(data: bytes | bytearray) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -236,7 +251,7 @@ async def _decode(
     partition: TopicPartition,
     data: bytes | bytearray,
     offset: int,
-    aborted: Sequence[AbortedTransaction],
+    aborted: Sequence[AbortedRange],
     records: list[StoredRecord],
     most: int | None,
     pace: Pace,
@@ -249,7 +264,7 @@ async def _decode(
         for header, batch in _batches(data):
             if header.next_offset <= offset or header.is_control or not header.count:
                 continue
-            if aborted and header.is_transactional and _is_aborted(header, aborted):
+            if aborted and Batch(header, batch).is_aborted(aborted):
                 continue
             if crc32c(batch[ATTRIBUTES_AT:]) != header.crc:
                 raise CorruptBatch(f"the batch at offset {header.base_offset} has a wrong CRC")
@@ -269,13 +284,6 @@ async def _decode(
     except WireError as error:
         raise CorruptMessage(f"{partition}: {error}") from error
     return True
-
-
-def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
-    return any(
-        one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
-        for one in aborted
-    )
 
 
 def _decompressed(batch: memoryview) -> memoryview:

@@ -5,9 +5,9 @@ import pytest
 from leafcuttr.errors import InvalidRecord
 from leafcuttr.log.append.chain.filtered_batch import filtered_batch, take_batch_apart
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, NO_TIMESTAMP, parse
-from leafcuttr.wire.checksum import crc32c
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, Record, decode_records, encode_batch
+from leafcuttr_sdk.batches.checksum import crc32c
 from support.logs import NOW, config
 
 

@@ -136,6 +136,10 @@ class Chain:
         compile_early()  # so that the first batch is measured by its records alone
 
     @property
+    def has_filters(self) -> bool:
+        return bool(self._filters)
+
+    @property
     def fails(self) -> bool:
         """Whether a validator or filter has failed on each of the last batches."""
         return self._failed >= _FAILS

@@ -9,7 +9,7 @@ from types import ModuleType
 import crc32c as package
 import pytest
 
-from leafcuttr.wire import checksum
+from leafcuttr_sdk.batches import checksum
 
 CHECK = 0xE3069283
 """Of the nine digits, by the catalogue of CRCs."""
