@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any, NamedTuple
 
 import trio
@@ -58,6 +59,7 @@ class Played:
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         world, behaviour = self.world, self.behaviour
+        self.began, self.ready = trio.current_time(), False
         # Kept for the end: what a service raises harms nobody.
         if not all(world.served[need] for need in world.plans[self.number].needs):
             world.broken.append(f"{self.number} before what it needs")
@@ -76,7 +78,8 @@ class Played:
             if behaviour.how is not None:
                 raise behaviour.how("it")
         except BaseException as error:
-            if world.stopping and cancelled(error):
+            late = not self.ready and trio.current_time() >= self.began + READY_S
+            if world.stopping and cancelled(error) and not late:
                 await self.stop()
             raise
         finally:
@@ -95,7 +98,7 @@ class Played:
     async def get_ready(self, task_status: trio.TaskStatus[None]) -> None:
         if self.behaviour.ready_after is not None:
             await trio.sleep(self.behaviour.ready_after)
-            self.world.served[self.number] = True
+            self.world.served[self.number] = self.ready = True
             task_status.started()
 
 
@@ -132,13 +135,13 @@ def depth(plans: list[Plan], number: int) -> int:
     return 1 + max((depth(plans, need) for need in plans[number].needs), default=0)
 
 
-@given(plans(), st.sampled_from([0.0, 5.0, 200.0]), st.booleans())
-def test_promises(plans: list[Plan], for_s: float, by_cancelling: bool) -> None:
+@given(plans(), st.sampled_from([0.0, 5.0, 200.0]), st.booleans(), st.randoms(use_true_random=False))
+def test_promises(plans: list[Plan], for_s: float, by_cancelling: bool, chance: random.Random) -> None:
     world = World(plans)
     deepest = max(depth(plans, number) for number in range(len(plans)))
 
     async def main() -> None:
-        supervisor = Supervisor(world.planned())
+        supervisor = Supervisor(world.planned(), chance=chance)
         began = trio.current_time()
         with trio.CancelScope() as scope:
             async with supervisor.running():
