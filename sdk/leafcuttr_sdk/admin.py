@@ -37,6 +37,12 @@ class Request(NamedTuple):
     path: str
     query: Mapping[str, list[str]] = {}
     headers: Mapping[str, str] = {}
+    parameters: Mapping[str, str] = {}
+    """What stands in the path for the parts in braces of `AdminRoute.path`, decoded. It is what a client has written:
+    any text but `.`, `..` and control characters, also one with slashes, which came as `%2F`."""
+    route: str = ""
+    """The path of the route with its braces, `/plugins/<name>` before it: what to count requests by. `path` may be
+    anything a client likes."""
 
 
 @described
@@ -51,9 +57,15 @@ class Response(NamedTuple):
 
 @described
 class AdminRoute(NamedTuple):
-    """One path. `summary` is its line in the answer to `/`. The handler runs on the loop and does not keep it."""
+    """One path, or all of a pattern. `summary` is its line in the answer to `/`. The handler runs on the loop and does
+    not keep it. GET and HEAD reach it; what it answers to HEAD is sent without its body. Other methods get 405."""
 
     path: str
-    """Begins with a slash; of a plugin the part after `/plugins/<its name>`."""
+    """Begins with a slash; of a plugin the part after `/plugins/<its name>`.
+
+    A part may be a name in braces, as in `/subjects/{subject}/versions/{version}`: one part of the request's path that
+    is not empty, decoded in `Request.parameters`. A last part such as `{rest*}` is all that is left, slashes included,
+    perhaps nothing. Of two routes for a path the first part in which they differ decides: literal before `{name}`,
+    `{name}` before `{rest*}`. A plugin with two routes that differ in such names only is left out."""
     handler: Callable[[Request], Awaitable[Response]]
     summary: str

@@ -1,6 +1,7 @@
 """The enabled plugins meet a broker whose data is open: each gets its view of it, and what its hooks bring is put where
 the broker finds it (`state.plugged`). Their services are planned here, and run by the server."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
@@ -110,15 +111,9 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
             raise PluginError(f"it has two health checks named {check.name}")
         names.add(check.name)
         plugged.checks.append((loaded.name, check))
-    paths: set[str] = set()
-    for route in await call(registration.ADMIN_ROUTES):
-        path = route.path.rstrip("/")
-        if not route.path.startswith("/") or "?" in path:
-            raise PluginError(f"{route.path!r} is no path: it has to begin with a slash")
-        if path in paths:
-            raise PluginError(f"it answers {route.path} twice")
-        paths.add(path)
-        plugged.routes.append((loaded.name, route))
+    routes = await call(registration.ADMIN_ROUTES)
+    _check_paths([route.path for route in routes])
+    plugged.routes += [(loaded.name, route) for route in routes]
     for spec in await call(registration.AUTHENTICATORS):
         other = plugged.authenticators.get(spec.name)
         if other is not None:
@@ -129,6 +124,19 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
             plugged.metrics.add(loaded.name, reading)
         except ValueError as error:
             raise PluginError(str(error)) from None
+
+
+def _check_paths(patterns: Sequence[str]) -> None:
+    """Raises PluginError for one that is none, and for two that cannot be told apart."""
+    if patterns:
+        from leafcuttr_sdk._paths import PathTable  # a start without admin routes needs no parser of URLs
+
+        table = PathTable[None]()
+        for pattern in patterns:
+            try:
+                table.add(pattern.rstrip("/") or "/", None)
+            except ValueError as error:
+                raise PluginError(f"its admin route {error}") from None
 
 
 def _take_back(core: Core, plugin: str) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
 
+from leafcuttr_sdk._paths import PathTable, parts_of_pattern, split_path
 from leafcuttr_sdk.web import openapi
 from leafcuttr_sdk.web.errors import ApiError
 from leafcuttr_sdk.web.exchange import Exchange
@@ -14,22 +14,23 @@ class Routes:
     """The routes of a service; itself a `Handler`.
 
     A path such as `/tables/{table}/rows/{key}` names parts in braces, which the handler finds decoded in
-    `Exchange.parameters`. A last part such as `{rest*}` is all that is left, slashes included, perhaps nothing. A route
-    without such parts is preferred to one with them, then the one that was added first. GET answers HEAD too.
-    `Exchange.endpoint`, what requests are counted as, is the path of the route.
+    `Exchange.parameters`: one part of the request's path, in which `%2F` is a slash. A last part such as `{rest*}` is
+    all that is left, slashes included, perhaps nothing. Of two routes for a path the first part in which they differ
+    decides: literal before `{name}`, `{name}` before `{rest*}`. GET answers HEAD too. `Exchange.endpoint`, what requests
+    are counted as, is the path of the route.
     """
 
     def __init__(self) -> None:
-        self._exact: Final[dict[str, dict[str, Handler]]] = {}
-        self._patterns: Final[list[tuple[tuple[str, ...], str, dict[str, Handler]]]] = []
+        self._exact: Final[dict[str, dict[str, Handler]]] = {}  # by the path as it comes: most requests need no more
+        self._table: Final = PathTable[dict[str, Handler]]()
         self._operations: Final[dict[str, dict[str, Any]]] = {}
 
     def add(
         self, method: str, path: str, handler: Handler, operation: Mapping[str, Any] | None = None
     ) -> None:
         """Answer this method (in capitals) of this path with the handler. `operation` is what the OpenAPI document says
-        of it; without one it is left out there. Raises ValueError for a path without a slash at its beginning, and for
-        a route that is there already."""
+        of it; without one it is left out there. Raises ValueError for a path that is none, for a route that is there
+        already, and for one that differs from another in the names of its parts only."""
         if not path.startswith("/") or not method.isupper():
             raise ValueError(f"{method} {path} is no method in capitals with a path that begins with a slash")
         methods = self._methods(path)
@@ -71,49 +72,19 @@ class Routes:
         await handler(exchange)
 
     def _find(self, path: bytes, exchange: Exchange) -> tuple[dict[str, Handler], str, dict[str, str]]:
-        for parts, name, methods in self._patterns:
-            parameters = _match(parts, path)
-            if parameters is not None:
-                return methods, name, parameters
-        raise ApiError(404, f"There is nothing at {exchange.path}.")
+        try:
+            found = self._table.find(split_path(path))
+        except ValueError:
+            found = None
+        if found is None:
+            raise ApiError(404, f"There is nothing at {exchange.path}.")
+        return found
 
     def _methods(self, path: str) -> dict[str, Handler]:
-        if "{" not in path:
-            return self._exact.setdefault(path, {})
-        for _, known, there in self._patterns:
-            if known == path:
-                return there
-        parts = tuple(path.split("/"))
-        names = [_name(part) for part in parts if part.startswith("{")]
-        if any(part.endswith("*}") for part in parts[:-1]) or len(set(names)) < len(names):
-            raise ValueError(f"{path}: only the last part may be all that is left, and each name stands once")
-        methods: dict[str, Handler] = {}
-        self._patterns.append((parts, path, methods))
+        methods = self._table.get(path)
+        if methods is None:
+            methods = {}
+            self._table.add(path, methods)
+            if all(part.kind == "literal" for part in parts_of_pattern(path)):
+                self._exact[path] = methods
         return methods
-
-
-def _name(part: str) -> str:
-    return part[1:-1].removesuffix("*")
-
-
-def _match(parts: tuple[str, ...], path: bytes) -> dict[str, str] | None:
-    """The parts of the path by name, decoded; None where it is another one, or no UTF-8."""
-    ends_open = parts[-1].endswith("*}")
-    pieces = path.split(b"/", len(parts) - 1) if ends_open else path.split(b"/")
-    if ends_open and len(pieces) == len(parts) - 1:
-        pieces.append(b"")  # `/files` of `/files/{rest*}`
-    if len(pieces) != len(parts):
-        return None
-    found: dict[str, str] = {}
-    for part, piece in zip(parts, pieces, strict=True):
-        if not part.startswith("{"):
-            if part.encode() != piece:
-                return None
-            continue
-        try:
-            found[_name(part)] = unquote_to_bytes(piece).decode()
-        except UnicodeDecodeError:
-            return None
-        if not piece and not part.endswith("*}"):
-            return None
-    return found

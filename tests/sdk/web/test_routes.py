@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from leafcuttr_sdk.web import Application, Exchange, Routes, Serving
-from leafcuttr_sdk.web.routes import _match
 from support.web_service import serving
 
 
@@ -58,20 +57,24 @@ async def test_requests_reach_their_handlers(tmp_path: Path) -> None:
         assert 'leafcuttr_tested_requests_total{endpoint="other",method="GET",status="404"} 2.0' in page
 
 
-@pytest.mark.parametrize(
-    ("route", "path", "found"),
-    [
-        ("/a/{b}", b"/a/", None),
-        ("/a/{b}", b"/a/x/y", None),
-        ("/a/{b}/c", b"/a/x/c", {"b": "x"}),
-        ("/a/{b}/c", b"/a/x/d", None),
-        ("/{all*}", b"/", {"all": ""}),
-        ("/{all*}", b"/x//y/", {"all": "x//y/"}),
-        ("/a/{b*}", b"/ab", None),
-    ],
-)
-def test_what_a_path_matches(route: str, path: bytes, found: dict[str, str] | None) -> None:
-    assert _match(tuple(route.split("/")), path) == found
+async def test_a_literal_part_is_preferred_whatever_was_added_first(tmp_path: Path) -> None:
+    """What a path matches is tested with the patterns: tests/sdk/test_paths.py."""
+    found = Routes()
+    found.add("GET", "/{table}/{key}", show)
+    found.add("GET", "/{table}/latest", show)
+    async with serving(tmp_path, lambda _: Application(found)) as served, served.client() as client:
+        assert (await client.get("/rows/latest")).json() == {"endpoint": "/{table}/latest", "table": "rows"}
+        assert (await client.get("/rows/l%61test")).json() == {
+            "endpoint": "/{table}/latest",
+            "table": "rows",
+        }
+        for odd in ("/rows/%zz", "/rows/%4", "/rows/%2e%2e"):
+            assert (await client.get(odd)).status_code == 404
+
+
+def test_routes_that_differ_in_names_only_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"/rows/\{row\} cannot be told from /rows/\{key\}"):
+        routes().add("DELETE", "/rows/{row}", show)
 
 
 @pytest.mark.parametrize(

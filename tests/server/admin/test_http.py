@@ -41,10 +41,16 @@ def router() -> Router:
     async def broken(_: Request) -> Response:
         raise RuntimeError("no")
 
+    async def subject(request: Request) -> Response:
+        return as_json({"method": request.method, "route": request.route, **request.parameters})
+
     found = Router()
     found.add("/hello", hello, "greets")
     found.add("/stream", streamed, "comes in pieces")
     found.add("/broken", broken, "fails")
+    found.add("/subjects/{subject}", subject, "one of them")
+    found.add("/subjects/{subject}/versions/{version}", subject, "one of its versions")
+    found.add("/subjects/all", hello, "all of them")
     return found
 
 
@@ -97,6 +103,66 @@ async def test_head_has_the_length_and_no_body(connect: Connect) -> None:
     expected = (await client.get("/hello"))[1]["content-length"]
     status, headers, _ = await client.ask("HEAD /hello HTTP/1.1\nHost: x\n\n", head=True)
     assert (status, headers["content-length"]) == (200, expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "parameters"),
+    [
+        ("/subjects/orders", "/subjects/{subject}", {"subject": "orders"}),
+        ("/subjects/orders/", "/subjects/{subject}", {"subject": "orders"}),
+        ("/subjects/orders//", "/subjects/{subject}", {"subject": "orders"}),
+        ("/subjects/a%2Fb%20c%25?x=1", "/subjects/{subject}", {"subject": "a/b c%"}),
+        ("/subjects/caf%C3%A9", "/subjects/{subject}", {"subject": "café"}),
+        ("/subjects/%7Bsubject%7D", "/subjects/{subject}", {"subject": "{subject}"}),
+        (
+            "/subjects/a%2Fversions%2F7/versions/3",
+            "/subjects/{subject}/versions/{version}",
+            {"subject": "a/versions/7", "version": "3"},
+        ),
+        ("http://x/subjects/a%2Fb", "/subjects/{subject}", {"subject": "a/b"}),
+    ],
+)
+async def test_parameters_of_a_path(
+    connect: Connect, path: str, route: str, parameters: dict[str, str]
+) -> None:
+    client = await connect()
+    status, _, body = await client.get(path)
+    assert (status, json.loads(body)) == (200, {"method": "GET", "route": route, **parameters})
+    head = await client.ask(f"HEAD {path} HTTP/1.1\nHost: x\n\n", head=True)
+    assert (head[0], int(head[1]["content-length"])) == (200, len(body) + 1)
+    status, headers, _ = await client.ask(f"PUT {path} HTTP/1.1\nHost: x\n\n")
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+    # A literal part wins, though it was added last; an empty one is no value.
+    assert json.loads((await client.get("/subjects/all"))[2])["path"] == "/subjects/all"
+    for nothing in ("/subjects/", "/subjects//", "/subjects//versions/3", "/subjects/a/versions"):
+        assert (await client.get(nothing))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/subjects/a%zz", 400, "the target cannot be read: '%zz' is no escape"),
+        ("/subjects/a%", 400, "'%' is no escape"),
+        ("/subjects/%ff", 400, "no UTF-8"),
+        ("/subjects/a%00", 400, "its path has the control character '\\x00'"),
+        ("/subjects/a%0d%0aX:%20y", 400, "its path has the control character '\\r'"),
+        ("/subjects/..", 404, "/subjects/.. is not here"),
+        ("/subjects/%2e%2e", 404, "is not here"),
+        ("/subjects/./versions/1", 404, "is not here"),
+        ("/subjects/../../metrics", 404, "is not here"),
+        (f"/subjects/{'x' * 4100}", 400, "its path has 4110 characters, and may have 4096"),
+        (f"/{'/' * 4000}", 404, "is not here"),
+        ("//subjects/orders", 404, "is not here"),
+        ("*", 400, "does not begin with a slash"),
+    ],
+)
+async def test_hostile_paths_get_one_line(connect: Connect, path: str, status: int, says: str) -> None:
+    client = await connect()
+    found, _, body = await client.get(path)
+    assert found == status
+    assert says in json.loads(body)["message"]
+    assert body.count(b"\n") == 1 and len(json.loads(body)["message"].splitlines()) == 1
+    assert (await client.get("/hello"))[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -121,19 +121,19 @@ class HttpConnection:
 
     async def _respond(self, event: "h11.Request", has_body: bool) -> Response:
         try:
-            path, query = parse_target(event.target.decode("ascii"))
+            target = parse_target(event.target.decode("ascii"))
         except ValueError as error:
             return problem(400, "bad_request", f"the target cannot be read: {error}")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
-        request = Request(event.method.decode("ascii"), path, query, headers)
+        request = Request(event.method.decode("ascii"), target.path, target.query, headers)
         if has_body and request.method in ("GET", "HEAD"):
             return problem(413, "no_body", "no body is taken here")
         try:
-            return await self._router.answer(request)
+            return await self._router.answer(request, target.parts)
         except Exception as error:
-            if _passes(error, f"answering {path}"):
+            if _passes(error, f"answering {target.path}"):
                 return problem(503, "exhausted", f"{exhausted(error)}; try again")
-            logger.exception("answering %s failed", path)
+            logger.exception("answering %s failed", target.path)
             return problem(500, "internal_error", "the broker's log says what happened")
 
     async def _refuse(self, request: "h11.Request | None", error: Any) -> None:

@@ -1,42 +1,62 @@
-"""Which path is answered by what. Bytes of HTTP are not here: see `http`.
+"""Which path is answered by what. Bytes of HTTP are not here: see `http`. The language of patterns is
+`leafcuttr_sdk._paths`.
 
 Paths are added at the start, by the broker and later by plugins.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
+from leafcuttr_sdk._paths import PathTable, split_path
 from leafcuttr_sdk.admin import JSON, AdminRoute, Request, Response
 
 __all__ = ["JSON", "Request", "Response", "Router", "as_json", "parse_target", "problem"]
 
 Handler = Callable[[Request], Awaitable[Response]]
 
+LONGEST_PATH: Final = 4096
+"""Characters of a request's path as it comes. Names in it are at most a few hundred."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Target(NamedTuple):
+    """What a request is for. `parts` are those of the path, each decoded by itself, so that `%2F` is no border."""
+
+    path: str
+    parts: tuple[str, ...]
+    query: Mapping[str, list[str]]
+
 
 class Router:
     """The table of paths. All are for GET and HEAD: the admin endpoint changes nothing."""
 
     def __init__(self) -> None:
-        self._routes: dict[str, AdminRoute] = {}
+        self._table = PathTable[AdminRoute]()
+        self._summaries: dict[str, str] = {}
 
     def add(self, path: str, handler: Handler, summary: str) -> None:
-        """Answer a path. Raises ValueError if it is taken or does not begin with a slash."""
-        if not path.startswith("/") or "?" in path:
-            raise ValueError(f"{path!r} is no path")
-        if path in self._routes:
-            raise ValueError(f"{path} is answered already")
-        self._routes[path] = AdminRoute(path, handler, summary)
+        """Answer a path, or those of a pattern. Raises ValueError if it is none, or cannot be told from another."""
+        self._table.add(path, AdminRoute(path, handler, summary))
+        self._summaries[path] = summary
 
     def paths(self) -> Mapping[str, str]:
         """Each path with its summary."""
-        return {route.path: route.summary for route in self._routes.values()}
+        return dict(self._summaries)
 
-    async def answer(self, request: Request) -> Response:
-        """Raises what the handler raises."""
-        route = self._routes.get(request.path) or self._routes.get(request.path.rstrip("/"))
-        if route is None:
-            return problem(404, "not_found", f"{request.path} is not here", paths=sorted(self._routes))
+    async def answer(self, request: Request, parts: tuple[str, ...] | None = None) -> Response:
+        """`parts` are those of the path (`parse_target`), if it has escapes. A slash at the end changes nothing. Raises
+        what the handler raises."""
+        if parts is None:
+            parts = tuple(request.path[1:].split("/"))
+        found = self._table.find(parts)
+        if found is None and not parts[-1]:
+            last = max((at for at, part in enumerate(parts) if part), default=0)
+            found = self._table.find(parts[: last + 1])
+        if found is None:
+            return problem(404, "not_found", f"{request.path} is not here", paths=sorted(self._summaries))
         if request.method not in ("GET", "HEAD"):
             return problem(
                 405,
@@ -44,13 +64,26 @@ class Router:
                 f"{request.path} takes GET and HEAD",
                 headers=(("Allow", "GET, HEAD"),),
             )
-        return await route.handler(request)
+        route, pattern, parameters = found
+        return await route.handler(request._replace(parameters=parameters, route=pattern))
 
 
-def parse_target(target: str) -> tuple[str, Mapping[str, list[str]]]:
-    """Path and query of a request's target, also of one in absolute form. Raises ValueError."""
-    parts = urlsplit(target)
-    return unquote(parts.path) or "/", parse_qs(parts.query, max_num_fields=1000)
+def parse_target(target: str) -> Target:
+    """The target of a request, also one in absolute form. Raises ValueError, one line, for a path that is too long, has
+    escapes that are none, or control characters."""
+    if target.startswith("/"):
+        path, _, query = target.partition("#")[0].partition("?")
+    else:
+        split = urlsplit(target)
+        path, query = split.path or "/", split.query
+    if len(path) > LONGEST_PATH:
+        raise ValueError(f"its path has {len(path)} characters, and may have {LONGEST_PATH}")
+    parts = split_path(path.encode())
+    whole = "/" + "/".join(parts)
+    control = _CONTROL.search(whole)
+    if control is not None:
+        raise ValueError(f"its path has the control character {control[0]!r}")
+    return Target(whole, parts, parse_qs(query, max_num_fields=1000))
 
 
 def as_json(value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
