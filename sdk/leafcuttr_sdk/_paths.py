@@ -36,8 +36,8 @@ class PathTable(Generic[T]):
         self._ends: dict[str, _End[T]] = {}
 
     def add(self, pattern: str, thing: T) -> None:
-        """Raises ValueError, with the pattern, for one that is none, and for one that matches the same paths as another:
-        that is named too."""
+        """Raises ValueError, with the pattern, for one that is none, and for one that matches the same paths as
+        another, with both."""
         parts = parts_of_pattern(pattern)
         node = self._root
         for part in parts:

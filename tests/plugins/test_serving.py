@@ -316,7 +316,10 @@ def leafcuttr_register_admin_routes(broker):
             yield b"some"
             raise ZeroDivisionError("no more")
         return Response(body(), "text/plain")
-    return [AdminRoute("/hello", hello, "says hello"), AdminRoute("/broken", broken, "breaks"),
+    async def subject(request):
+        return Response(f"{request.route} {dict(request.parameters)}".encode(), "text/plain")
+    return [AdminRoute("/subjects/{subject}", subject, "one subject"), AdminRoute("/subjects/all", hello, "all"),
+            AdminRoute("/hello", hello, "says hello"), AdminRoute("/broken", broken, "breaks"),
             AdminRoute("/odd", odd, "is odd"), AdminRoute("/pieces", pieces, "breaks off")]
 """
 
@@ -379,9 +382,32 @@ def test_admin_routes(adding: BrokerProcess) -> None:
     assert "Traceback" not in adding.log
 
 
+def test_parameters_of_an_admin_route(adding: BrokerProcess) -> None:
+    """What clients may write in a path is tested with the endpoint: tests/server/admin/test_http.py."""
+    assert json.loads(get(adding, "/")[1])["paths"]["/plugins/adds/subjects/{subject}"] == "one subject"
+    route = "/plugins/adds/subjects/{subject}"
+    assert get(adding, "/plugins/adds/subjects/a%2Fb%20c") == (200, f"{route} {{'subject': 'a/b c'}}")
+    assert get(adding, "/plugins/adds/subjects/all") == (200, "/plugins/adds/subjects/all")
+    assert get(adding, "/plugins/adds/subjects/%zz")[0] == 400
+    assert get(adding, "/plugins/adds/subjects/a/b")[0] == 404
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [
+        (
+            "def leafcuttr_register_admin_routes(broker):\n"
+            "    return [AdminRoute(f'/subjects/{{{name}}}', print, 'x') for name in ('subject', 'name')]\n",
+            "its admin route /subjects/{name} cannot be told from /subjects/{subject}: they match the same paths",
+        ),
+        (
+            "def leafcuttr_register_admin_routes(broker):\n    return [AdminRoute('/a/', print, 'x')] * 2\n",
+            "its admin route /a is answered already",
+        ),
+        (
+            "def leafcuttr_register_admin_routes(broker):\n    return [AdminRoute('/a{b}', print, 'x')]\n",
+            "its admin route /a{b}: 'a{b}' is no parameter: braces go around the name of a whole part",
+        ),
         (
             "def leafcuttr_register_metrics(broker):\n"
             "    return [MetricReading(gauge('leafcuttr_log_size', 'Size.'), list)]\n",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.testing.format_checks import check_record_format
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
+    from leafcuttr_sdk.testing.route_checks import check_admin_route
     from leafcuttr_sdk.testing.samples import Sample, sample_records
     from leafcuttr_sdk.testing.service_checks import check_handler, check_service
 
@@ -31,6 +32,7 @@ _PLACES: Final = {
     "format_checks": "check_record_format",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
+    "route_checks": "check_admin_route",
     "samples": "Sample sample_records",
     "service_checks": "check_handler check_service",
 }
@@ -43,6 +45,7 @@ __all__ = [
     "Report",
     "RunningBroker",
     "Sample",
+    "check_admin_route",
     "check_authenticator",
     "check_handler",
     "check_health_check",

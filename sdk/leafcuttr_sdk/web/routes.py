@@ -16,12 +16,14 @@ class Routes:
     A path such as `/tables/{table}/rows/{key}` names parts in braces, which the handler finds decoded in
     `Exchange.parameters`: one part of the request's path, in which `%2F` is a slash. A last part such as `{rest*}` is
     all that is left, slashes included, perhaps nothing. Of two routes for a path the first part in which they differ
-    decides: literal before `{name}`, `{name}` before `{rest*}`. GET answers HEAD too. `Exchange.endpoint`, what requests
-    are counted as, is the path of the route.
+    decides: literal before `{name}`, `{name}` before `{rest*}`. GET answers HEAD too. `Exchange.endpoint`, what
+    requests are counted as, is the path of the route.
     """
 
     def __init__(self) -> None:
-        self._exact: Final[dict[str, dict[str, Handler]]] = {}  # by the path as it comes: most requests need no more
+        self._exact: Final[
+            dict[str, dict[str, Handler]]
+        ] = {}  # by the path as it comes: most requests need no more
         self._table: Final = PathTable[dict[str, Handler]]()
         self._operations: Final[dict[str, dict[str, Any]]] = {}
 
@@ -83,7 +85,7 @@ class Routes:
     def _methods(self, path: str) -> dict[str, Handler]:
         methods = self._table.get(path)
         if methods is None:
-            methods = {}
+            methods = dict[str, Handler]()
             self._table.add(path, methods)
             if all(part.kind == "literal" for part in parts_of_pattern(path)):
                 self._exact[path] = methods

@@ -63,7 +63,12 @@ def leafcuttr_register_metrics(broker):
 def leafcuttr_register_admin_routes(broker):
     async def count(request):
         return Response(b"7")
-    return [AdminRoute("/count", count, "how many there are")]
+    async def parcel(request):
+        return Response(request.parameters["parcel"].encode(), "text/plain")
+    return [
+        AdminRoute("/count", count, "how many there are"),
+        AdminRoute("/parcels/{parcel}", parcel, "one of them"),
+    ]
 """
 
 
@@ -98,6 +103,8 @@ def test_all_is_well(tmp_path: Path) -> None:
         "service parcels: ok",
         "health check sorted: ok",
         "metric leafcuttr_parcels_weight: ok",
+        "admin route /count: ok",
+        "admin route /parcels/{parcel}: ok",
         "broker parcels: ok",
     ]
     assert done.stdout.endswith(" checks, 0 problems\n")
@@ -113,6 +120,8 @@ def test_json(tmp_path: Path) -> None:
         ("service", "parcels", True),
         ("health check", "sorted", True),
         ("metric", "leafcuttr_parcels_weight", True),
+        ("admin route", "/count", True),
+        ("admin route", "/parcels/{parcel}", True),
         ("broker", "parcels", True),
     ]
     assert all(one["promise"] and one["ok"] for report in reports for one in report["checks"])
@@ -186,6 +195,12 @@ def test_a_project_that_is_not_installed(tmp_path: Path, opened: tuple[str, ...]
             '(("large",), 0.5)',
             "metric: samples",
             "the labels ('large',) are there twice",
+        ),
+        (
+            'request.parameters["parcel"].encode()',
+            'b"%d" % int(request.parameters["parcel"])',
+            "admin route: any parameter",
+            "the handler raised ValueError: invalid literal for int() with base 10: 'a b' for 'a b'",
         ),
         ('return Response(b"7")', "return 1 / 0", "broker: admin port", "/plugins/parcels/count answers 500"),
         (

@@ -1,6 +1,7 @@
 """A plugin in a real broker with all that it brings at once: its health checks, authenticators and metrics, what the
 admin port answers, and what is left when the broker has stopped."""
 
+import re
 import tempfile
 import time
 import urllib.error
@@ -17,6 +18,7 @@ from leafcuttr_sdk.testing.admin_checks import health_check_report, metric_repor
 from leafcuttr_sdk.testing.authenticator_checks import authenticator_report
 from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
 from leafcuttr_sdk.testing.report import Check, Report, told
+from leafcuttr_sdk.testing.route_checks import admin_route_report
 
 _LOOK_S: Final = 60.0
 _READY_S: Final = 20.0
@@ -27,7 +29,7 @@ _END_S: Final = 2.0
 
 
 def reports_in_a_broker(plugin: str, module: ModuleType, settings: Mapping[str, Value]) -> Iterator[Report]:
-    """Of each health check, authenticator and metric, then of the broker with all of it."""
+    """Of each health check, authenticator, metric and admin route, then of the broker with all of it."""
     found: list[Report] = []
     answers: list[str] = []
     ends: list[str] = []
@@ -94,17 +96,26 @@ async def _of_the_hooks(broker: Any, plugin: str) -> list[Report]:
     authenticators = [
         await authenticator_report(spec) for owner, spec in plugged.authenticators.values() if owner == plugin
     ]
-    return [*checks, *authenticators] + [
+    metrics = [
         metric_report(reading)
         for owner, reading in plugged.metrics.readings()
         # Those of `Broker.metrics` are read by the broker itself.
         if owner == plugin and not isinstance(getattr(reading.read, "__self__", None), Series)
     ]
+    routes = [
+        await admin_route_report(route, f"/plugins/{owner}")
+        for owner, route in plugged.routes
+        if owner == plugin
+    ]
+    return [*checks, *authenticators, *metrics, *routes]
 
 
 async def _routes(broker: Any, plugin: str) -> list[str]:
+    """Their paths, with a value for each parameter."""
     return [
-        f"/plugins/{owner}{route.path}" for owner, route in broker._core.plugged.routes if owner == plugin
+        re.sub(r"\{[^/]*\}", "1", f"/plugins/{owner}{route.path}")
+        for owner, route in broker._core.plugged.routes
+        if owner == plugin
     ]
 
 
