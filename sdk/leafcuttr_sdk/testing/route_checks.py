@@ -102,10 +102,10 @@ class _Trial:
         shown: str,
     ) -> Response | None:
         """What the handler returned, if that can be sent."""
-        path = self._prefix + "".join(f"/{parameters.get(part.text, part.text)}" for part in parts)
-        request = Request(method, path, {}, {}, parameters, self._prefix + self._route.path)
         import trio
 
+        path = self._prefix + "".join(f"/{parameters.get(part.text, part.text)}" for part in parts)
+        request = Request(method, path, {}, {}, parameters, self._prefix + self._route.path)
         response: object = None
         worked = time.thread_time()
         with trio.move_on_after(ANSWER_S) as scope:
@@ -123,18 +123,17 @@ class _Trial:
             self._notes.add(check, f"it took longer than {ANSWER_S:g} s {shown}")
             return None
         if time.thread_time() - worked > watch.PATIENCE_S:
-            wrong = "it computes for long on the loop: use trio.to_thread.run_sync for what takes time"
-            self._notes.add("does not block", wrong)
-        wrong = _why_not_sent(response)
+            slow = "it computes for long on the loop: use trio.to_thread.run_sync for what takes time"
+            self._notes.add("does not block", slow)
+        wrong, sent = _why_not_sent(response), cast("Response", response)
         if wrong is None:
-            assert isinstance(response, Response)
-            wrong = await _why_not_read(response)
-            if wrong is None and response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and parameters:
-                wrong = f"the handler answers {response.status}: 404 or 400 is for what a client has written"
+            wrong = await _why_not_read(sent)
+            if wrong is None and sent.status >= HTTPStatus.INTERNAL_SERVER_ERROR and parameters:
+                wrong = f"the handler answers {sent.status}: 404 or 400 is for what a client has written"
         if wrong is not None:
             self._notes.add(check, f"{wrong} ({shown})")
             return None
-        return cast("Response", response)
+        return sent
 
 
 def _why_not_sent(response: object) -> str | None:

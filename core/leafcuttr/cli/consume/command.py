@@ -1,7 +1,7 @@
 """`leafcuttr consume`: print the records of a topic.
 
 This is the command: its options. Its loop is `loop`; where to begin and to end is in `reading`, how a record is printed
-in `printing` and `json_lines`, which records are printed in `condition`.
+in `printing` and `json_lines`, which records are printed in `filtering`.
 
 Exit status: 0 at the end, after `--max`, Ctrl-C or when the reader of a pipe has ended, 1 no such topic or no broker or
 a record that is not of the format, 2 wrong usage.
@@ -28,7 +28,7 @@ from leafcuttr.cli.consume.printing import FIELDS, Printer, json_printer, line_p
 from leafcuttr.cli.consume.reading import TopicReader, Watch, bounds, partitions
 
 if TYPE_CHECKING:
-    from leafcuttr.cli.consume.condition import Condition
+    from leafcuttr.cli.consume.filtering import MessageFilter
 
 _COMMIT_EVERY_MS: Final = 1000
 
@@ -130,14 +130,14 @@ def command(topic: str, **given: Any) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with opened(given["value_format"], given["key_format"], given["format_settings"]) as (of_keys, of_values):
         codecs = Codecs(topic, of_keys, of_values)
-        printer, wanted = _printer(given, codecs), _filter(given["condition"], now_ms)
+        printer, wanted = _printer(given, codecs), _filter(given["condition"], now_ms, codecs)
         watch = Watch()
         consumer = client(Consumer, _settings(given, start) | {"error_cb": watch.heard})
         status = 0
         try:
             reader = _reader(consumer, watch, topic, given, start, stop)
             with record_meter("read", shown=not sys.stdout.isatty()) as meter:
-                status = PrintLoop(reader, consumer, codecs, printer, wanted, given, meter).run()
+                status = PrintLoop(reader, consumer, printer, wanted, given, meter).run()
         except KafkaException as error:
             fail(error, given["address"])
         except BrokenPipeError:
@@ -203,13 +203,14 @@ def _printer(given: dict[str, Any], codecs: Codecs) -> Printer:
     )
 
 
-def _filter(condition: str | None, now_ms: int) -> "Condition | None":
+def _filter(condition: str | None, now_ms: int, codecs: Codecs) -> "MessageFilter | None":
     if condition is None:
         return None
-    from leafcuttr.cli.consume.condition import Condition, ConditionError
+    from leafcuttr.cli.consume.filtering import MessageFilter
+    from leafcuttr_sdk.conditions import ConditionError, parse
 
     try:
-        return Condition(condition, now_ms)
+        return MessageFilter(parse(condition, now_ms=now_ms), codecs)
     except ConditionError as error:
         raise click.UsageError(f"--filter: {error}") from None
 

@@ -7,13 +7,12 @@ import click
 
 from leafcuttr.cli.common.meter import Meter
 from leafcuttr.cli.common.output import count
-from leafcuttr.cli.common.records.json_lines import Codecs
 from leafcuttr.cli.consume.printing import Printer
 from leafcuttr.cli.consume.reading import TopicReader
 from leafcuttr_sdk.formats import FormatError
 
 if TYPE_CHECKING:
-    from leafcuttr.cli.consume.condition import Condition
+    from leafcuttr.cli.consume.filtering import MessageFilter
 
 
 class PrintLoop:
@@ -23,15 +22,13 @@ class PrintLoop:
         self,
         reader: TopicReader,
         consumer: Any,
-        codecs: Codecs,
         printer: Printer,
-        wanted: "Condition | None",
+        wanted: "MessageFilter | None",
         given: dict[str, Any],
         meter: Meter,
     ) -> None:
         self._reader = reader
         self._consumer = consumer
-        self._codecs = codecs
         self._printer = printer
         self._wanted = wanted
         self._given = given
@@ -61,7 +58,7 @@ class PrintLoop:
         problem = None
         for message in batch:
             try:
-                if self._wanted is None or self._wanted(message, self._codecs):
+                if self._wanted is None or self._wanted(message):
                     lines.append(self._printer(message))
             except FormatError as error:
                 if not self._given["skip_errors"]:
