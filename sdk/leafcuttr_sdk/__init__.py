@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         TopicContext,
         Verdict,
     )
-    from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
+    from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat, RecordMaker
     from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
@@ -85,7 +85,7 @@ _PLACES: Final = {
     "errors": "AddressTakenError BrokerError ErrorCode PluginError",
     "filters": "DROP DeadLetter ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec TopicContext "
     "Verdict",
-    "formats": "FormatCodec FormatError Place RecordFormat",
+    "formats": "FormatCodec FormatError Place RecordFormat RecordMaker",
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
@@ -163,6 +163,7 @@ __all__ = [
     "RecordFilter",
     "RecordFilterSpec",
     "RecordFormat",
+    "RecordMaker",
     "Refused",
     "Request",
     "Response",

@@ -7,12 +7,19 @@ connection, a parser, a heavy import) belongs into `open`, so that a format cost
 Text is `str`. A codec that keeps bytes which are no UTF-8 carries them as lone surrogates (PEP 383), as `text` does;
 the commands write them out as the bytes that they were. A codec whose texts are JSON documents says so by `json_text`:
 then `consume --json` puts them into its objects as they are, and `produce --json` hands over the JSON of the member.
+
+A format may make records itself (`RecordMaker`), which `leafcuttr perf produce --format NAME` sends.
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from leafcuttr_sdk._described import described
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from leafcuttr_sdk.records import Record
 
 
 class FormatError(ValueError):
@@ -72,4 +79,22 @@ class RecordFormat(Protocol):
 
     def open(self, options: Mapping[str, str]) -> FormatCodec:
         """A codec. It gets only options that `options` names. Raises FormatError for a value that it cannot use."""
+        ...
+
+
+class RecordMaker(RecordFormat, Protocol):
+    """A format that makes records too: what a service of its kind would send, for measuring and for trying out.
+
+    `leafcuttr perf produce --format NAME` makes them before its clock starts, as many as it has been told to (4,096, or
+    16 MiB, by default), and sends them in turn, again and again. So it need not be quick.
+    """
+
+    def make_records(self, topic: str, options: Mapping[str, str], random: "Random") -> "Iterator[Record]":
+        """Records for this topic, without an end if it likes; one that ends has its records sent again.
+
+        A value is what its own codec, opened with the same options, decodes; a key is any bytes. All that varies comes
+        from `random`, which has been seeded, so that a run can be repeated: the time of the day is left to the client
+        (`timestamp=None`). It gets only options that `options` names. Raises FormatError for a value that it cannot
+        use.
+        """
         ...

@@ -234,7 +234,9 @@ def test_describe(site: Path) -> None:
     ]
     assert described["settings"][1]["default"] is None
     assert described["services"] == [{"name": "turned", "needs": ["other"]}]
-    assert described["record_formats"] == [{"name": "turned", "summary": "letters turned round"}]
+    assert described["record_formats"] == [
+        {"name": "turned", "summary": "letters turned round", "makes_records": False}
+    ]
     assert described["hooks"] == sorted(described["hooks"]) and len(described["hooks"]) == 4
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import random as of_the_process
+import time
+from collections.abc import Iterator, Mapping
+from random import Random
 from typing import Any
 
 import pytest
 
 from leafcuttr.cli.common.records.own_formats import Base64Format, HexFormat, JsonFormat, TextFormat
-from leafcuttr_sdk import FormatError, Place
+from leafcuttr_sdk import FormatError, Place, Record
 from leafcuttr_sdk.testing import ContractError, check_record_format
+from leafcuttr_sdk.testing.format_checks import format_report
 
 
 @pytest.mark.parametrize("ours", [TextFormat, HexFormat, Base64Format, JsonFormat])
@@ -123,6 +127,74 @@ class DoesNotClose(Plain):
             raise OSError("closed")
 
 
+class Maker(Plain):
+    """Makes records as it should; those below differ in one thing."""
+
+    def value(self, random: Random) -> Any:
+        return random.choice(["one", "two", "Größe"]).encode("latin-1")
+
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Any]:
+        while True:
+            yield Record(self.value(random), topic.encode(), (("a", None),), timestamp=7)
+
+
+class MakesSome(Maker):
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Any]:
+        yield Record(None, b"gone")
+
+
+class MakesNothing(Maker):
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Any]:
+        return iter(())
+
+
+class RandomOfItsOwn(Maker):
+    def value(self, random: Random) -> Any:
+        return b"%d" % of_the_process.randrange(2**64)
+
+
+class TimeOfTheDay(Maker):
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Any]:
+        for _ in range(3):
+            yield Record(b"", timestamp=time.time_ns())
+
+
+class TextValues(Maker):
+    def value(self, random: Random) -> Any:
+        return "one"
+
+
+class OddHeader(Maker):
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Any]:
+        yield Record(b"", headers=(("a", "b"),))  # type: ignore[arg-type]
+
+
+class BreaksOff(Maker):
+    def value(self, random: Random) -> Any:
+        raise KeyError("value")
+
+
+class DoesNotReadItsOwn(Maker):
+    def decode(self, data: bytes, place: Place) -> Any:
+        if data == b"two":
+            raise FormatError("that is two")
+        return super().decode(data, place)
+
+
+class NoFunction(Maker):
+    make_records: Any = 7
+
+
+@pytest.mark.parametrize("good", [Maker, MakesSome])
+def test_a_format_that_makes_records_passes(good: Any) -> None:
+    check_record_format(good())
+
+
+def test_one_that_makes_none_is_not_checked_for_it() -> None:
+    assert "makes records" not in {check.name for check in format_report(Plain()).checks}
+    assert "makes records" in {check.name for check in format_report(Maker()).checks}
+
+
 @pytest.mark.parametrize(
     ("broken", "check", "says"),
     [
@@ -138,6 +210,14 @@ class DoesNotClose(Plain):
         (NoJson, "json", "is no JSON"),
         (LinesOfJson, "json", "has several lines"),
         (JsonPerhaps, "json", "json_text is 'yes'"),
+        (MakesNothing, "makes records", "make_records yields nothing"),
+        (RandomOfItsOwn, "makes records", "with the same seed record 0 is another one the second time"),
+        (TimeOfTheDay, "makes records", "leave timestamp None"),
+        (TextValues, "makes records", "the value of a record is a str, neither bytes nor None"),
+        (OddHeader, "makes records", "a header of a record is ('a', 'b'): a name, and bytes or None"),
+        (BreaksOff, "makes records", "make_records raised KeyError: 'value'"),
+        (DoesNotReadItsOwn, "makes records", "it refuses b'two': FormatError: that is two"),
+        (NoFunction, "makes records", "make_records raised TypeError"),
         (DoesNotClose, "closes", "close() raised OSError: closed"),
     ],
 )

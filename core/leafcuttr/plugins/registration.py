@@ -48,7 +48,7 @@ RETURNS: Final[dict[str, str]] = {
 """Every hook that the SDK documents, and the class of the SDK that each thing it returns is of."""
 
 _TEXTS: Final = ("name", "path", "summary")
-_FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open")
+_FUNCTIONS: Final = ("make", "load", "look", "read", "handler", "open", "make_records")
 """Fields that things of several kinds have."""
 _MOST: Final = 10_000
 """Things of one hook: an iterator without end would take all memory before its time is over."""

@@ -8,10 +8,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
+from random import Random
 from typing import Any, Final, TypeVar, cast
 
 from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk._sendable import why_not_sent
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
+from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing.report import Notes, Report, told
 from leafcuttr_sdk.testing.samples import sample_records
 
@@ -24,8 +28,11 @@ _PROMISES: Final = {
     "encodes": "text becomes bytes, or it raises FormatError with one line",
     "there and back": "the text of what it has encoded means the same bytes again",
     "json": "where json_text says so, each text is JSON on one line",
+    "makes records": "make_records yields records that can be sent, the same ones for the same seed, and it decodes "
+    "their values",
     "closes": "it can be closed, also after an error",
 }
+_MADE: Final = 200
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*\Z")
 _TEXTS: Final = (
     "",
@@ -80,13 +87,18 @@ def format_report(
         trial.there_and_back(text, must=False)
     for text in texts:
         trial.there_and_back(text, must=True)
+    checked = set(_PROMISES)
+    if hasattr(format, "make_records"):
+        trial.made_by(format, dict(options or {}))
+    else:
+        checked.remove("makes records")
     try:
         codec.close()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         notes.add("closes", f"close() raised {told(error)}")
-    return notes.report()
+    return notes.report(checked)
 
 
 class _Trial:
@@ -124,6 +136,50 @@ class _Trial:
                     "there and back",
                     f"{text!r} becomes {_shown(data)}, that {again!r}, and that {_shown(back)}",
                 )
+
+    def made_by(self, format: RecordFormat, options: Mapping[str, str]) -> None:
+        """What a `RecordMaker` makes: no more than two hundred records, twice."""
+        made = [self._made(format, options) for _ in range(2)]
+        if made[0] is None or made[1] is None:
+            return
+        if not made[0]:
+            self._notes.add("makes records", "make_records yields nothing")
+        if made[0] != made[1]:
+            number = next(
+                (at for at, (one, other) in enumerate(zip(*made, strict=False)) if one != other), "?"
+            )
+            self._notes.add(
+                "makes records",
+                f"with the same seed record {number} is another one the second time: take all that varies from the "
+                "argument random, and leave timestamp None",
+            )
+        for record in made[0]:
+            if record.value is not None:
+                self._call(
+                    "makes records",
+                    partial(self._codec.decode, record.value),
+                    _PLACES[1],
+                    str,
+                    _shown(record.value),
+                    True,
+                )
+
+    def _made(self, format: RecordFormat, options: Mapping[str, str]) -> list[Record] | None:
+        make: Any = cast("Any", format).make_records
+        made: list[Record] = []
+        try:
+            for record in islice(make(_PLACES[1].topic, options, Random("of the check")), _MADE):
+                wrong = why_not_sent(record)
+                if wrong is not None:
+                    self._notes.add("makes records", wrong)
+                    return None
+                made.append(record)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._notes.add("makes records", f"make_records raised {told(error)}")
+            return None
+        return made
 
     def _call(
         self,

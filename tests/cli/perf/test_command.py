@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.librdkafka import create, read, send, watermarks
+from support.making_plugin import making_plugin
 
 Run = Callable[..., Any]
 NUMBER = r"\d+\.\d+"
@@ -109,6 +110,56 @@ def test_payloads_from_a_file(run: Run, address: str, topic: str, tmp_path: Path
     assert {message.value() for message in read(address, topic, 200)} == {b"one", b"two", b"three"}
 
 
+def test_records_of_a_format(
+    run: Run, address: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With keys, headers and times, in turn, and the same again with the same seed."""
+    create(address, topic)
+    words = (
+        "perf",
+        "produce",
+        "-t",
+        topic,
+        "--format",
+        "well",
+        "--format-option",
+        "size=24",
+        "--distinct",
+        "40",
+    )
+    with making_plugin(tmp_path / "plugins", monkeypatch):
+        sent = run(*words, "-n", "100", "--seed", "5", "--json").json
+        assert (sent["records"], sent["bytes"], sent["failed"]) == (100, 2400, 0)
+        assert run(*words, "-n", "40", "--seed", "5").status == 0
+        assert run(*words, "-n", "40", "--seed", "6").status == 0
+        none = run("perf", "produce", "-t", topic, "-n", "1", "--format", "plain")
+    got = [
+        (message.key(), message.value(), message.headers(), message.timestamp()[1])
+        for message in read(address, topic, 180)
+    ]
+    first = got[:40]
+    assert len({value for _, value, _, _ in first}) == 40
+    assert got[:100] == first * 2 + first[:20]
+    assert got[100:140] == first
+    assert got[140:] != first
+    key, value, headers, timestamp = first[0]
+    assert key.startswith(b"k") and value.startswith(topic.encode()[:24])
+    assert (headers, timestamp) == ([("kind", b"made"), ("none", None)], 1_700_000_000_000)
+    assert none.status == 2
+    assert "--format: plain makes no records; those that do: well" in none.err
+
+
+def test_random_records_come_from_the_seed(run: Run, address: str, topic: str) -> None:
+    create(address, topic)
+    for seed in ("1", "1", "2"):
+        assert (
+            run("perf", "produce", "-t", topic, "-n", "3", "--record-size", "30", "--seed", seed).status == 0
+        )
+    values = [message.value() for message in read(address, topic, 9)]
+    assert values[:3] == values[3:6] != values[6:]
+    assert len(set(values[:3])) == 3
+
+
 def test_what_fails(run: Run, address: str, topic: str) -> None:
     create(address, topic, max_message_bytes="100")
     sent = run("perf", "produce", "-t", topic, "-n", "10", "--record-size", "500")
@@ -132,6 +183,11 @@ def test_what_fails(run: Run, address: str, topic: str) -> None:
         ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--producer-props", "acks"),
         ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--producer-props", "buffer.memory=much"),
         ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--producer-props", "no.such.setting=1"),
+        ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--format", "text"),
+        ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--distinct", "5"),
+        ("produce", "-t", "t", "-n", "1", "--record-size", "1", "--format-option", "a=b"),
+        ("produce", "-t", "t", "-n", "1", "--format", "text"),
+        ("produce", "-t", "t", "-n", "1", "--format", "no-such-format"),
         ("consume", "-n", "1"),
         ("consume", "-t", "t", "--include", "t", "-n", "1"),
     ],

@@ -3,29 +3,25 @@
 Latency is from the moment a record is queued to its acknowledgement, as librdkafka takes it: none is left out.
 """
 
-import random
 import signal
-import string
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from leafcuttr.cli.common.librdkafka.client import client, fail, topics
-from leafcuttr.cli.common.records.input_lines import unescaped
 from leafcuttr.cli.common.records.sending import TOPIC_MADE_MS
 from leafcuttr.cli.common.target import TIMEOUT_S
 from leafcuttr.cli.perf.figures import ClientFigures, figure_options
 from leafcuttr.cli.perf.latency import Latencies
 from leafcuttr.cli.perf.options import ManyWords, connection_options, settings_of
+from leafcuttr.cli.perf.sources import RecordSource, source_of
 
 _MB: Final = 1024 * 1024
-_POOL_RECORDS: Final = 4096
-_POOL_BYTES: Final = 16 * _MB
 _LOOK_EVERY: Final = 256
 _COMMIT_MS: Final = 3000
 _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no more
@@ -48,6 +44,32 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
     "--payload-delimiter", default="\\n", show_default=True, help="What separates records in that file."
 )
 @click.option("--payload-monotonic", is_flag=True, help="Send the numbers 0, 1, 2 and so on instead.")
+@click.option(
+    "--format",
+    "value_format",
+    metavar="NAME",
+    help="Send records that this format of a plugin makes instead, keys and headers included.",
+)
+@click.option(
+    "--format-option",
+    "format_settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of that format; may be repeated.",
+)
+@click.option(
+    "--distinct",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many records the format makes; they are sent in turn.  [default: 4096, or 16 MiB of them]",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="What is random comes from this number: the same seed makes the same records.",
+)
 @click.option(
     "--throughput",
     type=float,
@@ -78,24 +100,22 @@ def produce(**given: Any) -> None:
     process: beside the broker on two shared cores of an x86-64 server it sent 262,000 to 292,000 records of 100 bytes a
     second, with a latency taken for every one. Where that is too few, run it more than once.
 
+    Records of a size, of a file or of a format are made before the clock starts, and sent again and again: making them
+    costs nothing of what is measured. With --format the size in the output is that of the values.
+
     \b
     Examples:
       leafcuttr perf produce --topic perfTest --num-records 1000000 --throughput -1 --record-size 1000 \\
         --producer-props bootstrap.servers=localhost:9092
       leafcuttr perf produce -t perf -n 100000 --record-size 100 --throughput 5000 --producer-props acks=1 linger.ms=0
       leafcuttr perf produce -t perfTest -n 1000000 --record-size 100 --json -b localhost:9092
+      leafcuttr perf produce -t readings -n 100000 --format reading --format-option sensors=50 --seed 7
 
     Exit status: 0 every record was acknowledged, 1 one was not or no broker answers, 2 wrong usage, 130 after Ctrl-C.
     """
     from confluent_kafka import KafkaException, Producer
 
-    if (
-        sum((given["record_size"] is not None, given["payload_file"] is not None, given["payload_monotonic"]))
-        != 1
-    ):
-        raise click.UsageError("expected one of --record-size, --payload-file and --payload-monotonic")
-    if not given["throughput"] > 0 and given["throughput"] != -1:  # NaN is no number either
-        raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
+    _check(given)
     own = ClientFigures(given["with_metrics"])
     usual: dict[str, Any] = {
         # As Java's producer: acknowledged by all, nothing twice, 32 MiB under way, keys where Java's clients put them.
@@ -114,7 +134,7 @@ def produce(**given: Any) -> None:
     if lasts_ms is not None or name is not None:
         settings["transactional.id"] = name or f"performance-producer-{uuid.uuid4()}"
         lasts_ms = lasts_ms or _COMMIT_MS
-    payloads = _payloads(given)
+    source = source_of(given)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     producer = client(Producer, settings)
     topics(producer, address)
@@ -127,7 +147,7 @@ def produce(**given: Any) -> None:
     )
     status = 0
     try:
-        load.run(payloads, given["num_records"], given["throughput"], lasts_ms)
+        load.run(source, given["num_records"], given["throughput"], lasts_ms)
     except KafkaException as error:
         fail(error, address)
     except KeyboardInterrupt:
@@ -141,27 +161,17 @@ def produce(**given: Any) -> None:
     sys.exit(status)
 
 
-def _payloads(given: dict[str, Any]) -> Callable[[int], bytes]:
-    """The value of the record of that number."""
-    if given["payload_monotonic"]:
-        return lambda number: b"%d" % number
-    if given["payload_file"] is not None:
-        delimiter = unescaped(given["payload_delimiter"])
-        if not delimiter:
-            raise click.UsageError("--payload-delimiter: expected at least one character")
-        found = [one for one in given["payload_file"].read_bytes().split(delimiter) if one]
-        if not found:
-            raise click.UsageError(f"{given['payload_file']}: no records in it")
-        pool = random.choices(found, k=max(len(found), _POOL_RECORDS))
-    else:
-        size = given["record_size"]
-        letters = string.ascii_uppercase.encode()
-        pool = [
-            bytes(random.choices(letters, k=size))
-            for _ in range(max(1, min(_POOL_RECORDS, _POOL_BYTES // size)))
-        ]
-    length = len(pool)
-    return lambda number: pool[number % length]
+def _check(given: dict[str, Any]) -> None:
+    """Raises click.UsageError."""
+    ways = ("record_size", "payload_file", "value_format")
+    if sum([given["payload_monotonic"], *(given[way] is not None for way in ways)]) != 1:
+        raise click.UsageError(
+            "expected one of --record-size, --payload-file, --payload-monotonic and --format"
+        )
+    if given["value_format"] is None and (given["format_settings"] or given["distinct"] is not None):
+        raise click.UsageError("--format-option and --distinct are for --format")
+    if not given["throughput"] > 0 and given["throughput"] != -1:  # NaN is no number either
+        raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
 
 
 class _Window:
@@ -190,11 +200,10 @@ class _Load:
         self._began = self._steady_began = self._ended = time.monotonic()
         self._window = _Window(self._began)
 
-    def run(
-        self, payload: Callable[[int], bytes], count: int, throughput: float, lasts_ms: int | None
-    ) -> None:
+    def run(self, source: RecordSource, count: int, throughput: float, lasts_ms: int | None) -> None:
         """Send them all and wait for the acknowledgement of each. Raises KafkaException."""
-        producer, topic, delivered = self._producer, self._topic, self._delivered
+        producer = self._producer
+        queue = source(producer.produce, self._topic, self._delivered)
         if lasts_ms is not None:
             producer.init_transactions(TIMEOUT_S * 2)
             producer.begin_transaction()
@@ -203,10 +212,9 @@ class _Load:
         commit_at = self._began + (lasts_ms or 0) / 1000
         try:
             for number in range(count):
-                value = payload(number)
                 while True:
                     try:
-                        producer.produce(topic, value, on_delivery=delivered)
+                        queue(number)
                         break
                     except BufferError:
                         producer.poll(0.01)

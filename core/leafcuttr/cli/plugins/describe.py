@@ -81,6 +81,9 @@ def _plain(thing: Any) -> dict[str, Any]:
         return _setting(thing)
     if isinstance(thing, ServiceSpec):
         return {"name": thing.name, "needs": list(thing.needs)}
+    if callable(getattr(thing, "open", None)):  # a record format, which is a protocol
+        makes = callable(getattr(thing, "make_records", None))
+        return {"name": thing.name, "summary": thing.summary, "makes_records": makes}
     return {"name": thing.name, "summary": thing.summary}
 
 

@@ -145,6 +145,7 @@ def leafcuttr_register_metrics(broker: Broker) -> Iterable[MetricReading]:
 
 
 def leafcuttr_register_admin_routes(broker: Broker) -> Iterable[AdminRoute]:
-    from leafcuttr_greenhouse.admin import latest
+    from leafcuttr_greenhouse.admin import latest, sensor
 
     yield latest(broker)
+    yield sensor(broker)

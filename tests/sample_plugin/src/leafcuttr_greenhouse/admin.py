@@ -22,6 +22,17 @@ def sensors(broker: Broker) -> MetricReading:
     return MetricReading(metric, lambda: (((str(sensor),), celsius) for sensor, celsius in seen.items()))
 
 
+def sensor(broker: Broker) -> AdminRoute:
+    seen = latest_readings.of(broker)
+
+    async def handler(request: Request) -> Response:
+        known = {str(sensor): celsius for sensor, celsius in seen.items()}
+        celsius = known.get(request.parameters["sensor"])
+        return Response(json.dumps(celsius).encode(), status=404 if celsius is None else 200)
+
+    return AdminRoute("/sensors/{sensor}", handler, "the last reading of one")
+
+
 def latest(broker: Broker) -> AdminRoute:
     seen = latest_readings.of(broker)
 

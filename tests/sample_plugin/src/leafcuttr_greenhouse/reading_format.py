@@ -1,9 +1,10 @@
-"""The format `reading`: `7 21.5` for people, six bytes in the record; in Fahrenheit by its option."""
+"""The format `reading`: `7 21.5` for people, six bytes in the record; in Fahrenheit by its option. It makes records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from random import Random
 
 from leafcuttr_greenhouse.reading import Reading, decode, parse
-from leafcuttr_sdk import FormatCodec, FormatError, Place
+from leafcuttr_sdk import FormatCodec, FormatError, Place, Record
 
 
 class ReadingFormat:
@@ -16,6 +17,11 @@ class ReadingFormat:
         if unit not in ("C", "F"):
             raise FormatError(f"unit={unit}: it is C or F")
         return _Codec(fahrenheit=unit == "F")
+
+    def make_records(self, topic: str, options: Mapping[str, str], random: Random) -> Iterator[Record]:
+        while True:
+            reading = Reading(random.randrange(8), round(random.gauss(20, 5), 1))
+            yield Record(reading.encode(), b"%d" % reading.sensor)
 
 
 class _Codec:

@@ -21,8 +21,11 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat
 
 if TYPE_CHECKING:
+    from random import Random
+
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
+    from leafcuttr_sdk.records import Record
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -97,6 +100,7 @@ class _PluginFormat:
         self.name = of.name
         self.summary = ""
         self.options: Mapping[str, str] = {}
+        self.makes_records = callable(getattr(of, "make_records", None))
         self._broken: PartError | None = None
         try:
             self.summary, self.options = call(self._part, _summary_and_options, of)
@@ -113,6 +117,34 @@ class _PluginFormat:
                 raise FormatError(failed.words) from None
             why = self._plugin.lacks if self._plugin.missing else failed.why
             raise FormatError(f"{self.name} of plugin {self._plugin.name} cannot be loaded: {why}") from None
+
+    def make_records(self, topic: str, options: Mapping[str, str], random: "Random") -> "Iterator[Record]":
+        """What the plugin's makes, each checked. Raises FormatError for it, and for whatever else that raises."""
+        try:
+            made = call(self._part, _begun, self._of, topic, options, random)
+            while True:
+                record = call(self._part, next, made, None)
+                if record is None:
+                    return
+                yield call(self._part, _record_of, record)
+        except PartError as failed:
+            said = isinstance(failed.cause, FormatError)
+            raise FormatError(failed.words if said else str(failed)) from None
+
+
+def _begun(of: Any, topic: str, options: Mapping[str, str], random: "Random") -> "Iterator[Record | None]":
+    return iter(of.make_records(topic, options, random))
+
+
+def _record_of(made: Any) -> "Record":
+    """As it can be sent. Raises PluginError."""
+    from leafcuttr_sdk._sendable import why_not_sent
+
+    wrong = why_not_sent(made)
+    if wrong is not None:
+        raise PluginError(f"make_records: {wrong}")
+    record: Record = made
+    return record
 
 
 def _summary_and_options(of: RecordFormat) -> tuple[str, Mapping[str, str]]:
@@ -201,25 +233,36 @@ def format_options(function: F) -> F:
     return function
 
 
-@contextlib.contextmanager
-def opened(
-    value_format: str, key_format: str | None, settings: Sequence[str]
-) -> Iterator[tuple[FormatCodec, FormatCodec]]:
-    """The codecs for keys and for values. Raises click.UsageError for what the user named wrongly."""
+def options_given(settings: Sequence[str]) -> dict[str, str]:
+    """Those of `--format-option`. Raises click.UsageError."""
     given: dict[str, str] = {}
     for item in settings:
         name, equals, value = item.partition("=")
         if not equals:
             raise click.UsageError(f"--format-option {item}: expected NAME=VALUE")
         given[name] = value
+    return given
+
+
+def check_options(given: Mapping[str, str], formats: Sequence[RecordFormat]) -> None:
+    """Raises FormatError for one that none of the formats knows."""
+    for name in given:
+        if not any(name in one.options for one in formats):
+            names = sorted({option for one in formats for option in one.options})
+            raise FormatError(f"no option {name!r}: there are {', '.join(names) or 'none'}")
+
+
+@contextlib.contextmanager
+def opened(
+    value_format: str, key_format: str | None, settings: Sequence[str]
+) -> Iterator[tuple[FormatCodec, FormatCodec]]:
+    """The codecs for keys and for values. Raises click.UsageError for what the user named wrongly."""
+    given = options_given(settings)
     known = known_formats()
     with contextlib.ExitStack() as stack:
         try:
             formats = [known.get(key_format or "text"), known.get(value_format)]
-            for name in given:
-                if not any(name in one.options for one in formats):
-                    names = sorted({option for one in formats for option in one.options})
-                    raise FormatError(f"no option {name!r}: there are {', '.join(names) or 'none'}")
+            check_options(given, formats)
             codecs = []
             for one in formats:
                 codec = one.open({name: value for name, value in given.items() if name in one.options})
