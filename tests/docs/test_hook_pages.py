@@ -187,6 +187,10 @@ def test_record_formats(broker: BrokerProcess, folder: Path) -> None:
     )
     wrong = leafcuttr(folder, "produce", "longs", "--format", "long", "-b", broker.address, text="five\n")
     assert wrong.status == 2 and "'five' is no whole number of 64 bits" in wrong.err
+    words = ("perf", "produce", "-t", "made", "-n", "20", "--format", "long", "-b", broker.address)
+    assert leafcuttr(folder, *words).status == 0
+    made = leafcuttr(folder, "consume", "made", "--format", "long", "--keys", "-b", broker.address)
+    assert len([line for line in made.out.splitlines() if re.fullmatch(r"\d{1,2}\t\d+", line)]) == 20
 
 
 def test_cli_commands(broker: BrokerProcess, folder: Path) -> None:
@@ -212,6 +216,16 @@ def test_admin_routes(broker: BrokerProcess) -> None:
     librdkafka.create(broker.address, "shown")
     assert json.loads(ask(broker, "/plugins/directory/topics?start=sh")) == ["shown"]
     assert "/plugins/directory/topics" in ask(broker, "/")
+    assert json.loads(ask(broker, "/plugins/directory/topics/shown"))["name"] == "shown"
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        ask(broker, "/plugins/directory/topics/no%2Fsuch")
+    assert missing.value.code == 404
+    page = page_of("leafcuttr_register_admin_routes").read_text(encoding="utf-8")
+    for path, status in (("/subjects/%zz", 400), ("/plugins/directory/topics/%00", 400), ("/nowhere", 404)):
+        assert f" {status}" in page
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(broker, path)
+        assert refused.value.code == status
 
 
 def test_authenticators(tmp_path: Path) -> None:

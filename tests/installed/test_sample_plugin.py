@@ -107,7 +107,7 @@ def test_it_is_listed_and_described(installed: Environment, tmp_path: Path) -> N
     assert [one["name"] for one in described["services"]] == ["greenhouse", "greenhouse-page"]
     assert [one["name"] for one in described["record_filters"]] == ["plausible"]
     assert [one["name"] for one in described["produce_validators"]] == ["readings"]
-    assert [one["name"] for one in described["record_formats"]] == ["reading"]
+    assert [(one["name"], one["makes_records"]) for one in described["record_formats"]] == [("reading", True)]
     assert [one["name"] for one in described["cli_commands"]] == ["greenhouse"]
     assert "lc.plugin.greenhouse.ssl.keystore.location" in [one["name"] for one in described["settings"]]
     assert "lc.plugin.greenhouse.highest" in [one["name"] for one in described["topic_settings"]]
@@ -174,6 +174,8 @@ def test_its_service_listens_produces_and_follows(running: Running) -> None:
 
     until(latest, "the service has followed its topic")
     assert json.loads(running.get("/plugins/greenhouse/latest?sensor=8")[1]) == {"8": 50.0}
+    assert running.get("/plugins/greenhouse/sensors/8") == (200, "50.0")
+    assert running.get("/plugins/greenhouse/sensors/a%2Fb") == (404, "null")
     metrics = running.get("/metrics")[1]
     assert 'leafcuttr_greenhouse_lines_total{answer="stored"} 2' in metrics
     assert 'leafcuttr_greenhouse_lines_total{answer="refused"} 1' in metrics
@@ -197,6 +199,11 @@ def test_its_command_and_its_format(running: Running) -> None:
     assert running.leafcuttr(*read, "--format-option", "unit=F") == "3 65.3\n4 66.2\n"
     running.leafcuttr("produce", "sent", "-b", running.address, "--format", "reading", stdin="5 1.5\n")
     assert running.leafcuttr(*read) == "3 18.5\n4 19.0\n5 1.5\n"
+    words = ("--format", "reading", "--num-records", "50", "--seed", "3", "-b", running.address)
+    running.leafcuttr("perf", "produce", "--topic", "made", *words)
+    made = running.leafcuttr("consume", "made", "-b", running.address, "--format", "reading", "--keys")
+    assert len(made.splitlines()) == 50
+    assert all(line.split("\t")[0] == line.split("\t")[1].split()[0] for line in made.splitlines())
     assert "greenhouse" in running.leafcuttr("--help")
 
 

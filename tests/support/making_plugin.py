@@ -79,7 +79,7 @@ def leafcuttr_register_record_formats():
     yield Plain("pairs", of((b"key", b"value")))
     yield Plain("odd-key", of(Record(b"", 7)))
     yield Plain("odd-headers", of(Record(b"", headers=(("a", "b"),))))
-    yield Plain("odd-name", of(Record(b"", headers=(("\\\\udcff", b""),))))
+    yield Plain("odd-name", of(Record(b"", headers=(("\udcff", b""),))))
     yield Plain("odd-time", of(Record(b"", timestamp=-1)))
     yield Plain("null", of(None))
 """

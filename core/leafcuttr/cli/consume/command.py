@@ -104,7 +104,8 @@ def command(topic: str, **given: Any) -> None:
     `headers.NAME`, `topic`, `partition`, `offset`, `timestamp`; `value.order.lines[0].price` and `value["a b"]` go
     into JSON. Operators: `==` `!=` `<` `<=` `>` `>=`, `~` and `!~` (regular expression), `contains`. Literals: "text",
     'text', numbers, `true`, `false`, `null`, for `timestamp` also a time in quotes. A field alone is true if it
-    exists. Values of different types are neither equal nor less nor greater; a missing member is null.
+    exists. Values of different types are neither equal nor less nor greater; a missing member is null. The page
+    "Conditions" of the reference (docs/reference/conditions.md) has the whole language.
 
     \b
     Examples:

@@ -8,7 +8,7 @@ brokers.
 import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk.records import Record
 
+_END: Final = object()
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 U = TypeVar("U")
@@ -123,8 +124,8 @@ class _PluginFormat:
         try:
             made = call(self._part, _begun, self._of, topic, options, random)
             while True:
-                record = call(self._part, next, made, None)
-                if record is None:
+                record = call(self._part, next, made, _END)
+                if record is _END:
                     return
                 yield call(self._part, _record_of, record)
         except PartError as failed:
@@ -132,7 +133,7 @@ class _PluginFormat:
             raise FormatError(failed.words if said else str(failed)) from None
 
 
-def _begun(of: Any, topic: str, options: Mapping[str, str], random: "Random") -> "Iterator[Record | None]":
+def _begun(of: Any, topic: str, options: Mapping[str, str], random: "Random") -> Iterator[object]:
     return iter(of.make_records(topic, options, random))
 
 
