@@ -5,7 +5,7 @@ that is not empty; the last one may be `{rest*}`: all that is left, slashes incl
 
 Where several patterns match a path, the first part in which they differ decides: literal before `{name}`, `{name}`
 before `{rest*}`. So no two patterns are equal for a path, but for those that differ in names only: `PathTable.add`
-refuses the second. Nothing here knows methods, or answers.
+refuses the second. Methods of HTTP and answers are not in this module.
 """
 
 import re

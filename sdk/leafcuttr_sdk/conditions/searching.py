@@ -44,7 +44,7 @@ def _longest(regular: Regular) -> float:
     """Python's engine begins at every character of a text, but at the first only where it must match there."""
     ways = ways_of(regular.tree)
     steps, degree = ways.steps + 1, ways.degree + (not regular.at_beginning)
-    if steps == math.inf or degree > _HIGHEST_DEGREE:
+    if degree > _HIGHEST_DEGREE:
         return 0
     if degree <= 1 and steps <= _STEPS_PER_CHARACTER:
         return math.inf

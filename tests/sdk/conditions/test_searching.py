@@ -109,6 +109,25 @@ def test_states_that_are_forgotten_are_made_again(monkeypatch: pytest.MonkeyPatc
         assert len(automaton._masks) <= 2
 
 
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("error", "error"),
+        ("err.*timeout", "timeout"),
+        ("a.b", "a"),
+        ("ab(c|d)ef?", "ab"),
+        (r"ab\.c", "ab"),
+        ("(?i)error", ""),
+        ("error|warn", ""),
+        ("(error)+", ""),
+        ("^error$", "error"),
+    ],
+)
+def test_the_text_that_must_be_there(pattern: str, literal: str) -> None:
+    """It is looked for before the automaton."""
+    assert parse_regular(pattern).literal == literal
+
+
 HOSTILE = [
     ("(a+)+[b]", "a" * 50 + "!"),
     ("(a|a)*[b]$", "a" * 200_000 + "!"),

@@ -22,7 +22,7 @@ LONGEST_PATH: Final = 4096
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class Target(NamedTuple):
+class RequestTarget(NamedTuple):
     """What a request is for. `parts` are those of the path, each decoded by itself, so that `%2F` is no border."""
 
     path: str
@@ -68,7 +68,7 @@ class Router:
         return await route.handler(request._replace(parameters=parameters, route=pattern))
 
 
-def parse_target(target: str) -> Target:
+def parse_target(target: str) -> RequestTarget:
     """The target of a request, also one in absolute form. Raises ValueError, one line, for a path that is too long, has
     escapes that are none, or control characters."""
     if target.startswith("/"):
@@ -83,7 +83,7 @@ def parse_target(target: str) -> Target:
     control = _CONTROL.search(whole)
     if control is not None:
         raise ValueError(f"its path has the control character {control[0]!r}")
-    return Target(whole, parts, parse_qs(query, max_num_fields=1000))
+    return RequestTarget(whole, parts, parse_qs(query, max_num_fields=1000))
 
 
 def as_json(value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
