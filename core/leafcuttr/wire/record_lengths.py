@@ -53,7 +53,7 @@ def check_record_lengths(records: memoryview, count: int) -> None:
     window = _WINDOW if total < _COPIED * count else total
     while left:
         size = _size(records, at, count - left)
-        run = _run(records, at, size, left)
+        run = run_of_length(records, at, size, left)
         at += run * size
         left -= run
         if run < _PROBE and left:
@@ -64,7 +64,7 @@ def check_record_lengths(records: memoryview, count: int) -> None:
         raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
 
 
-def _run(records: memoryview, at: int, size: int, most: int) -> int:
+def run_of_length(records: memoryview, at: int, size: int, most: int) -> int:
     """How many records in a row, `most` at the most, have the length of the one at `at`, which takes `size` bytes."""
     width = 1
     while records[at + width - 1] > 0x7F:

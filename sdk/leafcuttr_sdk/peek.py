@@ -1,0 +1,67 @@
+"""What a produce validator looks at that does not need whole records: the first bytes of keys and values, and headers by
+name, of a whole batch at once.
+
+Such a validator says what it looks at in `ProduceValidatorSpec.peek` and has the method `validate_batch`; `validate` is
+not called. The broker makes no records for it and does not copy what it does not look at, so that its cost does not
+grow with the size of the records. A topic can have validators of both kinds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from leafcuttr_sdk._described import described
+
+
+@described
+class Peek(NamedTuple):
+    """What a validator looks at in each record."""
+
+    key_bytes: int | None = None
+    """How many bytes of the key, from its first; 0 tells only whether there is a key. None: the key is not looked
+    at."""
+    value_bytes: int | None = None
+    """The same for the value."""
+    headers: tuple[str, ...] = ()
+    """The names of headers whose values it needs, which it gets whole."""
+
+
+@described
+class PeekedBatch(NamedTuple):
+    """What a validator has asked for of all records of a batch. Each sequence has one item a record, in their order;
+    that of a key or value that was not asked for is empty."""
+
+    count: int
+    """The number of records."""
+    keys: Sequence[bytes | None]
+    """The first bytes of each key: at most as many as were asked for, fewer where the key is shorter; None where there
+    is no key."""
+    values: Sequence[bytes | None]
+    """The same for the values."""
+    headers: Mapping[str, Sequence[tuple[bytes | None, ...]]]
+    """By each name that was asked for, the values of a record's headers of that name, in their order: an empty tuple if
+    it has none, several if it is repeated. None is the value of a header without one."""
+
+
+class BatchValidator(Protocol):
+    """A validator with a `peek` that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
+
+    def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str]:
+        """Return the index of each record that is refused, counted from 0 in the batch, with the reason: one line
+        that is sent to the producer with INVALID_RECORD and that index. An empty mapping accepts the batch. An
+        exception, or an answer of another kind, refuses it with UNKNOWN_SERVER_ERROR."""
+        ...
+
+
+def why_no_peek(peek: object) -> str | None:
+    """What is wrong with the `peek` of a spec; None if nothing is."""
+    if not isinstance(peek, Peek):
+        return "it has to be a Peek"
+    key_bytes, value_bytes, headers = fields = tuple[object, object, object](peek)
+    for name, size in zip(Peek._fields, fields[:2], strict=False):
+        if size is not None and (type(size) is not int or size < 0):
+            return f"{name} has to be a number of bytes, 0 or more, or None"
+    if not isinstance(headers, tuple) or not all(isinstance(name, str) for name in headers):
+        return "headers has to be a tuple of names"
+    if key_bytes is None and value_bytes is None and not headers:
+        return "it looks at nothing"
+    return None
