@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
+    from leafcuttr_sdk.peek import BatchValidator, Peek, PeekedBatch
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
     from leafcuttr_sdk.records import (
         AbortedRange,
@@ -89,6 +90,7 @@ _PLACES: Final = {
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
+    "peek": "BatchValidator Peek PeekedBatch",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
     "services": "Service ServiceSpec",
@@ -115,6 +117,7 @@ __all__ = [
     "AuthenticationExchange",
     "Authenticator",
     "AuthenticatorSpec",
+    "BatchValidator",
     "BearerToken",
     "Broker",
     "BrokerError",
@@ -149,6 +152,8 @@ __all__ = [
     "NameAndPassword",
     "NewBatch",
     "PartitionInfo",
+    "Peek",
+    "PeekedBatch",
     "Peer",
     "PeerCertificate",
     "Place",

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from leafcuttr_sdk._described import described
+from leafcuttr_sdk.peek import BatchValidator, Peek
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Settings
 from leafcuttr_sdk.types import Clock
@@ -93,4 +94,7 @@ class ProduceValidatorSpec(NamedTuple):
 
     name: str
     summary: str
-    make: Callable[[TopicContext], ProduceValidator]
+    make: Callable[[TopicContext], ProduceValidator | BatchValidator]
+    peek: Peek | None = None
+    """What the validator looks at, if that is only the first bytes of keys and values, or some headers: it then has
+    `validate_batch` and sees no records. None: it has `validate` and sees each record."""

@@ -1,5 +1,5 @@
-"""What a produce validator looks at that does not need whole records: the first bytes of keys and values, and headers by
-name, of a whole batch at once.
+"""What a produce validator looks at that does not need whole records: the first bytes of keys and values, and headers
+by name, of a whole batch at once.
 
 Such a validator says what it looks at in `ProduceValidatorSpec.peek` and has the method `validate_batch`; `validate` is
 not called. The broker makes no records for it and does not copy what it does not look at, so that its cost does not
@@ -30,7 +30,7 @@ class PeekedBatch(NamedTuple):
     """What a validator has asked for of all records of a batch. Each sequence has one item a record, in their order;
     that of a key or value that was not asked for is empty."""
 
-    count: int
+    record_count: int
     """The number of records."""
     keys: Sequence[bytes | None]
     """The first bytes of each key: at most as many as were asked for, fewer where the key is shorter; None where there

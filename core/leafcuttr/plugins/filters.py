@@ -16,7 +16,6 @@ from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
-from leafcuttr_sdk.records import Record
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
@@ -43,6 +42,8 @@ def _made(
 ) -> Instance:
     """An instance for a topic. Raises PartError; then nothing that it has registered stays."""
     part = Part(plugin, f"{kind} {spec.name} of topic {topic}")
+    peek = spec.peek if isinstance(spec, ProduceValidatorSpec) else None
+    method = _METHODS[kind] if peek is None else "validate_batch"
     ends: list[Callable[[], None]] = []
     context = TopicContext(
         topic,
@@ -52,7 +53,7 @@ def _made(
         logging.getLogger(f"leafcuttr.plugin.{plugin}"),
     )
     try:
-        return Instance(plugin, call(part, _method, spec, context, _METHODS[kind]), ends)
+        return Instance(plugin, call(part, _method, spec, context, method), ends, peek)
     except PartError:
         for end in ends:
             end()
@@ -61,9 +62,9 @@ def _made(
 
 def _method(
     spec: RecordFilterSpec | ProduceValidatorSpec, context: TopicContext, name: str
-) -> Callable[[Record], Any]:
+) -> Callable[[Any], Any]:
     made: Any = spec.make(context)
-    method: Callable[[Record], Any] | None = getattr(made, name, None)
+    method: Callable[[Any], Any] | None = getattr(made, name, None)
     if not callable(method):
         raise PluginError(f"what it makes is {kind_of(made)} and has no method {name}")
     return method

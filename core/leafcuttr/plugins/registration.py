@@ -22,6 +22,7 @@ from leafcuttr.runtime.frames import package_of
 from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
 from leafcuttr_sdk import hooks
 from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.peek import why_no_peek
 
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, HookspecOpts
@@ -196,6 +197,10 @@ def _check_fields(thing: Any) -> None:
     needs = getattr(thing, "needs", ())
     if not isinstance(needs, tuple | list) or not all(isinstance(need, str) for need in needs):
         raise PluginError(f"{kind} has {needs!r} as its needs; it has to be a tuple of names")
+    peek = getattr(thing, "peek", None)
+    wrong = why_no_peek(peek) if peek is not None else None
+    if wrong is not None:
+        raise PluginError(f"{kind} has {peek!r} as its peek: {wrong}")
     if kind == "a MetricReading" and kind_of(thing.metric) != "a Metric":
         raise PluginError(f"{kind} has {thing.metric!r} as its metric; `counter` and `gauge` make one")
 

@@ -26,7 +26,7 @@ from leafcuttr.state.topics import Topic, Topics
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain.chain import Chain, Step, Tally
     from leafcuttr.log.append.chain.dead_letters import Letters
-    from leafcuttr_sdk.records import Record
+    from leafcuttr_sdk.peek import Peek
 
 FILTERS: Final = "lc.filters"
 VALIDATORS: Final = "lc.validators"
@@ -35,12 +35,13 @@ DEAD_LETTER_SUFFIX: Final = ".dlq"
 
 
 class Instance(NamedTuple):
-    """A validator or filter of one topic: whose it is, what is called with each record, and what to call when it is not
-    used any more."""
+    """A validator or filter of one topic: whose it is, what is called with each record (or with each batch, as `peek`
+    shows it), and what to call when it is not used any more."""
 
     plugin: str
-    call: "Callable[[Record], Any]"
+    call: "Callable[[Any], Any]"
     ends: Sequence[Callable[[], None]] = ()
+    peek: "Peek | None" = None
 
 
 Make: TypeAlias = Callable[[str, TopicConfig], Instance]
@@ -284,7 +285,7 @@ class Chains:
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:
-            plugin, call, own_ends = make(topic, config)
+            plugin, call, own_ends, peek = make(topic, config)
         except PartError as failed:
             logger.debug("making the %s %s for %s", kind, name, topic, exc_info=failed.cause)
             if failed.is_said:
@@ -294,7 +295,7 @@ class Chains:
             ) from None
         ends += own_ends
         part = Part(plugin, f"{kind} {name} of topic {topic}")
-        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part)
+        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part, peek)
 
     def _refuses_letters(self, source: str, target: str) -> str | None:
         """Why dead letters of one topic cannot go to another."""

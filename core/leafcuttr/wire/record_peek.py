@@ -1,8 +1,8 @@
 """The first bytes of keys and values, and headers by name, of all records of a batch, without taking records out.
 
 It is what produce validators with a `peek` see, and it refuses what `loose_records.take_apart` refuses: each record is
-walked over as a whole. Records of one layout are compared in C (`record_runs`); this module steps over the others one by
-one, and puts both together.
+walked over as a whole. Records of one layout are compared in C (`record_runs`); this module steps over the others, one
+by one, and puts both together.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _COPIED: Final = 256
 """Bytes a record, on average, up to which a copy pays: indexing bytes costs less than indexing a view."""
 
 
-class TooManyHeaders(Exception):  # noqa: N818 - nothing is wrong with them
+class TooManyHeaders(Exception):
     """There are more headers than the caller has the time for."""
 
 
@@ -155,7 +155,7 @@ def _take_headers(
         n = data[at]
         n, at = (n, at + 1) if n < 0x80 else more_of_unsigned_varint(data, at + 1, n)
         stop = at + (n >> 1)
-        if stop > end or n & 1 and n > 1:
+        if stop > end or (n & 1 and n > 1):
             raise _misfit("value", n)
         if name in by_name:
             found.setdefault(name, []).append(None if n & 1 else bytes(data[at:stop]))

@@ -2,8 +2,8 @@
 
 A producer's records often have the same length. They then stand at equal distances, and so do their fields, if the
 bytes that say where these are do not differ: lengths, counts, and how many bytes each number takes. The first record is
-read number by number; of the others each of these bytes is compared at once, by a slice with a step. What is asked for is
-taken out by `Struct.iter_unpack`, which steps over the rest.
+read number by number; of the others each of these bytes is compared at once, by a slice with a step. What is asked for
+is taken out by `Struct.iter_unpack`, which steps over the rest.
 
 A run ends before the first record that differs, or is wrong: how it is read, or refused, says `record_peek`.
 """
@@ -43,7 +43,7 @@ class Taken(NamedTuple):
     headers: dict[bytes, list[tuple[bytes | None, ...]]]
 
 
-class _Unusual(Exception):  # noqa: N818 - a record that the format allows, perhaps
+class _Unusual(Exception):
     """It is read by itself."""
 
 
@@ -195,11 +195,11 @@ def _take(run: memoryview, count: int, layout: _Layout, peek: Peek, taken: Taken
         taken.keys.extend(repeat(None, count) if key is None else columns[key])
     if peek.value_bytes is not None:
         taken.values.extend(repeat(None, count) if value is None else columns[value])
-    for name, found in taken.headers.items():
+    for wanted, found in taken.headers.items():
         same = [
             repeat(None, count) if content is None else columns[content]
             for at, content in zip(names, contents, strict=True)
-            if columns[at][0] == name
+            if columns[at][0] == wanted
         ]
         found.extend(zip(*same, strict=True) if same else repeat((), count))
     return True

@@ -14,7 +14,15 @@ import trio
 from leafcuttr.errors import BrokerError, MessageTooLarge
 from leafcuttr.log.append.rules import AppendRules
 from leafcuttr.runtime.limiters import decode_limiter, filter_limiter
-from leafcuttr.wire.batch import ATTRIBUTES_AT, COUNT_AT, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, unpack
+from leafcuttr.wire.batch import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    COUNT_AT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    unpack,
+)
 
 if TYPE_CHECKING:
     from leafcuttr.log.append.chain.chain import Chain, ChainResult
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 _CONVERTED_AT_ONCE: Final = 16 * 1024
 _INSPECTED_AT_ONCE: Final = 64 * 1024
 _RECORDS_AT_ONCE: Final = 500
+_HEADERS_AT_ONCE: Final = 2_000
 
 
 class Prepared(NamedTuple):
@@ -98,13 +107,22 @@ def run_chain_at_once(
     """The batch as the chain lets it through, and then as the topic's settings want it: what they require of records
     holds for those that are stored. Raises LongWork if that takes more than a moment."""
     from leafcuttr.wire.compression import DecompressionLimitError
+    from leafcuttr.wire.record_peek import TooManyHeaders
+    from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 
     result = None
     count = int.from_bytes(batch[COUNT_AT:HEADER_SIZE], "big")
-    if len(batch) <= _INSPECTED_AT_ONCE and chain.is_quick(count) and chain.lock.acquire(blocking=False):
+    # The time of a look at records does not grow with their bytes, but with their headers.
+    any_size = not (chain.takes_apart or batch[ATTRIBUTES_AT + 1] & CODEC_MASK)
+    if (
+        (any_size or len(batch) <= _INSPECTED_AT_ONCE)
+        and chain.is_quick(count)
+        and chain.lock.acquire(blocking=False)
+    ):
         try:
-            result = chain.run(batch, log.config, limit=_INSPECTED_AT_ONCE)
-        except DecompressionLimitError:
+            limit = DECOMPRESSED_LIMIT if any_size else _INSPECTED_AT_ONCE
+            result = chain.run(batch, log.config, limit=limit, most_headers=_HEADERS_AT_ONCE)
+        except (DecompressionLimitError, TooManyHeaders):
             pass
         finally:
             chain.lock.release()

@@ -3,7 +3,7 @@
 import pytest
 
 from leafcuttr.errors import InvalidRecord
-from leafcuttr.log.append.chain.filtered_batch import filtered_batch, take_batch_apart
+from leafcuttr.log.append.chain.filtered_batch import decompressed_records, filtered_batch, take_records_apart
 from leafcuttr.wire.batch import ATTRIBUTES_AT, CRC_AT, NO_TIMESTAMP, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT, Record, decode_records, encode_batch
@@ -21,7 +21,7 @@ def numbered(codec: Codec = Codec.NONE) -> bytearray:
 def test_records_that_stay_keep_offset_timestamp_and_codec(codec: Codec, kept: list[int]) -> None:
     batch = numbered(codec)
     header = parse(batch)
-    data, loose = take_batch_apart(batch, header, DECOMPRESSED_LIMIT)
+    data, loose = take_records_apart(decompressed_records(batch, header, DECOMPRESSED_LIMIT), header)
     out = filtered_batch(header, config(), data, loose, kept, [loose.records[index] for index in kept])
     after = parse(out)
     assert list(decode_records(out)) == [list(decode_records(batch))[index] for index in kept]
@@ -34,7 +34,7 @@ def test_records_that_stay_keep_offset_timestamp_and_codec(codec: Codec, kept: l
 def test_a_batch_is_stored_with_the_codec_of_the_topic() -> None:
     batch = numbered(Codec.GZIP)
     header = parse(batch)
-    data, loose = take_batch_apart(batch, header, DECOMPRESSED_LIMIT)
+    data, loose = take_records_apart(decompressed_records(batch, header, DECOMPRESSED_LIMIT), header)
     out = filtered_batch(header, config(compression_type="zstd"), data, loose, [2], [loose.records[2]])
     assert parse(out).codec == Codec.ZSTD
 
@@ -48,4 +48,4 @@ def test_a_batch_that_cannot_be_taken_apart_is_refused() -> None:
         (header._replace(count=4), "bytes follow the last of 4 records"),
     ):
         with pytest.raises(InvalidRecord, match=reason):
-            take_batch_apart(batch, wrong, DECOMPRESSED_LIMIT)
+            take_records_apart(decompressed_records(batch, wrong, DECOMPRESSED_LIMIT), wrong)

@@ -11,11 +11,13 @@ Validators and filters are plain callables here, whatever plugin they come from.
 topic; `lock` keeps two threads from calling them at once. Duplicates and batches that are refused for other reasons do
 not reach the chain (`leafcuttr.log.append.stage`).
 
-How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`.
+How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`; what validators get
+that do not need records, `peeking`. Of a chain that has only such validators no batch is taken apart.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from threading import Lock
 from time import perf_counter
 from typing import Any, Final, NamedTuple, NoReturn
@@ -25,7 +27,8 @@ import trio
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import ChainError, InvalidRecord, RecordError
 from leafcuttr.log.append.chain.dead_letters import Letter, Letters
-from leafcuttr.log.append.chain.filtered_batch import filtered_batch, take_batch_apart
+from leafcuttr.log.append.chain.filtered_batch import decompressed_records, filtered_batch, take_records_apart
+from leafcuttr.log.append.chain.peeking import SLOWEST_PEEK_S, Peeks, refusals_of
 from leafcuttr.log.append.chain.verdicts import fault_of
 from leafcuttr.log.append.conversion import MOST_RECORD_ERRORS, rejection
 from leafcuttr.runtime.complaints import Complaints
@@ -37,6 +40,7 @@ from leafcuttr.wire.loose_records import LooseRecords, compile_early
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import DROP, DeadLetter
+from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
 
@@ -57,12 +61,13 @@ class Tally:
 
 
 class Step(NamedTuple):
-    """One validator or filter of a chain."""
+    """One validator or filter of a chain. A validator with a `peek` is called once a batch, with what it asks for."""
 
     name: str
-    call: Callable[[Record], Any]
+    call: Callable[[Any], Any]
     tally: Tally
     part: Part
+    peek: Peek | None = None
 
 
 class ChainResult(NamedTuple):
@@ -95,6 +100,7 @@ class Chain:
         "_failures",
         "_filters",
         "_pace",
+        "_peeks",
         "_post",
         "_refuses_letters",
         "_untried",
@@ -102,6 +108,7 @@ class Chain:
         "limiter",
         "lock",
         "refusal",
+        "takes_apart",
         "topic",
     )
 
@@ -133,7 +140,11 @@ class Chain:
         self._failed = 0
         self._pace = 0.0
         self._untried = [] if refusal is not None else [*validators, *filters]
-        compile_early()  # so that the first batch is measured by its records alone
+        self._peeks = Peeks(step.peek for step in self._validators if step.peek is not None)
+        self.takes_apart: Final = bool(filters) or any(step.peek is None for step in validators)
+        """Whether something in it needs the records themselves."""
+        if self.takes_apart:
+            compile_early()  # so that the first batch is measured by its records alone
 
     @property
     def has_filters(self) -> bool:
@@ -147,7 +158,8 @@ class Chain:
     def is_quick(self, count: int) -> bool:
         """Whether so many records take a moment only, by the time that earlier ones took. Never before each validator
         and filter has seen some: how long it takes is not known."""
-        return not self._untried and count * self._pace <= _AT_ONCE_S
+        pace = self._pace if self.takes_apart else max(self._pace, SLOWEST_PEEK_S)
+        return not self._untried and count * pace <= _AT_ONCE_S
 
     def run(
         self,
@@ -155,13 +167,15 @@ class Chain:
         config: TopicConfig,
         *,
         limit: int = DECOMPRESSED_LIMIT,
+        most_headers: float = inf,
     ) -> ChainResult:
         """Let validators and filters see a whole batch, whose header and CRC have been checked. The batch stays as it
         is; what comes of it may be another. The caller holds `lock`; any thread.
 
         Raises InvalidRecord (with `record_errors` where a validator has refused records; or they cannot be read),
         ChainError (one has failed, or the topic takes no records), MessageTooLarge; with a lower `limit` of
-        decompressed bytes DecompressionLimitError, before a validator or filter has seen a record.
+        decompressed bytes DecompressionLimitError, and with `most_headers` TooManyHeaders, before a validator or
+        filter has seen a record.
         """
         if self.refusal is not None:
             self._complain(
@@ -170,10 +184,17 @@ class Chain:
             raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
         began = perf_counter()
         header = parse(batch)
-        data, loose = take_batch_apart(batch, header, limit)
+        payload = decompressed_records(batch, header, limit)
+        peeked = self._peeks.of(payload, header, most_headers)
+        data = loose = None
+        if self.takes_apart:
+            data, loose = take_records_apart(payload, header)
         try:
-            self._validate(loose.records)
-            result = self._filter(batch, header, config, data, loose)
+            self._validate(loose.records if loose is not None else [], peeked)
+            if data is None or loose is None or not self._filters:
+                result = ChainResult(self, batch, header.count, None, (), ())
+            else:
+                result = self._filter(batch, header, config, data, loose)
             self._failed = 0
         finally:
             self._learn((perf_counter() - began) / header.count)
@@ -198,10 +219,15 @@ class Chain:
         """Take up a slower pace at once, a quicker one gradually."""
         self._pace = pace if pace > self._pace else self._pace + (pace - self._pace) / 8
 
-    def _validate(self, records: list[Record]) -> None:
+    def _validate(self, records: list[Record], peeked: Mapping[Peek, PeekedBatch]) -> None:
         refused: dict[int, str] = {}
         for step in self._validators:
-            for index, reason in enumerate(self._call(step, records)):
+            answers = (
+                enumerate(self._call(step, records))
+                if step.peek is None
+                else self._look(step, peeked[step.peek])
+            )
+            for index, reason in answers:
                 if reason is None or index in refused:
                     continue
                 if not isinstance(reason, str):
@@ -257,6 +283,18 @@ class Chain:
             self._fail(step, "StopIteration", len(returned))
         return returned
 
+    def _look(self, step: Step, batch: PeekedBatch) -> Iterable[tuple[int, Any]]:
+        """What a validator that looks at batches as a whole says of which records."""
+        self._untried = [each for each in self._untried if each is not step]
+        try:
+            answer = call(step.part, step.call, batch)
+        except PartError as failed:
+            self._fail(step, failed.why, None, failed.cause)
+        try:
+            return refusals_of(answer, batch.record_count)
+        except ValueError as error:
+            self._fail(step, str(error), None)
+
     def _judge(
         self,
         step: Step,
@@ -304,10 +342,10 @@ class Chain:
             self._fail(step, f"a dead letter for {topic}: {refusal}", index)
         return Letter(index, record, topic, first_line(verdict.reason), step.name)
 
-    def _fail(self, step: Step, why: str, index: int, cause: BaseException | None = None) -> NoReturn:
+    def _fail(self, step: Step, why: str, index: int | None, cause: BaseException | None = None) -> NoReturn:
         """Refuse the batch: what a filter cannot judge must neither be lost nor stored."""
         step.tally.failures += 1
         self._failed += 1
-        at = f"record {index} of a batch, which is refused"
+        at = "a batch, which is refused" if index is None else f"record {index} of a batch, which is refused"
         self._failures(PartError(step.part, why, cause, at=at))
         raise ChainError(f"The {step.part.name} failed") from cause

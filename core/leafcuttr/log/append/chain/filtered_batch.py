@@ -23,11 +23,9 @@ from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk.records import Record
 
 
-def take_batch_apart(
-    batch: memoryview | bytearray, header: BatchHeader, limit: int
-) -> tuple[bytes, LooseRecords]:
-    """The decompressed records, as bytes and one by one. Raises InvalidRecord, UnknownServerError, MessageTooLarge;
-    with a lower `limit` of decompressed bytes DecompressionLimitError."""
+def decompressed_records(batch: memoryview | bytearray, header: BatchHeader, limit: int) -> memoryview:
+    """The records of a batch. Raises InvalidRecord, UnknownServerError, MessageTooLarge; with a lower `limit` of
+    decompressed bytes DecompressionLimitError."""
     try:
         codec = Codec(header.codec)
     except ValueError:
@@ -35,6 +33,11 @@ def take_batch_apart(
     payload = decompressed(codec, memoryview(batch)[HEADER_SIZE:], limit)
     if header.count * MIN_RECORD > len(payload):
         raise InvalidRecord(f"A batch of {len(payload)} bytes of records cannot hold {header.count} of them")
+    return payload
+
+
+def take_records_apart(payload: memoryview, header: BatchHeader) -> tuple[bytes, LooseRecords]:
+    """The same records as bytes and one by one. Raises InvalidRecord, UnknownServerError."""
     data = payload.tobytes()
     try:
         return data, take_apart(data, header.count, header.base_timestamp)
