@@ -90,6 +90,21 @@ def run_of_length(records: memoryview, at: int, size: int, most: int) -> int:
     return run
 
 
+def bounds_of_records(records: memoryview, at: int, most: int) -> list[int]:
+    """Where records begin, from the one at `at` on, and where the last one ends: `most` records, or fewer, because the
+    next one's length takes more than two bytes, or is negative, or goes beyond the end."""
+    jumps, bounds = _jumps(), [at]
+    try:
+        for _ in repeat(None, most):
+            at += jumps[records[at]][records[at + 1]]
+            bounds.append(at)
+    except IndexError:
+        pass
+    if bounds[-1] > len(records):
+        bounds.pop()
+    return bounds
+
+
 def _apart(records: memoryview, at: int, index: int, count: int, window: int) -> int:
     """Step over `count` records, the first of which is the one of this index, at `at`: where the next one begins.
     Raises as `check_record_lengths`."""

@@ -13,12 +13,15 @@ from typing import Final, TypeAlias
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer, more_of_unsigned_varint
 from leafcuttr.wire.record_frames import compile_frame
-from leafcuttr.wire.record_runs import SHORTEST, Taken, take_run
+from leafcuttr.wire.record_runs import Taken, take_run
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 
 _APART: Final = 64
 """Records that are stepped over before the next search for a run; twice as many each time in which none is found."""
-_MOST_APART: Final = 1024
+_TOP_APART: Final = 1024
+_REACH: Final = 64
+"""Records that the first run may have after records that were none, because some is done with all of them in vain."""
+_TOP_REACH: Final = 8192
 _COPIED: Final = 256
 """Bytes a record, on average, up to which a copy pays: indexing bytes costs less than indexing a view."""
 
@@ -37,19 +40,18 @@ def peek_records(records: memoryview, count: int, peek: Peek, *, most_headers: f
     total, copied = len(records), len(records) <= _COPIED * count
     data: Buffer = b""
     at = index = 0
-    apart = _APART
+    reach, apart = _REACH, _APART
     while index < count:
-        run, size = take_run(records, at, index, count, peek, taken)
-        at += run * size
+        run, at = take_run(records, at, index, min(count - index, reach), peek, taken)
         index += run
-        if run >= SHORTEST:
-            apart = _APART
+        if run:
+            reach, apart = _TOP_REACH, _APART
         elif index < count:
             data = data or (records.tobytes() if copied else records)
             stop = min(index + apart, count)
             at, most_headers = _walk_for(peek, copied)(data, at, index, stop, peek, taken, most_headers)
             index = stop
-            apart = min(2 * apart, _MOST_APART)
+            reach, apart = _REACH, min(2 * apart, _TOP_APART)
     if at != total:
         raise MalformedRecord(f"{total - at} bytes follow the last of {count} records")
     headers = dict(zip(peek.headers, taken.headers.values(), strict=True))
