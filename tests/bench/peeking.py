@@ -115,7 +115,8 @@ def create(address: str, topic: str, validator: str) -> None:
 
 def measure(rounds: int, batches: int) -> None:
     """Print the table."""
-    found: dict[tuple[str, str], list[float]] = {(lengths, case): [] for lengths in LENGTHS for case in CASES}
+    found: dict[tuple[str, str], list[float]] = {(one, case): [] for one in LENGTHS for case in CASES}
+    used: dict[tuple[str, str], list[float]] = {key: [] for key in found}
     with tempfile.TemporaryDirectory() as root:
         plugins = Path(root) / "plugins"
         plugins.mkdir()
@@ -131,15 +132,18 @@ def measure(rounds: int, batches: int) -> None:
                         create(peer.address, topic, validator)
                         request = request_for(topic, bounds)
                         rate(peer.port, request, 3)  # the first batch of an instance is a worker's
+                        before = peer.cpu_s()
                         found[lengths, case].append(rate(peer.port, request, batches))
+                        used[lengths, case].append((peer.cpu_s() - before) / (batches * RECORDS) * 1e6)
                         delete_topic(peer, topic)
         finally:
             peer.stop()
-    print("| lengths | validator | records/s | of none |")
-    print("|---|---|---|---|")
+    print("| lengths | validator | records/s | of none | CPU of the broker a record |")
+    print("|---|---|---|---|---|")
     for (lengths, case), rates in found.items():
         ratios = [one / none for one, none in zip(rates, found[lengths, "none"], strict=True)]
-        print(f"| {lengths} | {case} | {statistics.median(rates):,.0f} | {statistics.median(ratios):.2f} |")
+        speed, ratio, cpu = map(statistics.median, (rates, ratios, used[lengths, case]))
+        print(f"| {lengths} | {case} | {speed:,.0f} | {ratio:.2f} | {cpu:.2f} µs |")
 
 
 def main() -> None:

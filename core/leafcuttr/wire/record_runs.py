@@ -10,7 +10,7 @@ A run ends before the first record that differs, or is wrong: how it is read, or
 read beyond the bytes that are there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import repeat, takewhile
 from operator import eq
@@ -40,8 +40,10 @@ _TWO: Final = 1 << 13
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 """Bytes of a number behind which it goes on."""
 _LAST: Final = bytes(range(0x80))
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 512
 """Rows that are taken out by one call: so many are worth a Struct."""
+_NARROW: Final = 8
+"""Bytes of a field up to which its columns are compared one by one."""
 _HIGHEST: Final = 1 << 31
 
 
@@ -82,9 +84,9 @@ class _Layout(NamedTuple):
     time: _Number
     offset: _Number
     value_length: _Number
-    common: list[int]
-    """Columns of a head that are the same in all."""
-    common_in_tails: list[int]
+    common: list[_Extent]
+    """What of a head is the same in all."""
+    common_in_tails: list[_Extent]
     varies: bool
     """The value, and so the record, may have another length."""
     key: _Extent | None
@@ -121,14 +123,52 @@ def take_run(
         run -= 1
     if run < SHORTEST:
         return 0, at
-    rows = _rows(records, bounds, run, layout)
     if isinstance(bounds, range):
         layout = layout._replace(varies=False)
-    run = _conforming(rows, index, run, layout, peek)
+    rows = _Rows(_put_together(records, bounds, run, layout), layout.tail, layout.row, run)
+    rows.count = run = _conforming(rows, index, layout, peek.value_bytes or 0)
     if run < SHORTEST:
         return 0, at
-    _take(rows, run, layout, peek, taken)
+    _take(rows, layout, peek, taken)
     return run, bounds[run]
+
+
+class _Rows:
+    """The bytes around the bounds of `count` records, a row each, in which a head begins at `head`, and its tail one
+    row further on."""
+
+    __slots__ = ("count", "data", "head", "size", "tail")
+
+    def __init__(self, data: bytes, head: int, size: int, count: int) -> None:
+        self.data = data
+        self.head = head
+        self.tail = size
+        self.size = size
+        self.count = count
+
+    def column(self, at: int) -> bytes:
+        """The byte at `at`, and those of the other records at the same place."""
+        return self.data[at : at + (self.count - 1) * self.size + 1 : self.size]
+
+    def columns(self, number: _Number) -> list[bytes]:
+        """Of a head."""
+        return [self.column(self.head + at) for at in number.columns]
+
+    def take(self, start: int, field: _Extent) -> Sequence[bytes]:
+        """What stands there in each. `start` is `head` or `tail`."""
+        at, size = start + field.at, field.size
+        if size <= _NARROW and self.equal(start, field) == self.count:
+            return [self.data[at : at + size]] * self.count
+        return _strided(self.data, at, size, self.size, self.count)
+
+    def equal(self, start: int, field: _Extent) -> int:
+        """How many records have the same there as the first."""
+        at, good = start + field.at, self.count
+        for one in range(at, at + field.size):
+            found = self.column(one)
+            if found != found[:1] * self.count:
+                good = min(good, self.count - len(found.lstrip(found[:1])))
+        return good
 
 
 def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
@@ -143,10 +183,10 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
             raise _Unusual
         return _Number(range(began - start, at - start), value << 1 ^ value >> 63)
 
-    def size(common: list[int]) -> int:
+    def size(common: list[_Extent]) -> int:
         """A length or count; -1 for null."""
         found = number(_SURE)
-        common.extend(found.columns)
+        _join(common, _extent_of(found))
         if found.encoded & 1 and found.encoded > 1:
             raise _Unusual
         return -1 if found.encoded & 1 else found.encoded >> 1
@@ -159,8 +199,8 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
         return None if length < 0 else _Extent(began, length if most is None else min(length, most))
 
     try:
-        common: list[int] = []
-        common_in_tails: list[int] = []
+        common: list[_Extent] = []
+        common_in_tails: list[_Extent] = []
         length = number(_SURE)
         end = at + (length.encoded >> 1)
         at += 1  # the attributes, which are unused
@@ -188,7 +228,7 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
             if name is None:
                 return None
             if peek.headers:
-                common_in_tails += range(name.at, name.at + name.size)
+                _join(common_in_tails, name)
             headers.append((bytes(records[at - name.size : at]), extent(size(common_in_tails), None)))
     except (WireError, IndexError, _Unusual):
         return None
@@ -201,9 +241,17 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
     )  # fmt: skip
 
 
-def _rows(records: memoryview, bounds: Sequence[int], run: int, layout: _Layout) -> bytes:
-    """The bytes around each of the bounds of `run` records. The first row has no tail, the last one no head: zeros
-    stand there."""
+def _join(extents: list[_Extent], more: _Extent) -> None:
+    """Add one behind the others, as one with the last if it follows that at once."""
+    if extents and extents[-1].at + extents[-1].size == more.at:
+        extents[-1] = _Extent(extents[-1].at, extents[-1].size + more.size)
+    else:
+        extents.append(more)
+
+
+def _put_together(records: memoryview, bounds: Sequence[int], run: int, layout: _Layout) -> bytes:
+    """The rows of `run` records, and one more for the tail of the last. Zeros stand where the first one has no tail,
+    and the last one no head."""
     tail, head = layout.tail, layout.head
     rows: list[bytes | memoryview] = [bytes(tail), records[bounds[0] : bounds[0] + head]]
     if isinstance(bounds, range):
@@ -214,50 +262,59 @@ def _rows(records: memoryview, bounds: Sequence[int], run: int, layout: _Layout)
     return b"".join(rows)
 
 
-def _conforming(rows: bytes, index: int, run: int, layout: _Layout, peek: Peek) -> int:
-    """How many of the records, from the one of this index on, have the layout."""
-    row, tail, good = layout.row, layout.tail, run
+def _strided(data: Buffer, at: int, size: int, step: int, count: int) -> list[bytes]:
+    """`size` bytes from `at` on, and again after each `step`."""
+    if size > step:
+        return [bytes(data[one : one + size]) for one in range(at, at + count * step, step)]
+    found: list[bytes] = []
+    for done in range(0, count, _AT_ONCE):
+        found += _at_once(size, step, min(count - done, _AT_ONCE)).unpack_from(data, at + done * step)
+    return found
 
-    def column(of: int) -> bytes:
-        """Of the heads."""
-        return rows[tail + of : run * row : row]
 
-    # Most columns are as they should be, which one comparison shows. They are searched where they are not.
-    common = layout.common if layout.varies else [*layout.common, *layout.value_length.columns]
-    for found in [*map(column, common), *(rows[row + of :: row] for of in layout.common_in_tails)]:
-        if found != found[:1] * run:
-            good = min(good, run - len(found.lstrip(found[:1])))
+def _conforming(rows: _Rows, index: int, layout: _Layout, least: int) -> int:
+    """How many of the records, from the one of this index on, have the layout, and values of at least `least` bytes
+    where these vary."""
+    good = run = rows.count
+    common = layout.common if layout.varies else [*layout.common, _extent_of(layout.value_length)]
+    for field in common:
+        good = min(good, rows.equal(rows.head, field))
+    for field in layout.common_in_tails:
+        good = min(good, rows.equal(rows.tail, field))
     varying = (layout.length, layout.time, layout.value_length) if layout.varies else (layout.time,)
     for number in varying:
-        *continued, last = map(column, number.columns)
+        *continued, last = rows.columns(number)
         for found in continued:
             if found.translate(None, _CONTINUED):
                 good = min(good, run - len(found.lstrip(_CONTINUED)))
         if not last.isascii():
             good = min(good, run - len(last.lstrip(_LAST)))
-    deltas = _offset_deltas(len(layout.offset.columns))
-    for found, due in zip(map(column, layout.offset.columns), deltas, strict=True):
+    offset = rows.columns(layout.offset)
+    for found, due in zip(offset, _offset_deltas(len(offset)), strict=True):
         wanted = due[index : index + run]
         if found != wanted:
             good = min(good, sum(1 for _ in takewhile(bool, map(eq, found, wanted))))
-    return min(good, _filled(column, run, layout, peek.value_bytes or 0)) if layout.varies else good
+    return min(good, _filled(rows, layout, least)) if layout.varies else good
 
 
-def _filled(column: Callable[[int], bytes], run: int, layout: _Layout, least: int) -> int:
+def _extent_of(number: _Number) -> _Extent:
+    return _Extent(number.columns.start, len(number.columns))
+
+
+def _filled(rows: _Rows, layout: _Layout, least: int) -> int:
     """How many records, from the first on, have a value that fills what their length leaves to it, and has `least`
     bytes."""
-    ones = int.from_bytes(b"\1\0\0\0" * run, "little")
-    lengths = _numbers([column(of) for of in layout.length.columns], ones)
-    value_lengths = _numbers([column(of) for of in layout.value_length.columns], ones)
-    beside = (
-        layout.length.encoded - layout.value_length.encoded
-    ) * ones  # the same in all, because all else is
-    good = _equal_lanes(lengths, value_lengths + beside, run)
+    ones = int.from_bytes(b"\1\0\0\0" * rows.count, "little")
+    lengths = _numbers(rows.columns(layout.length), ones)
+    value_lengths = _numbers(rows.columns(layout.value_length), ones)
+    # Equal in all records, because all that is not the value is.
+    beside = (layout.length.encoded - layout.value_length.encoded) * ones
+    good = _equal_lanes(lengths, value_lengths + beside, rows.count)
     if not least:
         return good
     # The highest bit of a lane is set by a value that has as many bytes.
     enough = value_lengths + (_HIGHEST - 2 * least) * ones & _HIGHEST * ones
-    return min(good, _equal_lanes(enough, _HIGHEST * ones, run))
+    return min(good, _equal_lanes(enough, _HIGHEST * ones, rows.count))
 
 
 def _numbers(columns: Sequence[bytes], ones: int) -> int:
@@ -286,32 +343,17 @@ def _offset_deltas(width: int) -> tuple[bytes, ...]:
     return low, b"".join(bytes((high,)) * _ONE for high in range(_TWO // _ONE))
 
 
-def _take(rows: bytes, run: int, layout: _Layout, peek: Peek, taken: Taken) -> None:
-    row, tail = layout.row, layout.tail
-
-    def column(field: _Extent | None, start: int) -> Iterable[bytes | None]:
-        if field is None:
-            return repeat(None, run)
-        return _strided(rows, start + field.at, field.size, row, run)
+def _take(rows: _Rows, layout: _Layout, peek: Peek, taken: Taken) -> None:
+    def taken_of(start: int, field: _Extent | None) -> Iterable[bytes | None]:
+        return repeat(None, rows.count) if field is None else rows.take(start, field)
 
     if peek.key_bytes is not None:
-        taken.keys.extend(column(layout.key, tail))
+        taken.keys.extend(taken_of(rows.head, layout.key))
     if peek.value_bytes is not None:
-        taken.values.extend(column(layout.value, tail))
+        taken.values.extend(taken_of(rows.head, layout.value))
     for wanted, found in taken.headers.items():
-        # The tail of a record stands in the row of the next one.
-        same = [column(content, row) for name, content in layout.headers if name == wanted]
-        found.extend(zip(*same, strict=True) if same else repeat((), run))
-
-
-def _strided(data: Buffer, at: int, size: int, step: int, count: int) -> list[bytes]:
-    """`size` bytes from `at` on, and again after each `step`."""
-    if size > step:
-        return [bytes(data[start : start + size]) for start in range(at, at + count * step, step)]
-    found: list[bytes] = []
-    for done in range(0, count, _AT_ONCE):
-        found += _at_once(size, step, min(count - done, _AT_ONCE)).unpack_from(data, at + done * step)
-    return found
+        same = [taken_of(rows.tail, content) for name, content in layout.headers if name == wanted]
+        found.extend(zip(*same, strict=True) if same else repeat((), rows.count))
 
 
 @lru_cache(maxsize=64)
