@@ -1,0 +1,284 @@
+"""What validators see of records that are not taken out agrees with the records, on sound bytes and on damaged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from leafcuttr.wire import record_peek, record_runs
+from leafcuttr.wire.batch import HEADER_SIZE
+from leafcuttr.wire.errors import EndlessNumber, MalformedMessage, MalformedRecord, WireError
+from leafcuttr.wire.loose_records import take_apart
+from leafcuttr.wire.primitives import write_varlong
+from leafcuttr.wire.record_peek import TooManyHeaders, compile_early, peek_records
+from leafcuttr.wire.records import Record, encode_batch
+from leafcuttr_sdk.peek import Peek, PeekedBatch
+
+ALL = Peek(5, 5, ("a", "__value_schema_id", "\udcff"))
+PEEKS = [
+    ALL,
+    Peek(value_bytes=5),
+    Peek(key_bytes=0),
+    Peek(key_bytes=3, value_bytes=0),
+    Peek(headers=("a",)),
+    Peek(value_bytes=70),
+    Peek(key_bytes=10_000, value_bytes=10_000),
+]
+
+
+def encoded(records: Sequence[Record]) -> bytes:
+    return bytes(encode_batch(records)[HEADER_SIZE:])
+
+
+def expected(data: bytes, count: int, peek: Peek) -> PeekedBatch | None:
+    """By the reader of whole records; None if that refuses them."""
+    try:
+        records = take_apart(data, count, 0).records
+    except MalformedMessage:
+        return None
+
+    def first(content: bytes | None, most: int) -> bytes | None:
+        return None if content is None else content[:most]
+
+    return PeekedBatch(
+        count,
+        [first(one.key, peek.key_bytes) for one in records] if peek.key_bytes is not None else [],
+        [first(one.value, peek.value_bytes) for one in records] if peek.value_bytes is not None else [],
+        {
+            name: [tuple(content for header, content in one.headers if header == name) for one in records]
+            for name in peek.headers
+        },
+    )
+
+
+def peeked(data: bytes, count: int, peek: Peek) -> PeekedBatch | None:
+    # Bytes behind the records show whether any of them is read.
+    view = memoryview(data + b"\x80" * 64)[: len(data)]
+    try:
+        return peek_records(view, count, peek)
+    except MalformedMessage:
+        return None
+
+
+def check(data: bytes, count: int, peeks: Sequence[Peek] = PEEKS) -> None:
+    for peek in peeks:
+        assert peeked(data, count, peek) == expected(data, count, peek)
+
+
+contents = st.none() | st.binary(max_size=12) | st.sampled_from([63, 64, 65, 300, 8191, 8192]).map(bytes)
+names = st.sampled_from(["", "a", "b", "__value_schema_id", "\udcff", "é" * 40])
+headers = st.lists(st.tuples(names, contents), max_size=3).map(tuple)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Record]:
+    """Runs of records of one layout, whose values may have different lengths, and others between them."""
+    records: list[Record] = []
+    for _ in range(draw(st.integers(1, 3))):
+        key, value, heads = draw(contents), draw(contents), draw(headers)
+        lengths = (
+            draw(st.lists(st.integers(0, 20) | st.integers(70, 300), max_size=5)) if value is not None else []
+        )
+        step = draw(st.sampled_from([0, 0, 1, 7]))
+        for number in range(draw(st.sampled_from([1, 3, 40, 70, 200]))):
+            if lengths and value is not None:
+                value = (value * 300 or b"x" * 300)[: lengths[number % len(lengths)]]
+            records.append(Record(len(records), len(records) * step, key, value, heads))
+    return records
+
+
+@given(batches(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_it_agrees_with_the_records(records: list[Record], data: st.DataObject) -> None:
+    whole = bytearray(encoded(records))
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
+        at = data.draw(st.integers(0, len(whole) - 1))
+        byte = data.draw(st.sampled_from([0, 1, 3, 0x7F, 0x80, 0x81, 0xFF]) | st.integers(0, 255))
+        match data.draw(st.sampled_from("sid")):
+            case "s":
+                whole[at] = byte
+            case "i":
+                whole[at:at] = bytes([byte]) * data.draw(st.integers(1, 11))
+            case "d" if len(whole) > 1:
+                del whole[at]
+            case _:
+                pass
+    count = len(records) + data.draw(st.sampled_from([0, 0, 0, -1, 1]))
+    check(bytes(whole), count, [data.draw(st.sampled_from(PEEKS)), ALL])
+
+
+def alike(count: int, value: bytes = b"\0\0\0\0\1" + bytes(95), **fields: Any) -> list[Record]:
+    return [Record(n, 0, b"key%04d" % n, value, **fields) for n in range(count)]
+
+
+def test_a_run_is_not_walked_over_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of equal lengths and of different ones."""
+    heads = (("a", b"1234"), ("b", None))
+    lengths = [Record(n, 0, b"key%04d" % n, bytes(100 + n % 41), heads) for n in range(500)]
+    for records in (alike(500), alike(500, headers=heads), alike(3000), lengths, alike(500, b"\7" * 9000)):
+        data = encoded(records)
+        due = [expected(data, len(records), peek) for peek in PEEKS]
+        with monkeypatch.context() as patched:
+            patched.setattr(record_peek, "_walk_for", None)
+            for peek, wanted in zip(PEEKS[:-1], due, strict=False):
+                assert peek_records(memoryview(data), len(records), peek) == wanted
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 63, 64, 65, 95, 96, 97, 128, 512, 8191, 8192, 8200, 8300])
+def test_any_count_of_records_that_are_alike(count: int) -> None:
+    check(encoded(alike(count, b"\0\0\0\0\1")), count)
+
+
+@pytest.mark.parametrize("place", [0, 1, 63, 64, 98, 99])
+def test_any_byte_of_a_run_may_be_wrong(place: int) -> None:
+    """Each byte of a record, in turn, in a run of such: as it is read alone."""
+    records = [
+        Record(n, 1000 * n, b"k%03d" % n, bytes(70 + n % 3), (("a", b"xy"), ("b", b""))) for n in range(100)
+    ]
+    data = encoded(records)
+    begins = len(encoded(records[:place]))
+    ends = len(encoded(records[: place + 1])) if place + 1 < 100 else len(data)
+    for at in range(begins, ends):
+        if begins + 20 < at < ends - 12:
+            continue  # of the value, which says nothing
+        for change in (1, 0x80, 2, 0xFF):
+            wrong = bytearray(data)
+            wrong[at] ^= change
+            check(bytes(wrong), 100, [ALL, Peek(value_bytes=71), Peek(headers=("a",))])
+
+
+def test_lengths_that_make_up_for_each_other_are_refused() -> None:
+    """A value that takes a byte too many, of the record behind it: the sum of all is right."""
+    records = [Record(n, 0, None, bytes(80 + n % 2)) for n in range(64)]
+    data = bytearray(encoded(records))
+    at = len(encoded(records[:40])) + 6
+    assert data[at : at + 2] == b"\xa0\1"  # the length of its value, 80
+    data[at] += 2
+    assert expected(bytes(data), 64, ALL) is None
+    check(bytes(data), 64)
+
+
+def test_names_that_differ_in_a_run() -> None:
+    records = [
+        Record(n, 0, b"k", b"v" * 100, (("a" if n % 5 else "b", b"1"), ("__value_schema_id", b"\0" * 17)))
+        for n in range(200)
+    ]
+    check(encoded(records), 200)
+
+
+def test_headers_that_are_missing_repeated_or_null() -> None:
+    for heads in (
+        (),
+        (("a", None),),
+        (("a", b""), ("a", b"2"), ("b", b"3")),
+        (("a", b"1"), ("a", None)),
+        (("\udcff", b"1"), ("", b"2")),
+    ):
+        check(encoded(alike(100, headers=heads)), 100)
+        check(encoded(alike(3, headers=heads)), 3)
+    found = peek_records(memoryview(encoded(alike(40, headers=(("a", None), ("a", b"2"))))), 40, ALL)
+    assert found.headers["a"] == [(None, b"2")] * 40
+    assert found.headers["__value_schema_id"] == [()] * 40
+
+
+def test_what_was_not_asked_for_is_empty() -> None:
+    data = memoryview(encoded(alike(100)))
+    assert peek_records(data, 100, Peek(key_bytes=3)) == PeekedBatch(100, [b"key"] * 100, [], {})
+    assert peek_records(data, 100, Peek(value_bytes=0)) == PeekedBatch(100, [], [b""] * 100, {})
+
+
+def one(offset: int, *, length: bytes | None = None, time: bytes = b"\0", rest: bytes = b"\1\2v\0") -> bytes:
+    body = bytearray(b"\0" + time)
+    write_varlong(body, offset)
+    body += rest
+    out = bytearray(length or b"")
+    if length is None:
+        write_varlong(out, len(body))
+    return bytes(out + body)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        one(40, rest=b"\3\2v\0"),
+        one(40, rest=b"\1\3\0"),
+        one(40, rest=b"\1\2v\1"),
+        one(40, rest=b"\1\2v\2\1\0"),
+        one(40, rest=b"\1\2v\2\2a\3"),
+        one(40, rest=b"\1\2v\2\x08a\0"),
+        one(40, rest=b"\1\2v\x0a\0\0"),
+        one(40, rest=b"\1\x82\x80\0v\0"),
+        one(40, rest=b"\1\x82\x80\x80\x80\x80\0v\0"),
+        one(40, time=b"\xff" * 9 + b"\2"),
+        one(40, time=b"\x80" * 9 + b"\1"),
+        one(41),
+        one(-1),
+        b"",
+        b"\1",
+        b"\xff",
+        b"\x80" * 6,
+    ],
+)
+def test_unusual_records_alone_and_in_a_run(wrong: bytes) -> None:
+    good = [one(n) for n in range(120)]
+    check(b"".join([*good[:40], wrong, *good[41:]]), 120)
+    check(b"".join([*good[:40], wrong]), 41)
+    for first in (wrong, *good[:1]):
+        check(first, 1)
+
+
+def test_the_words_name_the_record() -> None:
+    data = b"".join([*(one(n) for n in range(70)), one(9)])
+    with pytest.raises(MalformedRecord, match="record 70 has the offset delta 9"):
+        peek_records(memoryview(data), 71, ALL)
+    with pytest.raises(EndlessNumber, match="the length of record 1 takes more than 5 bytes"):
+        peek_records(memoryview(one(0) + b"\x80" * 9), 2, ALL)
+    for count, words in (
+        (69, "bytes follow the last of 69"),
+        (73, "record 72 ends in the middle of a number"),
+    ):
+        whole = b"".join(one(n) for n in range(72))
+        with pytest.raises(MalformedRecord, match=words):
+            peek_records(memoryview(whole), count, ALL)
+
+
+def test_many_headers_are_left_to_those_that_have_the_time() -> None:
+    many = (("a", b"1"),) * 20
+    data = memoryview(encoded([Record(n, 0, None, bytes(n), many) for n in range(10)]))
+    assert peek_records(data, 10, ALL, most_headers=200).headers["a"] == [(b"1",) * 20] * 10
+    with pytest.raises(TooManyHeaders):
+        peek_records(data, 10, ALL, most_headers=199)
+
+
+def test_the_last_records_are_read_alone_where_a_row_would_go_beyond_the_end() -> None:
+    """With 70 bytes of values asked for, and records that are shorter behind long ones."""
+    records = [Record(n, 0, None, bytes(100 if n < 60 else 80)) for n in range(61)]
+    check(encoded(records), 61, [Peek(value_bytes=80), Peek(value_bytes=81), Peek(value_bytes=100)])
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_it_is_compiled_once(copied: bool) -> None:
+    compile_early(ALL)
+    assert record_peek._walk_for(ALL, copied) is record_peek._walk_for(Peek(9, 9, ("b",)), copied)
+
+
+@example([1] * 200)
+@given(st.lists(st.integers(0, 400), min_size=33, max_size=200))
+def test_numbers_in_lanes(numbers: list[int]) -> None:
+    low, high = bytes(n & 0x7F | 0x80 for n in numbers), bytes(n >> 7 for n in numbers)
+    ones = int.from_bytes(b"\1\0\0\0" * len(numbers), "little")
+    lanes = record_runs._numbers([low, high], ones)
+    assert [lanes >> 32 * n & 0xFFFFFFFF for n in range(len(numbers))] == numbers
+    other = record_runs._numbers([low[:-1] + b"\xff", high], ones)
+    assert record_runs._equal_lanes(lanes, other, len(numbers)) == len(numbers) - (numbers[-1] & 0x7F != 0x7F)
+
+
+def test_it_takes_what_the_walk_over_records_takes() -> None:
+    with pytest.raises(WireError):
+        take_apart(b"\0", 1, 0)
+    check(b"\0", 1)
+    check(b"", 0)
