@@ -52,6 +52,17 @@ class BatchValidator(Protocol):
         ...
 
 
+def words_of(peek: Peek) -> str:
+    """What it asks for, for people: `the first 5 bytes of values and the header id`."""
+    parts = [
+        f"the first {size} bytes of {field}s" if size else f"whether there are {field}s"
+        for field, size in (("key", peek.key_bytes), ("value", peek.value_bytes))
+        if size is not None
+    ]
+    parts += [f"the header {name}" for name in peek.headers]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+
 def why_no_peek(peek: object) -> str | None:
     """What is wrong with the `peek` of a spec; None if nothing is."""
     if not isinstance(peek, Peek):

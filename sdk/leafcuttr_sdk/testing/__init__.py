@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
     from leafcuttr_sdk.testing.format_checks import check_record_format
+    from leafcuttr_sdk.testing.peek_trial import peeked_batch
     from leafcuttr_sdk.testing.record_checks import check_produce_validator, check_record_filter
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.route_checks import check_admin_route
@@ -30,6 +31,7 @@ _PLACES: Final = {
     "broker": "RunningBroker running_broker",
     "context": "HandClock fixed_settings topic_context",
     "format_checks": "check_record_format",
+    "peek_trial": "peeked_batch",
     "record_checks": "check_produce_validator check_record_filter",
     "report": "Check ContractError Report",
     "route_checks": "check_admin_route",
@@ -55,6 +57,7 @@ __all__ = [
     "check_record_format",
     "check_service",
     "fixed_settings",
+    "peeked_batch",
     "running_broker",
     "sample_records",
     "topic_context",

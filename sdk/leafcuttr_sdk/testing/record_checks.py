@@ -17,12 +17,14 @@ from leafcuttr_sdk.filters import (
     RecordFilterSpec,
     TopicContext,
 )
+from leafcuttr_sdk.peek import why_no_peek
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import topic_context
+from leafcuttr_sdk.testing.peek_trial import PeekTrial, why_no_refusals
 from leafcuttr_sdk.testing.record_trial import Trial, TrialKind
-from leafcuttr_sdk.testing.report import Report
+from leafcuttr_sdk.testing.report import Notes, Report, literally
 from leafcuttr_sdk.testing.verdicts import why_no_reason, why_no_verdict
 
 _FILTER: Final = TrialKind(
@@ -36,6 +38,10 @@ _VALIDATOR: Final = TrialKind(
     "validate",
     why_no_reason,
     "return the reason as text: of an exception the producer learns only that the broker failed",
+)
+
+_PEEKING: Final = _VALIDATOR._replace(
+    method="validate_batch", why_wrong=why_no_refusals, argument="one batch"
 )
 
 
@@ -67,7 +73,8 @@ def check_produce_validator(
     records: Iterable[Record] = (),
     repeatable: bool = True,
 ) -> None:
-    """Check a validator, as `check_record_filter` checks a filter."""
+    """Check a validator, as `check_record_filter` checks a filter. One with a `peek` by its spec, which has it: it is
+    shown batches."""
     context = topic_context(plugin=plugin, settings=settings, topic_settings=topic_settings)
     validator_report(validator, context, records, repeatable=repeatable).raise_problems()
 
@@ -91,7 +98,17 @@ def validator_report(
     repeatable: bool = True,
 ) -> Report:
     """The report that `check_produce_validator` would raise."""
-    return _report(_VALIDATOR, validator, context, records, repeatable)
+    peek = validator.peek if isinstance(validator, ProduceValidatorSpec) else None
+    if peek is None:
+        return _report(_VALIDATOR, validator, context, records, repeatable)
+    name, make = _named(validator)
+    wrong = why_no_peek(peek)
+    if wrong is not None:
+        notes = Notes(_PEEKING.name, name, {"peek": "it says what it looks at"})
+        notes.add("peek", literally(f"its peek is {peek!r}: {wrong}"))
+        return notes.report()
+    trial = PeekTrial(_PEEKING, name, make, context, peek)
+    return watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
 
 
 def _report(

@@ -38,25 +38,30 @@ class TrialKind(NamedTuple):
     method: str
     why_wrong: Callable[[object], str | None]
     on_error: str
+    argument: str = "one record"
 
 
-class _Outcome(NamedTuple):
+class Outcome(NamedTuple):
+    """Of one record."""
+
     verdict: object
     error: BaseException | None
 
 
 class Trial:
+    promises = PROMISES
+
     def __init__(
         self, kind: TrialKind, name: str, make: Callable[[TopicContext], object], context: TopicContext
     ) -> None:
         self._kind = kind
         self._make = make
         self._context = context
-        self._notes = Notes(kind.name, name, PROMISES)
+        self._notes = Notes(kind.name, name, self.promises)
 
     def run(self, records: Iterable[Record], *, repeatable: bool) -> Report:
         """Check everything that can be checked: what cannot be made is not called."""
-        samples = [*sample_records(), *_of_the_author(records)]
+        samples = [*self._samples(), *_of_the_author(records)]
         threads, processes = watch.threads(), watch.child_processes()
         instance = self._new()
         if instance is None:
@@ -67,11 +72,22 @@ class Trial:
         outcomes = [self._look(call, sample) for sample in samples]
         if repeatable:
             self._compare(samples, outcomes)
+            self._compare_otherwise(instance, samples, outcomes)
         self._in_another_thread(call, samples, outcomes)
         self._look_for_leaks(call, samples)
         del instance, call
         self._look_for_leftovers(threads, processes)
-        return self._notes.report(name for name in PROMISES if repeatable or name != "other instances")
+        return self._notes.report(
+            name for name in self.promises if repeatable or name not in ("other instances", "batches")
+        )
+
+    def _samples(self) -> list[Sample]:
+        return sample_records()
+
+    def _compare_otherwise(
+        self, instance: object, samples: Sequence[Sample], outcomes: Sequence[Outcome]
+    ) -> None:
+        """What else the outcomes are to be compared with."""
 
     def _new(self) -> object | None:
         """A new instance; None if there is none."""
@@ -99,15 +115,18 @@ class Trial:
             try:
                 inspect.signature(method).bind(Record(b""))
             except TypeError as error:
-                wrong = f"{name} cannot be called with one record: {error}"
+                wrong = f"{name} cannot be called with {self._kind.argument}: {error}"
             except ValueError:  # no signature to be had: a method written in C
                 pass
         if wrong is not None:
             self._notes.add("called", wrong)
             return None
-        return cast("Call", method)
+        return self._call_of(method)
 
-    def _look(self, call: Call, sample: Sample) -> _Outcome:
+    def _call_of(self, method: Callable[..., object]) -> Call:
+        return method
+
+    def _look(self, call: Call, sample: Sample) -> Outcome:
         """Give it a record, and judge what it does."""
         one = watch.watched(lambda: call(sample.record))
         for deed in sorted(one.did):
@@ -122,15 +141,15 @@ class Trial:
         if one.error is not None:
             problem = f"{self._kind.method} raised {_told(one.error)} for {{}}: {self._kind.on_error}"
             self._notes.add("exceptions", problem, sample.what)
-            return _Outcome(None, one.error)
+            return Outcome(None, one.error)
         wrong = self._kind.why_wrong(one.result)
         if wrong is not None:
             self._notes.add("verdicts", f"{literally(wrong)}, for {{}}", sample.what)
         if inspect.iscoroutine(one.result):
             cast("Coroutine[Any, Any, Any]", one.result).close()
-        return _Outcome(one.result, None)
+        return Outcome(one.result, None)
 
-    def _compare(self, samples: Sequence[Sample], outcomes: Sequence[_Outcome]) -> None:
+    def _compare(self, samples: Sequence[Sample], outcomes: Sequence[Outcome]) -> None:
         """Another instance, made when the first has seen everything."""
         instance = self._new()
         call = self._method(instance) if instance is not None else None
@@ -147,7 +166,7 @@ class Trial:
                     sample.what,
                 )
 
-    def _in_another_thread(self, call: Call, samples: Sequence[Sample], outcomes: Sequence[_Outcome]) -> None:
+    def _in_another_thread(self, call: Call, samples: Sequence[Sample], outcomes: Sequence[Outcome]) -> None:
         there = watch.in_thread(lambda: [_try(call, sample.record) for sample in samples])
         for sample, here, after in zip(samples, outcomes, there, strict=True):
             if here.error is None and after.error is not None:
@@ -205,17 +224,17 @@ def _growth(step: Callable[[], object]) -> Iterable[tuple[str, int]]:
     yield from ((what, least) for what, least in zip(_COUNTED, grown, strict=True) if least > 0)
 
 
-def _try(call: Call, record: Record) -> _Outcome:
+def _try(call: Call, record: Record) -> Outcome:
     try:
         result = call(record)
     except BaseException as error:
         if watch.of_the_person(error):
             raise
-        return _Outcome(None, error)
+        return Outcome(None, error)
     if inspect.iscoroutine(result):
         cast("Coroutine[Any, Any, Any]", result).close()
-        return _Outcome(None, None)
-    return _Outcome(result, None)
+        return Outcome(None, None)
+    return Outcome(result, None)
 
 
 def _of_the_author(records: Iterable[Record]) -> Iterable[Sample]:

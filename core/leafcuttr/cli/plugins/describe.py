@@ -74,6 +74,8 @@ def _brought(one: "Loaded") -> "Iterator[tuple[str, Sequence[Any]]]":
 
 
 def _plain(thing: Any) -> dict[str, Any]:
+    from leafcuttr_sdk.filters import ProduceValidatorSpec
+    from leafcuttr_sdk.peek import words_of
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting
 
@@ -84,6 +86,9 @@ def _plain(thing: Any) -> dict[str, Any]:
     if callable(getattr(thing, "open", None)):  # a record format, which is a protocol
         makes = callable(getattr(thing, "make_records", None))
         return {"name": thing.name, "summary": thing.summary, "makes_records": makes}
+    if isinstance(thing, ProduceValidatorSpec):
+        peek = None if thing.peek is None else words_of(thing.peek)
+        return {"name": thing.name, "summary": thing.summary, "looks_at": peek or "whole records"}
     return {"name": thing.name, "summary": thing.summary}
 
 

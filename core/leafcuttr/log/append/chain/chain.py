@@ -288,12 +288,12 @@ class Chain:
         self._untried = [each for each in self._untried if each is not step]
         try:
             answer = call(step.part, step.call, batch)
+            refusals = call(step.part, refusals_of, answer, batch.record_count)
         except PartError as failed:
             self._fail(step, failed.why, None, failed.cause)
-        try:
-            return refusals_of(answer, batch.record_count)
-        except ValueError as error:
-            self._fail(step, str(error), None)
+        if isinstance(refusals, str):
+            self._fail(step, refusals, None)
+        return refusals
 
     def _judge(
         self,

@@ -36,15 +36,19 @@ class Peeks:
             raise unreadable(error, compressed=header.codec != Codec.NONE) from error
 
 
-def refusals_of(answer: object, count: int) -> list[tuple[int, Any]]:
-    """The records that a validator refuses, by index and reason, in their order. Raises ValueError for what is no
-    answer; reasons are not looked at."""
+def refusals_of(answer: object, count: int) -> list[tuple[int, str]] | str:
+    """The records that a validator refuses, by index and reason, in their order; or what is wrong with its answer. Calls
+    methods of that, which may be the plugin's."""
     answers: Mapping[Any, Any] | None = answer if isinstance(answer, Mapping) else None
     if answers is None:
-        raise ValueError(f"its answer is {kind_of(answer)}, not a mapping of indexes to reasons")
-    for index in answers:
+        return f"its answer is {kind_of(answer)}, not a mapping of indexes to reasons"
+    refusals: dict[int, str] = {}
+    for index, reason in answers.items():
         if type(index) is not int:
-            raise ValueError(f"its answer names {kind_of(index)}, not the index of a record")
+            return f"its answer names {kind_of(index)}, not the index of a record"
         if not 0 <= index < count:
-            raise ValueError(f"its answer names record {index}, and there are {count}")
-    return sorted(answers.items())
+            return f"its answer names record {index} of {count}"
+        if not isinstance(reason, str):
+            return f"its answer for record {index} is {kind_of(reason)}, not a reason"
+        refusals[index] = reason
+    return sorted(refusals.items())
