@@ -54,11 +54,12 @@ class BatchValidator(Protocol):
 
 def words_of(peek: Peek) -> str:
     """What it asks for, for people: `the first 5 bytes of values and the header id`."""
-    parts = [
-        f"the first {size} bytes of {field}s" if size else f"whether there are {field}s"
-        for field, size in (("key", peek.key_bytes), ("value", peek.value_bytes))
-        if size is not None
-    ]
+    parts: list[str] = []
+    for field, size in (("keys", peek.key_bytes), ("values", peek.value_bytes)):
+        if size:
+            parts.append(f"the first {f'{size} bytes' if size > 1 else 'byte'} of {field}")
+        elif size is not None:
+            parts.append(f"whether there are {field}")
     parts += [f"the header {name}" for name in peek.headers]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
@@ -73,6 +74,13 @@ def why_no_peek(peek: object) -> str | None:
             return f"{name} has to be a number of bytes, 0 or more, or None"
     if not isinstance(headers, tuple) or not all(isinstance(name, str) for name in headers):
         return "headers has to be a tuple of names"
+    for name in headers:
+        if headers.count(name) > 1:
+            return f"headers names {name} twice"
+        try:
+            name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return f"headers has a name that is no Unicode: {name!a}"
     if key_bytes is None and value_bytes is None and not headers:
         return "it looks at nothing"
     return None

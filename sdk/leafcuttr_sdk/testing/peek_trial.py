@@ -1,5 +1,5 @@
-"""One run of the checks of a produce validator that looks at parts of records only: each of the samples in a batch of its
-own, and all of them in one."""
+"""One run of the checks of a produce validator that looks at parts of records only: each of the samples in a batch of
+its own, and all of them in one."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,8 @@ def why_no_refusals(answer: object, count: int = 1) -> str | None:
         return (
             f"returned {kind_of(answer)}: return a mapping of indexes to reasons, empty to accept all records"
         )
-    for index, reason in cast("Mapping[Any, Any]", answer).items():
+    answers: Mapping[Any, Any] = answer
+    for index, reason in answers.items():
         if type(index) is not int or not 0 <= index < count:
             return f"returned a mapping with {index!r}, which is no index in a batch of {count}"
         wrong = "returned None as a reason" if reason is None else why_no_reason(reason)
@@ -61,12 +62,6 @@ def why_no_refusals(answer: object, count: int = 1) -> str | None:
 class PeekTrial(Trial):
     """As of a validator that gets records; its method gets batches."""
 
-    promises = {
-        **PROMISES,
-        "called": "its method is a plain one that takes a batch",
-        "batches": "it refuses of a batch the records that it refuses alone",
-    }
-
     def __init__(
         self,
         kind: TrialKind,
@@ -75,11 +70,12 @@ class PeekTrial(Trial):
         context: TopicContext,
         peek: Peek,
     ) -> None:
-        self.promises = {
-            **self.promises,
+        promises = {
+            **PROMISES,
             "called": f"its method is a plain one that takes a batch, and looks at {words_of(peek)}",
+            "batches": "it refuses of a batch the records that it refuses alone",
         }
-        super().__init__(kind, name, make, context)
+        super().__init__(kind, name, make, context, promises)
         self._peek = peek
 
     def _samples(self) -> list[Sample]:

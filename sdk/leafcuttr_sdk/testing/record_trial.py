@@ -2,7 +2,7 @@
 
 import gc
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, cast
@@ -49,15 +49,19 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    promises = PROMISES
-
     def __init__(
-        self, kind: TrialKind, name: str, make: Callable[[TopicContext], object], context: TopicContext
+        self,
+        kind: TrialKind,
+        name: str,
+        make: Callable[[TopicContext], object],
+        context: TopicContext,
+        promises: Mapping[str, str] = PROMISES,
     ) -> None:
         self._kind = kind
+        self._promises = promises
         self._make = make
         self._context = context
-        self._notes = Notes(kind.name, name, self.promises)
+        self._notes = Notes(kind.name, name, promises)
 
     def run(self, records: Iterable[Record], *, repeatable: bool) -> Report:
         """Check everything that can be checked: what cannot be made is not called."""
@@ -78,7 +82,7 @@ class Trial:
         del instance, call
         self._look_for_leftovers(threads, processes)
         return self._notes.report(
-            name for name in self.promises if repeatable or name not in ("other instances", "batches")
+            name for name in self._promises if repeatable or name not in ("other instances", "batches")
         )
 
     def _samples(self) -> list[Sample]:
@@ -121,9 +125,9 @@ class Trial:
         if wrong is not None:
             self._notes.add("called", wrong)
             return None
-        return self._call_of(method)
+        return self._call_of(cast("Call", method))
 
-    def _call_of(self, method: Callable[..., object]) -> Call:
+    def _call_of(self, method: Callable[[Any], object]) -> Call:
         return method
 
     def _look(self, call: Call, sample: Sample) -> Outcome:

@@ -1,6 +1,6 @@
 """What a conformance check has checked, and what it has found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 
@@ -51,7 +51,7 @@ class ContractError(AssertionError):
 class Notes:
     """Collects problems while an object is checked; the same one for many records is told once."""
 
-    def __init__(self, kind: str, subject: str, promises: dict[str, str]) -> None:
+    def __init__(self, kind: str, subject: str, promises: Mapping[str, str]) -> None:
         self._kind = kind
         self._subject = subject
         self._promises = promises

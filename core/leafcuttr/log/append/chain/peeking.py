@@ -37,8 +37,8 @@ class Peeks:
 
 
 def refusals_of(answer: object, count: int) -> list[tuple[int, str]] | str:
-    """The records that a validator refuses, by index and reason, in their order; or what is wrong with its answer. Calls
-    methods of that, which may be the plugin's."""
+    """The records that a validator refuses, by index and reason, in their order; or what is wrong with its answer.
+    Calls methods of that, which may be the plugin's."""
     answers: Mapping[Any, Any] | None = answer if isinstance(answer, Mapping) else None
     if answers is None:
         return f"its answer is {kind_of(answer)}, not a mapping of indexes to reasons"
