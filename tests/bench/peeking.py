@@ -23,11 +23,12 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
-from bench.load import delete_topic
-from bench.peers import LeafCuttr
-from bench.rawclient import produce_request, seconds_to_first_ack
+from load import delete_topic
+from peers import LeafCuttr
+from rawclient import produce_request, seconds_to_first_ack
+
 from leafcuttr.wire.records import Record, encode_batch
 
 RECORDS = 500
