@@ -7,7 +7,7 @@ grow with the size of the records. A topic can have validators of both kinds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from leafcuttr_sdk._described import described
 
@@ -68,19 +68,20 @@ def why_no_peek(peek: object) -> str | None:
     """What is wrong with the `peek` of a spec; None if nothing is."""
     if not isinstance(peek, Peek):
         return "it has to be a Peek"
-    key_bytes, value_bytes, headers = fields = tuple[object, object, object](peek)
-    for name, size in zip(Peek._fields, fields[:2], strict=False):
+    key_bytes, value_bytes, headers = cast("tuple[Any, Any, Any]", peek)
+    for name, size in (("key_bytes", key_bytes), ("value_bytes", value_bytes)):
         if size is not None and (type(size) is not int or size < 0):
             return f"{name} has to be a number of bytes, 0 or more, or None"
-    if not isinstance(headers, tuple) or not all(isinstance(name, str) for name in headers):
+    names: tuple[Any, ...] | None = headers if isinstance(headers, tuple) else None
+    if names is None or not all(isinstance(name, str) for name in names):
         return "headers has to be a tuple of names"
-    for name in headers:
-        if headers.count(name) > 1:
+    for name in names:
+        if names.count(name) > 1:
             return f"headers names {name} twice"
         try:
             name.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return f"headers has a name that is no Unicode: {name!a}"
-    if key_bytes is None and value_bytes is None and not headers:
+    if key_bytes is None and value_bytes is None and not names:
         return "it looks at nothing"
     return None

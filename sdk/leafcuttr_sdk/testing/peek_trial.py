@@ -45,11 +45,11 @@ def why_no_refusals(answer: object, count: int = 1) -> str | None:
     """What is wrong with what `validate_batch` returned of a batch of so many records; None if nothing is."""
     if inspect.isawaitable(answer):
         return "returned something to await: a validator is called as a plain function"
-    if not isinstance(answer, Mapping):
+    answers: Mapping[Any, Any] | None = answer if isinstance(answer, Mapping) else None
+    if answers is None:
         return (
             f"returned {kind_of(answer)}: return a mapping of indexes to reasons, empty to accept all records"
         )
-    answers: Mapping[Any, Any] = answer
     for index, reason in answers.items():
         if type(index) is not int or not 0 <= index < count:
             return f"returned a mapping with {index!r}, which is no index in a batch of {count}"
