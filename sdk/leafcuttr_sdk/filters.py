@@ -96,5 +96,5 @@ class ProduceValidatorSpec(NamedTuple):
     summary: str
     make: Callable[[TopicContext], ProduceValidator | BatchValidator]
     peek: Peek | None = None
-    """What the validator looks at, if that is only the first bytes of keys and values, or some headers: it then has
+    """What the validator needs, if that is only the first bytes of keys and values, or some headers: it then has
     `validate_batch` and sees no records. None: it has `validate` and sees each record."""

@@ -1,24 +1,24 @@
-"""What a produce validator looks at that does not need whole records: the first bytes of keys and values, and headers
+"""What a produce validator gets that does not need whole records: the first bytes of keys and values, and headers
 by name, of a whole batch at once.
 
-Such a validator says what it looks at in `ProduceValidatorSpec.peek` and has the method `validate_batch`; `validate` is
-not called. The broker makes no records for it and does not copy what it does not look at, so that its cost does not
+Such a validator says what it needs in `ProduceValidatorSpec.peek` and has the method `validate_batch`; `validate` is
+not called. The broker makes no records for it and does not copy what it does not need, so that its cost does not
 grow with the size of the records. A topic can have validators of both kinds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 from leafcuttr_sdk._described import described
 
 
 @described
 class Peek(NamedTuple):
-    """What a validator looks at in each record."""
+    """What a validator needs of each record."""
 
     key_bytes: int | None = None
-    """How many bytes of the key, from its first; 0 tells only whether there is a key. None: the key is not looked
-    at."""
+    """How many bytes of the key, from its first; 0 tells only whether there is a key. None: the key is not
+    needed."""
     value_bytes: int | None = None
     """The same for the value."""
     headers: tuple[str, ...] = ()
@@ -72,9 +72,9 @@ def why_no_peek(peek: object) -> str | None:
     for name, size in (("key_bytes", key_bytes), ("value_bytes", value_bytes)):
         if size is not None and (type(size) is not int or size < 0):
             return f"{name} has to be a number of bytes, 0 or more, or None"
-    names: tuple[Any, ...] | None = headers if isinstance(headers, tuple) else None
-    if names is None or not all(isinstance(name, str) for name in names):
+    if not _is_tuple(headers) or not all(isinstance(name, str) for name in headers):
         return "headers has to be a tuple of names"
+    names = cast("tuple[str, ...]", headers)
     for name in names:
         if names.count(name) > 1:
             return f"headers names {name} twice"
@@ -83,5 +83,9 @@ def why_no_peek(peek: object) -> str | None:
         except UnicodeEncodeError:
             return f"headers has a name that is no Unicode: {name!a}"
     if key_bytes is None and value_bytes is None and not names:
-        return "it looks at nothing"
+        return "it asks for nothing"
     return None
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)

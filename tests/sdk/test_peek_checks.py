@@ -1,4 +1,4 @@
-"""The checks of validators that look at batches pass what keeps its contract, and name what is wrong with another."""
+"""The checks of validators that get batches pass what keeps its contract, and name what is wrong with another."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_good_one_passes_and_has_seen_what_clients_send() -> None:
     assert max(batch.record_count for batch in seen) > 40
     report = validator_report(checked, topic_context())
     promises = {check.name: check.promise for check in report.checks}
-    assert promises["called"].endswith(f"looks at the first 5 bytes of values and the header {ID}")
+    assert promises["called"].endswith(f"needs the first 5 bytes of values and the header {ID}")
     assert "batches" in promises
 
 
@@ -110,7 +110,7 @@ def index_of_the_first(batch: PeekedBatch) -> dict[int, str]:
         ),
         (spec(lambda *, other: {}), "called", "validate_batch cannot be called with one batch"),
         (spec(None), "called", "Validator has no method validate_batch"),
-        (spec(refuses({}), Peek()), "peek", "it looks at nothing"),
+        (spec(refuses({}), Peek()), "peek", "it asks for nothing"),
         (spec(refuses({}), Peek(value_bytes=-1)), "peek", "value_bytes has to be a number of bytes"),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_a_broker_shows() -> None:
     [
         ("value", "it has to be a Peek"),
         ((None, 5, ()), "it has to be a Peek"),
-        (Peek(), "it looks at nothing"),
+        (Peek(), "it asks for nothing"),
         (Peek(key_bytes=-1), "key_bytes has to be a number of bytes, 0 or more, or None"),
         (Peek(value_bytes=True), "value_bytes has"),
         (Peek(value_bytes=5.0), "value_bytes has"),  # type: ignore[arg-type]

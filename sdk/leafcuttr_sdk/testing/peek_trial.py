@@ -1,9 +1,9 @@
-"""One run of the checks of a produce validator that looks at parts of records only: each of the samples in a batch of
+"""One run of the checks of a produce validator that needs parts of records only: each of the samples in a batch of
 its own, and all of them in one."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import TopicContext
@@ -45,18 +45,21 @@ def why_no_refusals(answer: object, count: int = 1) -> str | None:
     """What is wrong with what `validate_batch` returned of a batch of so many records; None if nothing is."""
     if inspect.isawaitable(answer):
         return "returned something to await: a validator is called as a plain function"
-    answers: Mapping[Any, Any] | None = answer if isinstance(answer, Mapping) else None
-    if answers is None:
+    if not _is_mapping(answer):
         return (
             f"returned {kind_of(answer)}: return a mapping of indexes to reasons, empty to accept all records"
         )
-    for index, reason in answers.items():
+    for index, reason in answer.items():
         if type(index) is not int or not 0 <= index < count:
             return f"returned a mapping with {index!r}, which is no index in a batch of {count}"
         wrong = "returned None as a reason" if reason is None else why_no_reason(reason)
         if wrong is not None:
             return wrong
     return None
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
 
 
 class PeekTrial(Trial):
@@ -72,7 +75,7 @@ class PeekTrial(Trial):
     ) -> None:
         promises = {
             **PROMISES,
-            "called": f"its method is a plain one that takes a batch, and looks at {words_of(peek)}",
+            "called": f"its method is a plain one that takes a batch, and needs {words_of(peek)}",
             "batches": "it refuses of a batch the records that it refuses alone",
         }
         super().__init__(kind, name, make, context, promises)

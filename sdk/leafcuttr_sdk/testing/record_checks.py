@@ -104,7 +104,7 @@ def validator_report(
     name, make = _named(validator)
     wrong = why_no_peek(peek)
     if wrong is not None:
-        notes = Notes(_PEEKING.name, name, {"peek": "it says what it looks at"})
+        notes = Notes(_PEEKING.name, name, {"peek": "it says what it needs"})
         notes.add("peek", literally(f"its peek is {peek!r}: {wrong}"))
         return notes.report()
     trial = PeekTrial(_PEEKING, name, make, context, peek)

@@ -113,7 +113,7 @@ def test_one_without_the_method_closes_its_topic(tmp_path: Path, folder: Path) -
         assert "has no method validate_batch" in (refused.error_message or "")
 
 
-def test_the_command_line_shows_what_each_looks_at(folder: Path) -> None:
+def test_the_command_line_shows_what_each_needs(folder: Path) -> None:
     def leafcuttr(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "leafcuttr", "plugins", *words, "-o", f"lc.plugins.path={folder}"],
@@ -123,13 +123,13 @@ def test_the_command_line_shows_what_each_looks_at(folder: Path) -> None:
         )
 
     described = json.loads(leafcuttr("describe", "schemas", "--json").stdout)
-    looks_at = {one["name"]: one["looks_at"] for one in described["produce_validators"]}
-    assert looks_at == {
+    needs = {one["name"]: one["needs"] for one in described["produce_validators"]}
+    assert needs == {
         "schemas": f"the first 5 bytes of values and the header {ID}",
         "small": "whole records",
         "none": "whether there are keys",
     }
-    assert "LOOKS_AT" in leafcuttr("describe", "schemas").stdout
+    assert "NEEDS" in leafcuttr("describe", "schemas").stdout
 
 
 @pytest.mark.parametrize("peek", ["5", "Peek()", "Peek(value_bytes=-1)", "Peek(headers=['a'])"])

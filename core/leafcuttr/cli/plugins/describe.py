@@ -88,7 +88,7 @@ def _plain(thing: Any) -> dict[str, Any]:
         return {"name": thing.name, "summary": thing.summary, "makes_records": makes}
     if isinstance(thing, ProduceValidatorSpec):
         peek = None if thing.peek is None else words_of(thing.peek)
-        return {"name": thing.name, "summary": thing.summary, "looks_at": peek or "whole records"}
+        return {"name": thing.name, "summary": thing.summary, "needs": peek or "whole records"}
     return {"name": thing.name, "summary": thing.summary}
 
 

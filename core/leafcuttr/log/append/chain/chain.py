@@ -284,7 +284,7 @@ class Chain:
         return returned
 
     def _look(self, step: Step, batch: PeekedBatch) -> Iterable[tuple[int, Any]]:
-        """What a validator that looks at batches as a whole says of which records."""
+        """What a validator with a `peek` says of which records."""
         self._untried = [each for each in self._untried if each is not step]
         try:
             answer = call(step.part, step.call, batch)
