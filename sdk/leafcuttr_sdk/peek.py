@@ -33,12 +33,12 @@ class PeekedBatch(NamedTuple):
     record_count: int
     """The number of records."""
     keys: Sequence[bytes | None]
-    """The first bytes of each key: at most as many as were asked for, fewer where the key is shorter; None where there
+    """The first bytes of each key: at most as many as were wanted, fewer where the key is shorter; None where there
     is no key."""
     values: Sequence[bytes | None]
     """The same for the values."""
     headers: Mapping[str, Sequence[tuple[bytes | None, ...]]]
-    """By each name that was asked for, the values of a record's headers of that name, in their order: an empty tuple if
+    """By each name that was wanted, the values of a record's headers of that name, in their order: an empty tuple if
     it has none, several if it is repeated. None is the value of a header without one."""
 
 

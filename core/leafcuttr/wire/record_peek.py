@@ -31,7 +31,7 @@ class TooManyHeaders(Exception):
 
 
 def peek_records(records: memoryview, count: int, peek: Peek, *, most_headers: float = inf) -> PeekedBatch:
-    """What is asked for of `count` decompressed records, of which the n-th has the offset delta n.
+    """What is wanted of `count` decompressed records, of which the n-th has the offset delta n.
 
     Raises MalformedRecord: a record that does not follow the format, another offset delta, more or fewer records;
     EndlessNumber; TooManyHeaders where more than `most_headers` would have to be stepped over one by one.
@@ -65,7 +65,7 @@ def compile_early(peek: Peek) -> None:
 
 
 _Walk: TypeAlias = Callable[[Buffer, int, int, int, Peek, Taken, float], tuple[int, float]]
-"""Of `data`, records `start` to `stop`, the first of which begins at `at`: take out what is asked for, and return where
+"""Of `data`, records `start` to `stop`, the first of which begins at `at`: take out what is wanted, and return where
 the last one ends and how many headers are left."""
 
 
@@ -143,7 +143,7 @@ _TAKE: Final = """@size {field}
 def _take_headers(
     data: Buffer, at: int, end: int, count: int, by_name: dict[bytes, list[tuple[bytes | None, ...]]]
 ) -> int:
-    """Step over the headers of one record, and take those that are asked for. Returns where they end. Raises as the
+    """Step over the headers of one record, and take those that are wanted. Returns where they end. Raises as the
     walk."""
     found: dict[bytes, list[bytes | None]] = {}
     for _ in range(count):

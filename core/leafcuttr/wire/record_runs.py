@@ -75,7 +75,7 @@ class _Number(NamedTuple):
 
 class _Layout(NamedTuple):
     """Of the records of a run. A row has first the tail of the record before, which is all behind its value, and then
-    the head of the record: all in front of its value, and as much of that as is asked for."""
+    the head of the record: all in front of its value, and as much of that as is wanted."""
 
     size: int  # of the first record
     tail: int
@@ -91,7 +91,7 @@ class _Layout(NamedTuple):
     """The value, and so the record, may have another length."""
     key: _Extent | None
     value: _Extent | None
-    """What is asked for of them; None where they are null."""
+    """What is wanted of them; None where they are null."""
     headers: list[tuple[bytes, _Extent | None]]
     """Their names and values."""
 
@@ -103,7 +103,7 @@ class _Layout(NamedTuple):
 def take_run(
     records: memoryview, at: int, index: int, most: int, peek: Peek, taken: Taken
 ) -> tuple[int, int]:
-    """Take out what is asked for of the run that begins with record `index`, at `at`, and has `most` records at the
+    """Take out what is wanted of the run that begins with record `index`, at `at`, and has `most` records at the
     most: how many it has, and where the last one ends. A run of fewer than `SHORTEST` is none."""
     most = min(most, (_ONE if index < _ONE else _TWO) - index)
     layout = _layout(records, at, peek) if most >= SHORTEST else None
@@ -192,7 +192,7 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
         return -1 if found.encoded & 1 else found.encoded >> 1
 
     def extent(length: int, most: int | None) -> _Extent | None:
-        """Of a field of this length, the bytes that are asked for. Goes on behind it."""
+        """Of a field of this length, the bytes that are wanted. Goes on behind it."""
         nonlocal at
         began = at - start
         at += max(length, 0)

@@ -26,7 +26,7 @@ class Peeks:
             compile_early(peek)  # so that the first batch is measured by its records alone
 
     def of(self, records: memoryview, header: BatchHeader, most_headers: float) -> Mapping[Peek, PeekedBatch]:
-        """All that is asked for of these records. Raises InvalidRecord, UnknownServerError, TooManyHeaders."""
+        """All that is wanted of these records. Raises InvalidRecord, UnknownServerError, TooManyHeaders."""
         try:
             return {
                 peek: peek_records(records, header.count, peek, most_headers=most_headers)
