@@ -282,3 +282,20 @@ def test_it_takes_what_the_walk_over_records_takes() -> None:
         take_apart(b"\0", 1, 0)
     check(b"\0", 1)
     check(b"", 0)
+
+
+@pytest.mark.parametrize("offset", [b"\x80\x80\0", b"\x80\0", b"\0"])
+@pytest.mark.parametrize(
+    "size", [b"\2", b"\x82\0", b"\x82\x80\x80\0", b"\x82\x80\x80\x80\x80\0", b"\x82" + b"\x80" * 9]
+)
+def test_a_run_of_numbers_in_more_bytes_than_they_need(offset: bytes, size: bytes) -> None:
+    """The offset delta stays 0, which is wrong from the second record on."""
+    body = b"\0\0" + offset + size + b"k" + b"\2v\0"
+    records = bytes((2 * len(body),)) + body
+    for count in (1, 100):
+        check(records * count, count)
+
+
+def test_a_header_value_beyond_its_record() -> None:
+    with pytest.raises(MalformedRecord, match="a header value of 5 bytes does not fit into its record"):
+        peek_records(memoryview(one(0, rest=b"\1\2v\2\2a\x0ab")), 1, ALL)
