@@ -38,6 +38,7 @@ from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer, as_long, write_varlong
 from leafcuttr.wire.record_frames import compile_frame
+from leafcuttr.wire.record_shapes import Shapes, no_tail
 from leafcuttr_sdk.batches.checksum import crc32c
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
@@ -79,36 +80,47 @@ def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryvie
     return decompress(_codec(parse(view).codec), view[HEADER_SIZE:], limit=limit)
 
 
-def decode_records(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> Iterator[Record]:
+def decode_records(
+    batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT, shapes: Shapes | None = None
+) -> Iterator[Record]:
     """The records of one batch, one at a time.
 
     `batch` begins at the batch's header and ends with it; the header is not checked (see `wire/batch.py` for
     its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
     that is broken, or at the end when there are more or fewer records than the header says.
     """
-    return _decode(batch, limit)
+    return _decode(batch, limit, shapes)
 
 
-def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
+def _compile(batch: Buffer, limit: int, shapes: Shapes | None) -> Iterator[Record]:
     global _decode  # noqa: PLW0603 - compiled once, at the first use
     _decode = compile_frame(
         _compile,
         _DECODE,
         misfit="record {index} does not end where its length says",
-        scope={"make": Record._make, "parse": parse, "record_bytes": record_bytes},
+        scope={
+            "make": Record._make,
+            "parse": parse,
+            "record_bytes": record_bytes,
+            "no_tail": no_tail,
+            "TRIES": _TRIES,
+        },
     )
-    return _decode(batch, limit)
+    return _decode(batch, limit, shapes)
 
 
-_decode: Callable[[Buffer, int], Iterator[Record]] = _compile
+_TRIES: Final = 8
+"""Records in a row with an unknown tail, after which no more of their batch are looked up."""
+_decode: Callable[[Buffer, int, Shapes | None], Iterator[Record]] = _compile
 _DECODE: Final = """
-    def read(batch, limit):
+    def read(batch, limit, shapes):
         data = record_bytes(batch, limit=limit).tobytes()
         header = parse(batch)
         base_offset, base_timestamp, count = header.base_offset, header.base_timestamp, header.count
         append_time = header.max_timestamp if header.is_log_append_time else None
         far = not -FAR < base_timestamp < FAR
         at, total = 0, len(data)
+        headers, tries = True, 0 if shapes is None else TRIES
         for index in range(count):
             start = at
             try:
@@ -117,11 +129,30 @@ _DECODE: Final = """
                 @skip attributes
                 @read timestamp_delta unless far
                 @read offset_delta
-                @read key
-                @read value
-                @read headers
-                if at != end:
-                    raise Bad(f"record {index} does not end where its length says")
+                tail = False
+                if headers and tries:
+                    tail = shapes.tail(end - at, no_tail)(data, at)
+                    tries = TRIES if tail else tries - 1
+                if tail:
+                    key, value, headers = tail
+                    at = end
+                else:
+                    begin = at
+                    @read key
+                    @read value
+                    headers, middle = None, at
+                    if shapes is not None and data[at]:
+                        headers = shapes.headers(end - at, shapes.by_names)(data, at, end)
+                    if headers:
+                        at = end
+                    else:
+                        @read headers
+                        if at != end:
+                            raise Bad(f"record {index} does not end where its length says")
+                        if headers and shapes is not None:
+                            shapes.learn_headers(data, middle, end, headers)
+                    if headers and tail is None:
+                        shapes.learn_tail(data, begin, end, (key, value, headers))
             except IndexError:
                 raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
             timestamp = base_timestamp + timestamp_delta if append_time is None else append_time

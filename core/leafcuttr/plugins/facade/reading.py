@@ -24,6 +24,7 @@ from leafcuttr.wire.batch import (
 )
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.primitives import LONG_MAX
+from leafcuttr.wire.record_shapes import Shapes
 from leafcuttr.wire.records import decode_records, record_bytes
 from leafcuttr_sdk import (
     EARLIEST,
@@ -42,6 +43,8 @@ _READ_AT_ONCE: Final = 1024 * 1024
 _DECOMPRESSED_AT_ONCE: Final = 16 * 1024
 _SLICE: Final = 100
 """Records that are decoded between two readings of the clock."""
+_SHAPED: Final = 64
+"""Partitions of which the shapes of records are remembered."""
 
 
 class Reading:
@@ -50,6 +53,7 @@ class Reading:
     def __init__(self, core: Broker) -> None:
         self._core = core
         self._turn = 0
+        self._shapes: dict[TopicPartition, Shapes] = {}
 
     async def read_batches(
         self, partition: TopicPartition, offset: int, *, max_bytes: int = 1024 * 1024, committed: bool = False
@@ -106,7 +110,10 @@ class Reading:
             found = await _read(log, at[partition], most, committed)
             left -= len(found.data)
             aborted = await _aborted(log, at[partition], found.next_offset) if committed else ()
-            if not await _decode(partition, found.data, at[partition], aborted, records, max_records, pace):
+            shapes = self._shapes_of(partition)
+            if not await _decode(
+                partition, found.data, at[partition], aborted, shapes, records, max_records, pace
+            ):
                 at[partition] = records[-1].offset + 1
                 return
             at[partition] = found.next_offset
@@ -161,6 +168,14 @@ class Reading:
                 end = log.high_watermark
                 answer[partition] = end if found is None else min(found[1], end)
         return answer
+
+    def _shapes_of(self, partition: TopicPartition) -> Shapes:
+        shapes = self._shapes.get(partition)
+        if shapes is None:
+            if len(self._shapes) >= _SHAPED:
+                self._shapes.clear()
+            shapes = self._shapes[partition] = Shapes()
+        return shapes
 
     def _log(self, partition: TopicPartition) -> Log:
         topic = existing(self._core, partition.topic)
@@ -252,6 +267,7 @@ async def _decode(
     data: bytes | bytearray,
     offset: int,
     aborted: Sequence[AbortedRange],
+    shapes: Shapes,
     records: list[StoredRecord],
     most: int | None,
     pace: Pace,
@@ -272,7 +288,7 @@ async def _decode(
                 batch = await trio.to_thread.run_sync(
                     _decompressed, batch, limiter=decode_limiter(), abandon_on_cancel=True
                 )
-            decoded = decode_records(batch)
+            decoded = decode_records(batch, shapes=shapes)
             while some := list(islice(decoded, _SLICE)):
                 await pace.turn()
                 if some[0].offset < offset:
