@@ -89,8 +89,8 @@ class RawRead(NamedTuple):
 
 @described
 class Fetched(NamedTuple):
-    """What a fetch found: records in order of offset in each partition, and where to go on in each that was requested
-    for."""
+    """What a fetch found: records, those of a partition together and in order of offset, and where to go on in each
+    partition that was requested for."""
 
     records: Sequence[StoredRecord]
     positions: dict[TopicPartition, int]

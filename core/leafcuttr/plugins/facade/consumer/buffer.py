@@ -3,8 +3,9 @@
 A fetch brings whole batches; a poll may want one record. Decoding the batch anew for each would cost its square.
 """
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.records import StoredRecord
@@ -30,6 +31,18 @@ def size_of(record: StoredRecord) -> int:
     return size
 
 
+def _by_partition(
+    records: Sequence[StoredRecord],
+) -> Iterator[tuple[TopicPartition, Sequence[StoredRecord]]]:
+    """Where each partition's records end is searched for: to look at every record would take a tenth of its fetch."""
+    start = 0
+    while start < len(records):
+        first = records[start][:2]
+        end = bisect_left(records, True, start, key=lambda record: record[:2] != first)
+        yield TopicPartition(*first), records[start:end]
+        start = end
+
+
 class RecordBuffer:
     """Records by partition, in the order in which they came. `moved` is called with each new position."""
 
@@ -40,11 +53,10 @@ class RecordBuffer:
     def __bool__(self) -> bool:
         return bool(self._chunks)
 
-    def put(self, records: Iterable[StoredRecord], positions: Mapping[TopicPartition, int]) -> None:
-        """What a fetch has found. Where it found none, as behind an aborted transaction, only the position moves."""
-        found: dict[TopicPartition, list[StoredRecord]] = {}
-        for record in records:
-            found.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+    def put(self, records: Sequence[StoredRecord], positions: Mapping[TopicPartition, int]) -> None:
+        """What a fetch has found: the records of each partition together. Where it found none, as behind an aborted
+        transaction, only the position moves."""
+        found = dict(_by_partition(records))
         for partition, after in positions.items():
             if partition in found:
                 self._chunks.append(_Chunk(partition, found[partition], after))
