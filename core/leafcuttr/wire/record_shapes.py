@@ -261,9 +261,8 @@ def _names_maker(count: int) -> Callable[..., HeadersReader]:
                 try:{lines}
                 except IndexError:
                     return other(data, at, end)
-                if end - at > {LONGEST_HEADERS} or end{count - 1} != end or ({" | ".join(_variables("size", count))}) & 1:
-                    return other(data, at, end)
-                if {alike}:
+                null = ({" | ".join(_variables("size", count))}) & 1
+                if end{count - 1} == end <= at + {LONGEST_HEADERS} and not null and {alike}:
                     return ({found})
                 return other(data, at, end)
             return read

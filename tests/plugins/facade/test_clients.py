@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr_sdk import Broker, Produced, Record, StoredRecord, TopicPartition
+from leafcuttr_sdk.records import Headers
 from plugins.facade.conftest import PLUGIN
 from support.live_broker import LiveBroker, live_broker
 
@@ -90,6 +92,54 @@ def test_a_plugin_reads_what_librdkafka_produced(live: LiveBroker, view: Broker,
     answers = live.run(view.produce_batch, topic, [Record(b"again", key) for key in keys if key])
     for key, answer in zip([key for key in keys if key], answers, strict=True):
         assert isinstance(answer, Produced) and answer.partition == stored[key].partition
+
+
+@pytest.mark.parametrize("alike", ["equal", "of equal sizes", "of equal names", "of all kinds"])
+def test_headers_are_those_that_clients_wrote_and_read(live: LiveBroker, view: Broker, alike: str) -> None:
+    """librdkafka and kafka-python, and a plugin in fetches and in polls."""
+    from confluent_kafka import Producer
+    from kafka import KafkaConsumer
+    from kafka import TopicPartition as Place
+
+    def headers_of(n: int) -> Headers:
+        match alike:
+            case "equal":
+                return (("source", b"north"), ("unit", b"C"), ("trace", b"0" * 70))
+            case "of equal sizes":
+                return (("source", b"%05d" % n), ("unit", b"%d" % (n % 10)), ("trace", b"%070d" % n))
+            case "of equal names":
+                return (("source", b"s" * (n % 70)), ("unit", b"u" * (n % 11)), ("trace", b"%x" % n**9))
+            case _:
+                some = (("é", b"%d" % n), ("none", None), ("empty", b""), ("long", bytes(n * 3)))
+                return some[n % 5 :] + some[: n % 3]
+
+    topic = "headers-" + alike.replace(" ", "-")
+    live.run(view.topics.create, topic)
+    producer = Producer({"bootstrap.servers": live.address, "linger.ms": 5, "batch.num.messages": 70})
+    due = [(b"k%d" % (n % 13), b"v" * (n % 7), headers_of(n)) for n in range(1000)]
+    for key, value, headers in due:
+        producer.produce(topic, value, key, headers=list(headers), timestamp=77)
+    assert producer.flush(60) == 0
+
+    theirs = KafkaConsumer(bootstrap_servers=live.address, auto_offset_reset="earliest")
+    theirs.assign([Place(topic, 0)])
+    read = list[Any]()
+    while len(read) < len(due) and (found := theirs.poll(timeout_ms=30_000)):
+        read += found[Place(topic, 0)]
+    theirs.close()
+    assert [(one.key, one.value, tuple(one.headers)) for one in read] == due
+
+    async def polled() -> list[StoredRecord]:
+        found: list[StoredRecord] = []
+        async with view.consumer("g-" + topic, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            while some := await consumer.poll(wait_s=0, max_records=300):
+                found += some
+        return found
+
+    fetched = live.run(_everything, view, topic)
+    assert [(one.key, one.value, one.headers) for one in fetched] == due
+    assert live.run(_everything, view, topic) == live.run(polled) == fetched
 
 
 def test_clients_cannot_write_to_a_plugins_own_topic(live: LiveBroker, view: Broker) -> None:
