@@ -24,8 +24,9 @@ class Consumer(Protocol):
         self, *, wait_s: float = 1.0, max_records: int | None = None, max_bytes: int | None = None
     ) -> list[StoredRecord]:
         """The next records, or none after `wait_s`: those that are there, at most `max_records`, and at most
-        `max_bytes` of keys, values and headers but for a first one that has more. It may return none although there are
-        some, while the group rebalances. Joins the group, and rejoins it when it rebalances.
+        `max_bytes` of keys, values and headers but for a first one that has more. Those of a partition are together and
+        in order of offset. Without limits it is all that one `Broker.fetch` has found, at its speed. It may return none
+        although there are some, while the group rebalances. Joins the group, and rejoins it when it rebalances.
 
         Raises BrokerError: FencedInstanceId for good, once another took this `instance_id`; StorageError where all
         partitions are offline (of some, the others go on). Cancelled: positions are as before, and a rebalance of the

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import trio
+from reading import read
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
@@ -50,7 +51,9 @@ async def measure(
 
 async def main(seconds: float, synced: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        core = open_broker(Settings({"log.dirs": directory}), SystemClock())
+        core = open_broker(
+            Settings({"log.dirs": directory, "group.initial.rebalance.delay.ms": "0"}), SystemClock()
+        )
         view = make_broker_view(core, Plugin("bench", 1, "a bench"))
         configs = {"lc.log.sync.always": str(synced).lower()}
         await view.topics.create("one", configs=configs)
@@ -71,6 +74,7 @@ async def main(seconds: float, synced: bool) -> None:
         )
         await with_headers(view, seconds)
         await reading(view, seconds)
+        await read(core, view, seconds)
         core.logs.close()
         core.metadata.close()
 
