@@ -198,31 +198,28 @@ def _shape_maker(count: int, key: str) -> Callable[..., Callable[..., Any]]:
     found = "".join(f"({name}, {value}), " for name, value in zip(names, values, strict=True))
     cut = ", ".join(chain(*zip(pieces, values, strict=True)))
     if key:
-        end, differs = "at + size", "None"
-        equal = (
-            "key_size, key, value_size, value = unpack_front(data, at)",
-            "if (key_size, value_size) != front:",
-            "    return None",
-        )
+        arguments, end, differs, result = "data, at", "at + size", "None", f"{key}, value, headers"
         cut, pieces = f"key_size, key, value_size, value, {cut}", ["key_size", "value_size", *pieces]
-        result = f"{key}, value, headers"
+        cut_front = """key_size, key, value_size, value = unpack_front(data, at)
+                        if (key_size, value_size) != front:
+                            return None"""
     else:
-        end, differs, equal, result = "end", "other(data, at, end)", (), "headers"
-    position = "data, at" if key else "data, at, end"
-    whole = "".join(f"{line}\n{' ' * 24}" for line in equal)
+        arguments, end, differs, result = "data, at, end", "end", "other(data, at, end)", "headers"
+        cut_front = "pass"
     return _compiled(f"""
         def make(unpack, unpack_front, pieces, names, begin, size, other):
             {", ".join(names)}, = names
             front = pieces[:2]
             left, before = {TRIES}, (b"", ())
-            def read({position}):
+            def read({arguments}):
                 nonlocal left, before
                 block = None
                 if left:
                     block = data[at + begin : {end}]
                     known, headers = before
                     if block == known:
-                        {whole}left = {TRIES}
+                        {cut_front}
+                        left = {TRIES}
                         return {result}
                     left -= 1
                 {cut} = unpack(data, at)

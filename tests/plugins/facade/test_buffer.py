@@ -23,7 +23,7 @@ def test_all_are_handed_out_in_order(counts: list[int], limits: list[int]) -> No
     ]
     positions: dict[TopicPartition, int] = {}
     buffer = RecordBuffer(positions.__setitem__)
-    buffer.put(records, {partition: 1000 for partition in partitions})
+    buffer.put(records, dict.fromkeys(partitions, 1000))
     assert positions == {p: 1000 for p, count in zip(partitions, counts, strict=True) if not count}
     taken: list[StoredRecord] = []
     for limit in limits:

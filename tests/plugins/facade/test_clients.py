@@ -99,7 +99,7 @@ def test_headers_are_those_that_clients_wrote_and_read(live: LiveBroker, view: B
     """librdkafka and kafka-python, and a plugin in fetches and in polls."""
     from confluent_kafka import Producer
     from kafka import KafkaConsumer
-    from kafka import TopicPartition as Place
+    from kafka.structs import TopicPartition as Place
 
     def headers_of(n: int) -> Headers:
         match alike:
