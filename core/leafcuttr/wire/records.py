@@ -120,7 +120,7 @@ _DECODE: Final = """
         append_time = header.max_timestamp if header.is_log_append_time else None
         far = not -FAR < base_timestamp < FAR
         at, total = 0, len(data)
-        headers, tries = True, 0 if shapes is None else TRIES
+        headers, tries, tail = True, 0 if shapes is None else TRIES, False
         for index in range(count):
             start = at
             try:
@@ -129,10 +129,9 @@ _DECODE: Final = """
                 @skip attributes
                 @read timestamp_delta unless far
                 @read offset_delta
-                tail = False
-                if headers and tries:
-                    tail = shapes.tail(end - at, no_tail)(data, at)
-                    tries = TRIES if tail else tries - 1
+                if headers:  # in the record before
+                    tail = shapes.tail(end - at, no_tail)(data, at) if tries else False
+                    tries = TRIES if tail else tries and tries - 1
                 if tail:
                     key, value, headers = tail
                     at = end
@@ -140,19 +139,12 @@ _DECODE: Final = """
                     begin = at
                     @read key
                     @read value
-                    headers, middle = None, at
-                    if shapes is not None and data[at]:
-                        headers = shapes.headers(end - at, shapes.by_names)(data, at, end)
-                    if headers:
-                        at = end
-                    else:
-                        @read headers
-                        if at != end:
-                            raise Bad(f"record {index} does not end where its length says")
-                        if headers and shapes is not None:
-                            shapes.learn_headers(data, middle, end, headers)
+                    @read headers like shapes
+                    if at != end:
+                        raise Bad(f"record {index} does not end where its length says")
                     if headers and tail is None:
                         shapes.learn_tail(data, begin, end, (key, value, headers))
+                        tail = False
             except IndexError:
                 raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
             timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
