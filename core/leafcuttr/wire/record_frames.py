@@ -8,7 +8,7 @@ place. A step is a line of its own, `@verb field`; the frame's own lines see the
                                 `end` beyond the limit
     @read field                 the field's value, in a variable of its name
     @read field like shapes     the same; what repeats is read by `shapes` where they know it (`wire/record_shapes.py`),
-                                or else learnt; `shapes` may be None
+                                or else learnt
     @read field unless far      the same; if `far` is true, adding the number to the base timestamp may wrap
     @expect field due:          a number that is nearly always `due`; the lines below the step see another one
     @skip field                 only step over it
@@ -245,13 +245,12 @@ class _Frame(Emitter):
         with self.block("if data[at]:"):
             if shapes:
                 self.line("first_ = at")
-                known = f"{shapes}.headers(end - at, {shapes}.by_names)(data, at, end)"
-                self.line(f"{name} = {known} if {shapes} is not None else None")
+                self.line(f"{name} = {shapes}.headers(end - at, {shapes}.by_names)(data, at, end)")
                 with self.block(f"if {name} is not None:"):
                     self.line("at = end")
                 with self.block("else:"):
                     self._counted(field, least, keep=True)
-                    with self.block(f"if {shapes} is not None and {name} and at == end:"):
+                    with self.block(f"if {name} and at == end:"):
                         self.line(f"{shapes}.learn_{name}(data, first_, end, {name})")
             else:
                 self._counted(field, least, keep=verb == "read")

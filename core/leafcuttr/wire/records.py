@@ -87,17 +87,29 @@ def decode_records(
 
     `batch` begins at the batch's header and ends with it; the header is not checked (see `wire/batch.py` for
     its checks). The first step decompresses, at most `limit` bytes. Raises the WireError family at the record
-    that is broken, or at the end when there are more or fewer records than the header says.
+    that is broken, or at the end when there are more or fewer records than the header says. With `shapes`, records with
+    headers that are like earlier ones of the partition are read faster.
     """
-    return _decode(batch, limit, shapes)
+    return _decode(batch, limit) if shapes is None else _decode_alike(batch, limit, shapes)
 
 
-def _compile(batch: Buffer, limit: int, shapes: Shapes | None) -> Iterator[Record]:
+def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
     global _decode  # noqa: PLW0603 - compiled once, at the first use
     _decode = compile_frame(
         _compile,
         _DECODE,
-        misfit="record {index} does not end where its length says",
+        misfit=_MISFIT,
+        scope={"make": Record._make, "parse": parse, "record_bytes": record_bytes},
+    )
+    return _decode(batch, limit)
+
+
+def _compile_alike(batch: Buffer, limit: int, shapes: Shapes) -> Iterator[Record]:
+    global _decode_alike  # noqa: PLW0603 - compiled once, at the first use
+    _decode_alike = compile_frame(
+        _compile_alike,
+        _DECODE_ALIKE,
+        misfit=_MISFIT,
         scope={
             "make": Record._make,
             "parse": parse,
@@ -106,13 +118,43 @@ def _compile(batch: Buffer, limit: int, shapes: Shapes | None) -> Iterator[Recor
             "TRIES": _TRIES,
         },
     )
-    return _decode(batch, limit, shapes)
+    return _decode_alike(batch, limit, shapes)
 
 
+_MISFIT: Final = "record {index} does not end where its length says"
 _TRIES: Final = 8
 """Records in a row with an unknown tail, after which no more of their batch are looked up."""
-_decode: Callable[[Buffer, int, Shapes | None], Iterator[Record]] = _compile
+_decode: Callable[[Buffer, int], Iterator[Record]] = _compile
+_decode_alike: Callable[[Buffer, int, Shapes], Iterator[Record]] = _compile_alike
 _DECODE: Final = """
+    def read(batch, limit):
+        data = record_bytes(batch, limit=limit).tobytes()
+        header = parse(batch)
+        base_offset, base_timestamp, count = header.base_offset, header.base_timestamp, header.count
+        append_time = header.max_timestamp if header.is_log_append_time else None
+        far = not -FAR < base_timestamp < FAR
+        at, total = 0, len(data)
+        for index in range(count):
+            start = at
+            try:
+                @end length total:
+                    raise Bad(f"record {index} claims {length} bytes with {total - at} left")
+                @skip attributes
+                @read timestamp_delta unless far
+                @read offset_delta
+                @read key
+                @read value
+                @read headers
+                if at != end:
+                    raise Bad(f"record {index} does not end where its length says")
+            except IndexError:
+                raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
+            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+            yield make((base_offset + offset_delta, timestamp, key, value, headers))
+        if at != total:
+            raise Bad(f"{total - at} bytes follow the last of {count} records")
+    """
+_DECODE_ALIKE: Final = """
     def read(batch, limit, shapes):
         data = record_bytes(batch, limit=limit).tobytes()
         header = parse(batch)
@@ -120,7 +162,7 @@ _DECODE: Final = """
         append_time = header.max_timestamp if header.is_log_append_time else None
         far = not -FAR < base_timestamp < FAR
         at, total = 0, len(data)
-        headers, tries, tail = True, 0 if shapes is None else TRIES, False
+        headers, tries, tail = True, TRIES, False
         for index in range(count):
             start = at
             try:
