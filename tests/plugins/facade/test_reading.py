@@ -275,3 +275,25 @@ async def test_reading_counts_as_reading(view: Broker, core: Core, clock: HandCl
     read = await view.read_batches(AT, 0)
     log = core.logs.logs[AT]
     assert (log.bytes_out, log.records_out) == (len(read.data), 10)
+
+
+async def test_equal_headers_are_read_once_for_each_partition(view: Broker) -> None:
+    """What is learnt of a partition's records is there in the next fetch, and is bounded."""
+    await view.topics.create("t", partitions=70)
+    headers = (("source", b"north"), ("trace", b"0123"))
+    records = [Record(b"v", b"k", headers)] * 3
+    for partition in range(70):
+        await view.produce_batch("t", records, partitions=[partition] * 3)
+
+    async def headers_of(partition: int) -> list[object]:
+        fetched = await view.fetch({TopicPartition("t", partition): 0})
+        assert [record.headers for record in fetched.records] == [headers] * 3
+        return [record.headers for record in fetched.records]
+
+    await headers_of(0)
+    before = await headers_of(0)
+    assert before[0] is before[1] is before[2]
+    assert (await headers_of(0))[0] is before[0]
+    for partition in range(1, 70):
+        await headers_of(partition)
+    assert (await headers_of(0))[0] is not before[0]
