@@ -299,6 +299,14 @@ def test_a_number_that_takes_more_bytes_than_it_needs_is_not_learnt(shapes: Shap
     assert shapes.tail(len(tail)) is None
 
 
+def test_headers_that_were_read_are_learnt(shapes: Shapes) -> None:
+    no_more_tails(shapes)
+    read_all(made(TELLING), shapes)
+    block = block_of(TELLING)
+    reader = shapes.headers(len(block))
+    assert reader is not None and reader(block, 0, len(block)) == TELLING
+
+
 def test_a_size_of_many_shapes_is_given_up(shapes: Shapes) -> None:
     for number in range(TAILS_OF_A_SIZE + 1):
         headers: Headers = (("h", bytes(number)), ("i", bytes(9 - number)))

@@ -26,9 +26,9 @@ from typing import Any, Final, TypeAlias
 from leafcuttr.wire.primitives import write_varlong
 from leafcuttr_sdk.records import Headers
 
-Tail: TypeAlias = tuple[bytes | None, bytes | None, Headers]
+KeyValueHeaders: TypeAlias = tuple[bytes | None, bytes | None, Headers]
 """Key, value and headers."""
-TailReader: TypeAlias = Callable[[bytes, int], Tail | None]
+TailReader: TypeAlias = Callable[[bytes, int], KeyValueHeaders | None]
 """The tail that begins at the position, None if it has another shape. The data must hold as many bytes from there on as
 the shape has."""
 HeadersReader: TypeAlias = Callable[[bytes, int, int], Headers | None]
@@ -86,11 +86,11 @@ class Shapes:
     def by_names(self, data: bytes, at: int, end: int) -> Headers | None:
         """The headers between two positions, if their names are known."""
         if len(self._headers) < MOST_SIZES and end - at not in self._headers:
-            return None  # there is room: after this once it is read faster
+            return None  # read in full this once, it is learnt and then read faster
         known = self._names.get(data[at])
         return None if known is None else known[1](data, at, end)
 
-    def learn_tail(self, data: bytes, at: int, end: int, tail: Tail) -> None:
+    def learn_tail(self, data: bytes, at: int, end: int, tail: KeyValueHeaders) -> None:
         """Learn a tail that has been read between two positions, and was not known.
 
         To learn takes as long as to read two or three records. So what is learnt beyond the first few has to be paid
