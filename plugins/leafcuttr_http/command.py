@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from leafcuttr_http.passwords import Hash, check_name, read_passwords, set_password
-from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk.cli import command_context
 
 
 @click.group("http")
@@ -35,16 +35,15 @@ def passwd(file: Path, name: str, stdin: bool, delete: bool) -> None:
     """
     if wrong := check_name(name):
         raise click.UsageError(f"{name!r}: {wrong}")
+    context = command_context()
     try:
         if file.exists():
             read_passwords(file)  # what is wrong with it is said before a password is typed
         kept = None if delete else Hash.of(_password(stdin))
         if not set_password(file, name, kept) and delete:
-            raise click.ClickException(f"{file} has no name {name!r}")
-    except PluginError as error:
-        raise click.ClickException(str(error)) from None
+            context.fail(f"{file} has no name {name!r}")
     except OSError as error:
-        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+        context.fail(f"{file} cannot be written: {error.strerror}")
 
 
 def _password(stdin: bool) -> str:

@@ -31,7 +31,16 @@ if TYPE_CHECKING:
         current_principal,
     )
     from leafcuttr_sdk.broker import EARLIEST, LATEST, Broker
-    from leafcuttr_sdk.cli import CliCommand
+    from leafcuttr_sdk.cli import (
+        CliCommand,
+        CommandContext,
+        admin_server_option,
+        bootstrap_server_options,
+        command_context,
+        complete_groups,
+        complete_topics,
+        json_option,
+    )
     from leafcuttr_sdk.cluster import Cluster, Endpoint
     from leafcuttr_sdk.consumer import Consumer
     from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, PluginError
@@ -80,7 +89,8 @@ _PLACES: Final = {
     "BearerToken Challenge Credentials ExchangeAuthenticator NameAndPassword PeerCertificate Principal "
     "Refused act_for authentication_settings current_principal",
     "broker": "EARLIEST LATEST Broker",
-    "cli": "CliCommand",
+    "cli": "CliCommand CommandContext admin_server_option bootstrap_server_options command_context complete_groups "
+    "complete_topics json_option",
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
     "errors": "AddressTakenError BrokerError ErrorCode PluginError",
@@ -126,6 +136,7 @@ __all__ = [
     "CliCommand",
     "Clock",
     "Cluster",
+    "CommandContext",
     "CommittedOffset",
     "Complaints",
     "Consumer",
@@ -185,12 +196,18 @@ __all__ = [
     "Type",
     "Verdict",
     "act_for",
+    "admin_server_option",
     "authentication_settings",
+    "bootstrap_server_options",
+    "command_context",
+    "complete_groups",
+    "complete_topics",
     "counter",
     "current_principal",
     "exhausted",
     "gauge",
     "import_late",
+    "json_option",
     "listener_settings",
     "serving_settings",
     "tls_settings",

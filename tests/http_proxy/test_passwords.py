@@ -19,15 +19,15 @@ import trio
 from click.testing import CliRunner, Result
 
 import leafcuttr_http
+from leafcuttr.cli.root import cli
 from leafcuttr_http import passwords
-from leafcuttr_http.command import http
 from leafcuttr_sdk import Authenticated, NameAndPassword, PluginError, Refused
 from leafcuttr_sdk.testing import HandClock, check_authenticator, fixed_settings
 from support.waiting import within
 
 
 def run(*words: str, stdin: str = "") -> Result:
-    return CliRunner().invoke(http, ["passwd", *words], input=stdin)
+    return CliRunner().invoke(cli, ["http", "passwd", *words], input=stdin)
 
 
 def test_the_command_writes_what_is_read(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_several_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_place_that_cannot_be_written_is_one_line(name: str) -> None:
     ran = run(name, "alice", "--stdin", stdin="x\n")
     assert (ran.exit_code, ran.exception.__class__) == (1, SystemExit)
-    assert f"Error: {name} cannot be written: " in ran.output and ran.output.count("\n") == 1
+    assert f"leafcuttr: {name} cannot be written: " in ran.output and ran.output.count("\n") == 1
 
 
 def test_a_wrong_file_is_not_replaced(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_its_service_listens_produces_and_follows(running: Running) -> None:
 
 def test_its_command_and_its_format(running: Running) -> None:
     said = running.leafcuttr(
-        "greenhouse", "3 18.5", "4 19", "--bootstrap-server", running.address, "--topic", "sent"
+        *("greenhouse", "send", "3 18.5", "4 19"), "--bootstrap-server", running.address, "--topic", "sent"
     )
     assert said == "2 readings stored\n"
     read = ("consume", "sent", "-b", running.address, "--format", "reading")
@@ -205,6 +205,9 @@ def test_its_command_and_its_format(running: Running) -> None:
     assert len(made.splitlines()) == 50
     assert all(line.split("\t")[0] == line.split("\t")[1].split()[0] for line in made.splitlines())
     assert "greenhouse" in running.leafcuttr("--help")
+    latest = ("greenhouse", "latest", "-b", running.address, "--admin-server", running.admin)
+    assert running.leafcuttr(*latest).splitlines() == ["SENSOR  CELSIUS", "7       21.5", "8       50.0"]
+    assert json.loads(running.leafcuttr(*latest, "8", "--json")) == {"8": 50.0}
 
 
 def test_nothing_was_amiss(running: Running) -> None:

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr_sdk.cli import CliCommand
 
-_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
-"""The errors of an output that is full, broken or closed. Those of a file carry its name besides."""
-
-
 _COLOURLESS: Final[dict[str, Any]] = {"color": False}
 """Passed to click if NO_COLOR is set (no-color.org): rich follows that variable, click does not."""
 
@@ -45,7 +41,9 @@ class _LazyGroup(click.Group):
         if found is None:
             return None
         from leafcuttr.cli.common.installed import loaded_command
+        from leafcuttr.cli.common.plugin_commands import prepare
 
+        prepare(ctx)
         return loaded_command(*found)
 
     def resolve_command(
@@ -68,15 +66,15 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("leafcuttr: interrupted", err=True)
             ctx.exit(130)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, SystemExit):
+        except (click.Abort, click.exceptions.Exit, SystemExit):
             raise
         except BaseException as error:
-            line = _failure_of_plugin(ctx.invoked_subcommand, error)
-            if line is None:
+            if isinstance(error, click.ClickException) and type(error) is not click.ClickException:
                 raise
-            from leafcuttr.cli.common.failures import Failure
-
-            raise Failure(line) from None
+            end = _end_of(ctx, error)
+            if end is error:
+                raise
+            raise end from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Names and helps from the table, so that no module of a command is imported."""
@@ -104,21 +102,20 @@ def _of_plugins() -> "dict[str, tuple[Loaded, CliCommand]]":
     return commands_of(installed(), COMMANDS)
 
 
-def _failure_of_plugin(command: str | None, error: BaseException) -> str | None:
-    """The line for what the command of a plugin has raised; None if it is none, or cannot write its output."""
-    if isinstance(error, PluginError):
-        return words_of(error)
+def _end_of(context: click.Context, error: BaseException) -> BaseException:
+    """What ends the command after this: for the command of a plugin a line, for one of ours the error itself."""
+    command = context.invoked_subcommand
     found = None if command is None or command in COMMANDS else _of_plugins().get(command)
-    if found is None or (isinstance(error, OSError) and _is_of_output(error)):
-        return None
-    from leafcuttr.cli.common.installed import part_of
-    from leafcuttr.runtime.plugin_parts import PartError
+    if found is not None:
+        from leafcuttr.cli.common.installed import part_of
+        from leafcuttr.cli.common.plugin_commands import end_of
 
-    return str(PartError.of(part_of(*found), error))
+        return end_of(part_of(*found), context, error)
+    if isinstance(error, PluginError):
+        from leafcuttr.cli.common.failures import Failure
 
-
-def _is_of_output(error: OSError) -> bool:
-    return error.errno in _CANNOT_WRITE and error.filename is None
+        return Failure(words_of(error))
+    return error
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -138,7 +135,9 @@ def main() -> None:
             sys.stdout.flush()
     except OSError as error:
         # If the disk of a broker fails where that is not expected, the traceback says where.
-        if not _is_of_output(error) or sys.argv[1:2] == ["serve"]:
+        from leafcuttr.cli.common.failures import is_of_output
+
+        if not is_of_output(error) or sys.argv[1:2] == ["serve"]:
             raise
         # What is still buffered cannot be written either: without this the interpreter says so, with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

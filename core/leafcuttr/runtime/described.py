@@ -20,7 +20,7 @@ LONGEST: Final = 1000
 _READ: Final = 4 * LONGEST
 _NAME: Final = 100
 _LEAVES: Final = 100
-_OURS: Final = frozenset({"leafcuttr", "pluggy", "trio", "outcome", "importlib", "contextvars"})
+_OURS: Final = frozenset({"leafcuttr", "pluggy", "trio", "outcome", "importlib", "contextvars", "click"})
 """Packages between a call of the broker's and the code that it calls."""
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.testing.admin_checks import check_health_check, check_metric_reading
     from leafcuttr_sdk.testing.authenticator_checks import check_authenticator
     from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
+    from leafcuttr_sdk.testing.command_checks import check_command
+    from leafcuttr_sdk.testing.commands import CommandResult, run_command
     from leafcuttr_sdk.testing.context import HandClock, fixed_settings, topic_context
     from leafcuttr_sdk.testing.format_checks import check_record_format
     from leafcuttr_sdk.testing.peek_trial import peeked_batch
@@ -29,6 +31,8 @@ _PLACES: Final = {
     "admin_checks": "check_health_check check_metric_reading",
     "authenticator_checks": "check_authenticator",
     "broker": "RunningBroker running_broker",
+    "command_checks": "check_command",
+    "commands": "CommandResult run_command",
     "context": "HandClock fixed_settings topic_context",
     "format_checks": "check_record_format",
     "peek_trial": "peeked_batch",
@@ -42,6 +46,7 @@ _MODULES: Final = {name: module for module, names in _PLACES.items() for name in
 
 __all__ = [
     "Check",
+    "CommandResult",
     "ContractError",
     "HandClock",
     "Report",
@@ -49,6 +54,7 @@ __all__ = [
     "Sample",
     "check_admin_route",
     "check_authenticator",
+    "check_command",
     "check_handler",
     "check_health_check",
     "check_metric_reading",
@@ -58,6 +64,7 @@ __all__ = [
     "check_service",
     "fixed_settings",
     "peeked_batch",
+    "run_command",
     "running_broker",
     "sample_records",
     "topic_context",

@@ -19,15 +19,22 @@ _PATIENCE_S: Final = 1.0
 _PATIENCE: Final = "LEAFCUTTR_COMPLETION_TIMEOUT"
 """The variable with another number of seconds, for a broker that is far away."""
 _MOST: Final = 500
+DEFAULT_ADDRESS: Final = "localhost:9092"
+"""For an argument that is completed in a command without `--bootstrap-server`."""
 
 
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Topics that begin so; internal ones only if the word begins with an underscore."""
+    return topics_at(_address(ctx), incomplete)
+
+
+def topics_at(address: str, incomplete: str) -> list[str]:
+    """The same, of the cluster at this address."""
 
     def names() -> Iterable[str]:
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 
-        with ClusterClient(_target(ctx)) as cluster:
+        with ClusterClient(_target(address)) as cluster:
             return [name for name in cluster.topics() if incomplete or not name.startswith("__")]
 
     return _offer(names, incomplete)
@@ -35,12 +42,17 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Consumer groups that begin so."""
+    return groups_at(_address(ctx), incomplete)
+
+
+def groups_at(address: str, incomplete: str) -> list[str]:
+    """The same, of the cluster at this address."""
 
     def names() -> Iterable[str]:
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_groups import ListGroupsRequest
 
-        with ClusterClient(_target(ctx)) as cluster:
+        with ClusterClient(_target(address)) as cluster:
             brokers = list(cluster.brokers())
             return [
                 group.group_id
@@ -58,7 +70,7 @@ def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incom
         from leafcuttr.cli.common.wire_client.cluster import ClusterClient
         from leafcuttr.wire.messages.list_transactions import ListTransactionsRequest
 
-        with ClusterClient(_target(ctx)) as cluster:
+        with ClusterClient(_target(_address(ctx))) as cluster:
             brokers = list(cluster.brokers())
             return [
                 state.transactional_id
@@ -76,10 +88,14 @@ def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     return found
 
 
-def _target(ctx: click.Context) -> Target:
+def _address(ctx: click.Context) -> str:
     # While a line is completed click parses it without calling anything: the options are in the context, and what the
     # person has not typed comes from the variable or the default as ever.
-    return Target(str(ctx.params.get("address") or "localhost:9092"), timeout=_patience())
+    return str(ctx.params.get("address") or DEFAULT_ADDRESS)
+
+
+def _target(address: str) -> Target:
+    return Target(address, timeout=_patience())
 
 
 def _patience() -> float:

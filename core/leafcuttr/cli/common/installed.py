@@ -47,13 +47,14 @@ def commands_of(plugins: "Plugins", ours: Container[str]) -> "dict[str, tuple[Lo
 
 def loaded_command(plugin: "Loaded", command: "CliCommand") -> click.Command:
     """Raises Failure, one line, for every failure of the plugin."""
-    from leafcuttr.cli.common.failures import Failure
+    from leafcuttr.cli.common.failures import Failure, show_traceback
     from leafcuttr.runtime.plugin_parts import PartError, call
     from leafcuttr_sdk._described import kind_of
 
     try:
         made: object = call(part_of(plugin, command), command.load)
     except PartError as failed:
+        show_traceback(failed.cause or failed)
         why = plugin.lacks if plugin.missing else failed.why
         raise Failure(f"the command {command.name} of plugin {plugin.name} cannot be loaded: {why}") from None
     if not isinstance(made, click.Command):

@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 
 import click
 
+from leafcuttr_sdk import _cli_options as shared
+
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def json_option(function: F) -> F:
     """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(function)
+    return shared.as_json("as_json")(function)
 
 
 def print_json(value: object) -> None:

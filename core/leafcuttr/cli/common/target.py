@@ -1,9 +1,8 @@
 """Which brokers a command talks to, as one value."""
 
 from dataclasses import dataclass
-from typing import Final
 
-TIMEOUT_S: Final = 15.0
+from leafcuttr_sdk._cli_options import TIMEOUT_S as TIMEOUT_S
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,21 @@ The contracts are checked by `leafcuttr_sdk.testing`; this module checks only th
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Final
-
-import click
 
 from leafcuttr.cli.plugins.light import heavy_imports
 from leafcuttr.config.load import settings_of
 from leafcuttr.errors import PluginError
-from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import TopicContext
 from leafcuttr_sdk.testing.broker import text_of
+from leafcuttr_sdk.testing.command_checks import command_report
 from leafcuttr_sdk.testing.context import HandClock
 from leafcuttr_sdk.testing.format_checks import format_report
 from leafcuttr_sdk.testing.installed import settings_for
 from leafcuttr_sdk.testing.record_checks import filter_report, validator_report
-from leafcuttr_sdk.testing.report import Check, Report, told
+from leafcuttr_sdk.testing.report import Check, Report
 from leafcuttr_sdk.testing.service_checks import service_report
 
 _FOUND: Final = "it is a plugin for this version, and its hooks and settings are right"
@@ -83,7 +82,7 @@ class CheckedPlugin:
             for format in hooks.call(hook.RECORD_FORMATS):
                 yield format_report(format)
             for command in hooks.call(hook.CLI_COMMANDS):
-                yield _command(command)
+                yield command_report(command, plugin=self._module, brokers=self._broker_for_commands)
             for service in hooks.call(hook.SERVICES):
                 yield service_report(service, self._module, self._texts)
         except PluginError as error:
@@ -136,37 +135,19 @@ class CheckedPlugin:
         """With all that it brings at once."""
         from leafcuttr.cli.plugins.in_broker import reports_in_a_broker
 
+        return reports_in_a_broker(self._loaded.name, self._module, self._settings_of_a_broker)
+
+    def _broker_for_commands(self) -> AbstractContextManager[Mapping[str, str] | None]:
+        from leafcuttr.cli.plugins.in_broker import broker_for_commands
+
+        return broker_for_commands(self._module, self._settings_of_a_broker)
+
+    @property
+    def _settings_of_a_broker(self) -> dict[str, Any]:
         assert self._loaded.plugin is not None
         switch = self._loaded.plugin.enabled_by
-        settings: dict[str, Any] = {
+        return {
             "lc.plugins.strict": True,
             **({switch: True} if switch else {}),
             **self._texts,
         }
-        return reports_in_a_broker(self._loaded.name, self._module, settings)
-
-
-def _command(command: Any) -> Report:
-    problems: list[str] = []
-    about: list[str] = []
-    try:
-        made: object = command.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        problems.append(f"load() raised {told(error)}")
-    else:
-        if not isinstance(made, click.Command):
-            problems.append(f"load() returned {kind_of(made)}, not a click.Command")
-        elif not made.help:
-            about.append("it has no help: write a docstring; --help shows it")
-    if not command.summary or command.summary[0].isupper() or command.summary.endswith("."):
-        about.append(f"its summary is {command.summary!r}: a few words in lower case, without a full stop")
-    return Report(
-        "command",
-        command.name,
-        (
-            Check("loads", "it loads, and is a command of click", tuple(problems)),
-            Check("help", "it says what it is for", tuple(about)),
-        ),
-    )

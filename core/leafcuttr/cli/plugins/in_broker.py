@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -53,6 +53,26 @@ def reports_in_a_broker(plugin: str, module: ModuleType, settings: Mapping[str, 
             Check("leaves nothing", "its processes have ended when the broker has", tuple(left)),
         ),
     )
+
+
+@contextmanager
+def broker_for_commands(
+    module: ModuleType, settings: Mapping[str, Value]
+) -> Iterator[Mapping[str, str] | None]:
+    """A broker with the plugin, for its commands: the variables by which they find it. None if it does not start, which
+    the report of the broker says."""
+    with tempfile.TemporaryDirectory(prefix="leafcuttr-check-") as folder, ExitStack() as running:
+        started: list[RunningBroker] = []
+        with _ended_by([]):
+            started.append(running.enter_context(running_broker(Path(folder), settings, [module])))
+        yield (
+            {
+                "LEAFCUTTR_BOOTSTRAP_SERVER": started[0].bootstrap_servers,
+                "LEAFCUTTR_ADMIN_SERVER": started[0].admin_url.removeprefix("http://"),
+            }
+            if started
+            else None
+        )
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def leafcuttr_register_cli_commands() -> Iterable[CliCommand]:
 
         return command
 
-    yield CliCommand("greenhouse", "send readings of a greenhouse", load)
+    yield CliCommand("greenhouse", "send readings of a greenhouse, show the latest", load)
 
 
 def leafcuttr_register_health_checks(broker: Broker) -> Iterable[HealthCheck]:

@@ -74,6 +74,10 @@ class Admin:
         """The ids of the brokers, in order."""
         return sorted(self._metadata().brokers)
 
+    def hosts(self) -> dict[int, str]:
+        """By id of the broker the host that it advertises, without a port."""
+        return {number: broker.host for number, broker in self._metadata().brokers.items()}
+
     def _metadata(self) -> Any:
         from confluent_kafka import KafkaException
 

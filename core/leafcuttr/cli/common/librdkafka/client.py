@@ -51,6 +51,11 @@ def topics(made: Any, address: str, reach: float = REACH_S) -> Any:
 
 def fail(error: Any, address: str) -> NoReturn:
     """End the command with one line for an error of the broker or of the connection."""
+    raise failure_of(error, address)
+
+
+def failure_of(error: Any, address: str) -> Failure:
+    """That line."""
     from confluent_kafka import KafkaError, KafkaException
 
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
@@ -74,4 +79,4 @@ def fail(error: Any, address: str) -> NoReturn:
         text = f"{address} does not answer"
     else:
         text = str(cause)
-    raise Failure(text, code)
+    return Failure(text, code)

@@ -1,7 +1,7 @@
 """The options that say which brokers a command talks to.
 
 `produce` and `consume` take them one by one (`broker_option`, `property_option`), the commands of the operator take a
-`Target`.
+`Target`. They are declared in the SDK, whose commands of plugins have the same.
 """
 
 import functools
@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from leafcuttr.cli.common.output import printable
-from leafcuttr.cli.common.target import TIMEOUT_S, Target
+from leafcuttr.cli.common.target import Target
+from leafcuttr_sdk import _cli_options as shared
 
 _ANY_BYTES: Final = frozenset(
     {"files", "every_key", "key_separator", "null", "separator", "delimiter", "condition"}
@@ -23,17 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def broker_option(function: F) -> F:
-    """`--bootstrap-server`, with the short form that kcat has."""
-    return click.option(
-        "--bootstrap-server",
-        "-b",
-        "address",
-        default="localhost:9092",
-        show_default=True,
-        envvar="LEAFCUTTR_BOOTSTRAP_SERVER",
-        metavar="HOST:PORT",
-        help="A broker of the cluster.",
-    )(function)
+    """`--bootstrap-server`."""
+    return shared.bootstrap_server("address")(function)
 
 
 def property_option(function: F) -> F:
@@ -41,28 +33,19 @@ def property_option(function: F) -> F:
 
     @functools.wraps(function)
     def with_properties(*, properties: tuple[str, ...], client_config: Path | None, **rest: Any) -> Any:
-        _check_utf8({"properties": properties, **rest})
-        listed = () if client_config is None else _settings_of(client_config)
-        return function(properties=(*listed, *properties), **rest)
+        check_utf8({"properties": properties, **rest})
+        return function(properties=all_properties(properties, client_config), **rest)
 
-    one = click.option(
-        "-X",
-        "properties",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A setting of librdkafka; may be repeated.",
-    )
-    many = click.option(
-        "--client-config",
-        "-F",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="A file of such settings, one a line. Put passwords there.",
-    )
+    one, many = shared.properties("properties"), shared.client_config("client_config")
     return cast(F, one(many(with_properties)))
 
 
-def _check_utf8(given: Mapping[str, object]) -> None:
+def all_properties(given: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
+    """Those of the file, then those of the line. Raises click.UsageError."""
+    return (*(() if file is None else _settings_of(file)), *given)
+
+
+def check_utf8(given: Mapping[str, object]) -> None:
     """Raise click.UsageError for a word that is not UTF-8: names must be, and confluent-kafka crashes on others.
 
     What becomes bytes of a record, or separates records, may be any bytes; so may paths.
@@ -114,11 +97,4 @@ def plain_target_options(function: Command) -> Command:
 
 
 def _timeout_option(function: Command) -> Command:
-    return click.option(
-        "--timeout",
-        type=click.FloatRange(0.1, 3600),
-        default=TIMEOUT_S,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long one answer may take.",
-    )(function)
+    return shared.timeout("timeout")(function)
