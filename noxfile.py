@@ -24,6 +24,7 @@ COMMANDS = tuple(
     for name in (
         *("cluster", "configs", "consume", "groups", "logdirs", "perf", "produce", "topics", "transactions"),
         "common/options",
+        "common/test_plugin_commands.py",
     )
 )
 """The tests of commands that run on both brokers, ours and Kafka."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.cli import CliCommand
 from leafcuttr_sdk.testing.commands import CommandResult, run_loaded
-from leafcuttr_sdk.testing.report import Notes, Report, literally, told
+from leafcuttr_sdk.testing.report import Notes, Report, told
 
 if TYPE_CHECKING:
     import click
@@ -78,7 +78,7 @@ def command_report(
     if not command.summary or command.summary[0].isupper() or command.summary.endswith("."):
         notes.add(
             "help",
-            literally(f"its summary is {command.summary!r}: a few words in lower case, without a full stop"),
+            f"its summary is {command.summary!r}: a few words in lower case, without a full stop",
         )
     made = _loaded(command, notes)
     if made is None:
@@ -96,7 +96,7 @@ def _loaded(command: CliCommand, notes: Notes) -> "click.Command | None":
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        notes.add("loads", literally(f"load() raised {told(error)}"))
+        notes.add("loads", f"load() raised {told(error)}")
         return None
     if not isinstance(made, click.Command):
         notes.add("loads", f"load() returned {kind_of(made)}, not a click.Command")
@@ -112,8 +112,13 @@ class _Leaf(NamedTuple):
     path: tuple[str, ...]
     """The names below the first."""
     command: "click.Command"
-    kept: frozenset[str]
-    """The options of the SDK that it has, or a group above it."""
+    kept: Mapping[str, int]
+    """The options of the SDK that it has, or a group above it: after how many names of the path they stand."""
+
+    def line(self, name: str, option: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
+        """With one of these options, kept as `name`, and with words at the end."""
+        at = self.kept[name]
+        return (*self.path[:at], *option, *self.path[at:], *words)
 
     @property
     def needs_words(self) -> bool:
@@ -129,7 +134,7 @@ class _Trial:
         self.done = {"loads", "help", "usage", "options"}
 
     def run(self, calls: list[tuple[str, ...]], brokers: Brokers | None) -> None:
-        leaves = list(self._leaves(self._command, (), frozenset()))
+        leaves = list(self._leaves(self._command, (), {}))
         wanted = [(leaf, words) for leaf in leaves for words in _calls_of(leaf, calls)]
         for leaf in leaves:
             self._look_at_usage(leaf)
@@ -148,17 +153,14 @@ class _Trial:
                     self._as_json(leaf, words, variables or {})
 
     def _leaves(
-        self, command: "click.Command", path: tuple[str, ...], kept: frozenset[str]
+        self, command: "click.Command", path: tuple[str, ...], kept: Mapping[str, int]
     ) -> Iterator[_Leaf]:
         import click
 
         from leafcuttr_sdk import _cli_options
 
-        kept |= {
-            str(one.name).removeprefix(_cli_options.PREFIX)
-            for one in command.params
-            if _cli_options.is_kept(one)
-        }
+        own = {str(one.name): len(path) for one in command.params if _cli_options.is_kept(one)}
+        kept = {**kept, **{name.removeprefix(_cli_options.PREFIX): at for name, at in own.items()}}
         self._look_at_options(command, path)
         if not isinstance(command, click.Group):
             yield _Leaf(path, command, kept)
@@ -192,19 +194,19 @@ class _Trial:
                 continue
             if word == _UNKNOWN and leaf.command.context_settings.get("ignore_unknown_options"):
                 continue
-            ran = self._called(leaf, (word,))
+            ran = self._called((*leaf.path, word))
             if ran.status != status:
                 self._notes.add(
                     "usage",
-                    literally(f"{self._line(leaf, word)} ended with status {_ended(ran)}, not {status}"),
+                    f"{self._line((*leaf.path, word))} ended with status {_ended(ran)}, not {status}",
                 )
 
     def _without_a_broker(self, leaf: _Leaf, words: tuple[str, ...]) -> None:
         self.done.add("unreachable")
         with _nobody() as address:
             variables = {_BROKER: address, _ADMIN: address}
-            ran = self._called(leaf, ("--timeout", str(_PATIENCE_S), *words), variables)
-        line = literally(self._line(leaf, *words))
+            ran = self._called(leaf.line("timeout", ("--timeout", str(_PATIENCE_S)), words), variables)
+        line = self._line((*leaf.path, *words))
         if ran.status == 0:
             self._notes.add("unreachable", f"{line} ended with status 0 where no broker answers")
             return
@@ -213,11 +215,11 @@ class _Trial:
         if unhandled:
             self._notes.add(
                 "unreachable",
-                f"{line} left {literally(unhandled[1])}: make clients with `client` of command_context(), or end with "
+                f"{line} left {unhandled[1]}: make clients with `client` of command_context(), or end with "
                 "its `fail`",
             )
         elif len(lines) != 1:
-            said = literally(repr(ran.err[-200:]))
+            said = repr(ran.err[-200:])
             self._notes.add(
                 "unreachable",
                 f"{line} wrote {len(lines)} lines where no broker answers, and one is enough: {said}",
@@ -225,28 +227,26 @@ class _Trial:
 
     def _as_json(self, leaf: _Leaf, words: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.done.add("json")
-        ran = self._called(leaf, ("--json", *words), variables)
-        line = literally(self._line(leaf, "--json", *words))
+        given = leaf.line("as_json", ("--json",), words)
+        ran, line = self._called(given, variables), self._line(given)
         try:
             # One document, or one a line.
             for text in [ran.out] if _is_json(ran.out) else ran.out.splitlines():
                 json.loads(text)
         except ValueError:
-            self._notes.add("json", f"{line} printed {literally(repr(ran.out[:200]))}, which is no JSON")
+            self._notes.add("json", f"{line} printed {ran.out[:200]!r}, which is no JSON")
             return
         if ran.status == 0 and not ran.out.strip():
             self._notes.add("json", f"{line} printed nothing: print_json([]) says that there is nothing")
         elif ran.status not in (0, 1) or " failed: " in ran.err:
-            self._notes.add("json", f"{line} ended with status {literally(_ended(ran))}")
+            self._notes.add("json", f"{line} ended with status {_ended(ran)}")
 
-    def _called(
-        self, leaf: _Leaf, words: tuple[str, ...], variables: Mapping[str, str] | None = None
-    ) -> CommandResult:
+    def _called(self, words: tuple[str, ...], variables: Mapping[str, str] | None = None) -> CommandResult:
         with _environment(variables or {}):
-            return run_loaded(self._name, self._command, *leaf.path, *words, plugin=self._plugin)
+            return run_loaded(self._name, self._command, *words, plugin=self._plugin)
 
-    def _line(self, leaf: _Leaf, *words: str) -> str:
-        return f"`{' '.join((self._name, *leaf.path, *words))}`"
+    def _line(self, words: tuple[str, ...]) -> str:
+        return f"`{' '.join((self._name, *words))}`"
 
 
 _OWN: Final = {
