@@ -16,7 +16,7 @@ def project(own: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Written by the installed command, built and installed beside it."""
     folder = tmp_path_factory.mktemp("new")
     said = own.run("leafcuttr", "plugins", "new", "parcel-watch", cwd=folder)
-    assert said.splitlines()[0] == "wrote the plugin parcel-watch: 9 files in parcel-watch"
+    assert said.splitlines()[0] == "wrote the plugin parcel-watch: 11 files in parcel-watch"
     wheel = build_wheel(folder / "parcel-watch", folder)
     with zipfile.ZipFile(wheel) as files:
         assert "leafcuttr_parcel_watch/py.typed" in files.namelist()
@@ -27,7 +27,7 @@ def project(own: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_tests_pass(own: Environment, project: Path) -> None:
     """With nothing but what is installed: pytest finds the fixture by its entry point, the broker the plugin by its."""
     said = own.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
-    assert "5 passed" in said
+    assert "8 passed" in said
 
 
 def test_it_is_enabled(own: Environment, project: Path) -> None:

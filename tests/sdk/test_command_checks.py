@@ -142,7 +142,7 @@ def test_options_of_a_group_count_for_the_commands_in_it(broker: RunningBroker) 
     @json_option
     def group() -> None: ...
 
-    group.command("count", help="Count.")(lambda: topics())
+    group.command("count", help="Count.")(topics)
     group.command("guess", help="Guess.")(lambda: click.echo("many"))
     assert problems(CliCommand("trees", "trees", lambda: group), broker) == {
         "unreachable": "`trees guess` ended with status 0 where no broker answers",

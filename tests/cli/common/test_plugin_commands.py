@@ -107,10 +107,12 @@ def orchard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def found(*words: str) -> click.Command:
-    context, command = click.Context(cli, info_name="leafcuttr"), cli
+    context = click.Context(cli, info_name="leafcuttr")
+    command: click.Command | None = cli
     for word in words:
         assert isinstance(command, click.Group)
-        command = command.get_command(context, word)  # type: ignore[assignment]
+        command = command.get_command(context, word)
+    assert command is not None
     return command
 
 

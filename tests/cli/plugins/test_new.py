@@ -36,13 +36,15 @@ def test_it_writes_a_project_of_that_name(tmp_path: Path) -> None:
         "README.md",
         "pyproject.toml",
         "src/leafcuttr_parcel_watch/__init__.py",
+        "src/leafcuttr_parcel_watch/command.py",
         "src/leafcuttr_parcel_watch/heartbeat.py",
         "src/leafcuttr_parcel_watch/py.typed",
         "src/leafcuttr_parcel_watch/size_limit.py",
+        "tests/test_command.py",
         "tests/test_filter.py",
         "tests/test_service.py",
     ]
-    assert result.output.startswith("wrote the plugin parcel-watch: 9 files in parcel-watch\n")
+    assert result.output.startswith("wrote the plugin parcel-watch: 11 files in parcel-watch\n")
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == "leafcuttr-parcel-watch"
     assert project["entry-points"]["leafcuttr.plugins"] == {"parcel-watch": "leafcuttr_parcel_watch"}

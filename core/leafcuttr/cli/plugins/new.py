@@ -28,7 +28,7 @@ _WORD: Final = re.compile(r"@([a-z_]+)@")
 )
 @json_option
 def new(name: str, into: Path | None, as_json: bool) -> None:
-    """Write a small project of a plugin: a service, a record filter, settings, tests that pass, a README.
+    """Write a small project of a plugin: a service, a record filter, a command, settings, tests that pass, a README.
 
     NAME is the plugin's: lower-case letters, digits and single dashes. The distribution will be leafcuttr-NAME, the
     package leafcuttr_NAME, and the names of its settings begin with lc.plugin.NAME. No existing file is
