@@ -197,7 +197,10 @@ def test_cli_commands(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "heavy")
     librdkafka.send(broker.address, "heavy", [b"x" * 100_000], timestamp=int(time.time() * 1000))
     ran = leafcuttr(folder, "largest", str(broker.data), "--count", "1")
-    assert (ran.status, ran.out.split()[1]) == (0, "heavy-0")
+    assert (ran.status, ran.out.splitlines()[0].split()) == (0, ["BYTES", "PARTITION"])
+    assert ran.out.splitlines()[1].split()[1] == "heavy-0"
+    (found,) = leafcuttr(folder, "largest", str(broker.data), "--count", "1", "--json").json
+    assert found["partition"] == "heavy-0" and found["bytes"] > 100_000
     nowhere = leafcuttr(folder, "largest", "/nowhere")
     assert nowhere == Ran(1, "", "leafcuttr: /nowhere is no directory\n")
 

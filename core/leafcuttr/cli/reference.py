@@ -21,6 +21,8 @@ _HEAD: Final = """\
 has `--help`. Commands that use a broker work against any Kafka and find it by `--bootstrap-server` or by the variable
 `LEAFCUTTR_BOOTSTRAP_SERVER`. Errors are one line on standard error. Unless a command says otherwise its exit status is
 0 when it is done, 1 when it was refused, cannot be done or something is wrong, 2 for wrong usage, and 130 after Ctrl-C.
+Commands of plugins have the same options and the same exit status. What one of them leaves unhandled is a line that
+names the plugin; with the variable `LEAFCUTTR_DEBUG=1` the traceback comes before it.
 
 """
 _DEEPEST: Final = 6

@@ -44,9 +44,10 @@ def check(target: str, overrides: tuple[str, ...], topic_configs: tuple[str, ...
 
     NAME is that of a plugin that is installed, PATH a file with a plugin or the folder of a project with a
     pyproject.toml, which need not be installed. Filters, validators and formats get records as clients send them;
-    services are run, stopped and run again in a real broker on free ports, whose data are thrown away. Other plugins
-    that are installed do not run; with -o lc.plugins.disabled= they do. The code of the plugin is run. Exit status:
-    0 nothing is wrong, 1 something is wrong, 2 wrong usage.
+    services are run, stopped and run again in a real broker on free ports, whose data are thrown away; commands that
+    need no words are called with --json, and with a broker that does not answer. Other plugins that are installed do
+    not run; with -o lc.plugins.disabled= they do. The code of the plugin is run. Exit status: 0 nothing is wrong,
+    1 something is wrong, 2 wrong usage.
 
     \b
     Examples:
