@@ -73,9 +73,9 @@ class CommandContext(Protocol):
     def admin_address(self) -> str:
         """`host:port` of the admin port, where `/metrics`, `/health` and `/plugins/NAME/...` are answered.
 
-        It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else a broker of `--bootstrap-server` is asked for
-        its settings; the command ends with status 1 where these name none. Needs `admin_server_option`, and for the
-        question `bootstrap_server_options`."""
+        It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else what the settings of the broker with the lowest
+        id say; the command ends with status 1 where these name none. Needs `admin_server_option`, and to read the
+        settings `bootstrap_server_options`."""
         ...
 
     @property

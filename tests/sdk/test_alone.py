@@ -48,6 +48,8 @@ NEEDS = {
     **dict.fromkeys(
         [f"leafcuttr_sdk.batches.{name}" for name in ("builder", "checksum", "header", "reader")], "crc32c"
     ),
+    # The options of commands, which are click's: imported by a command of a plugin when it is made.
+    "leafcuttr_sdk._cli_options": "click",
     "leafcuttr_sdk.web.http2": "h2",
     "leafcuttr_sdk.web.quart_app": "quart",
     "leafcuttr_sdk.testing.serving_trial": "trio",
