@@ -75,7 +75,7 @@ class CommandContext(Protocol):
 
         It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else what the settings of the broker with the lowest
         id say; the command ends with status 1 where these name none. Needs `admin_server_option`, and to read the
-        settings `bootstrap_server_options`."""
+        settings `bootstrap_server_options`; without these, `--admin-server` has to be given."""
         ...
 
     @property

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import leafcuttr.cli as package
 from leafcuttr.cli.common.commands import COMMANDS
+from leafcuttr.cli.completion.command import command as completion
 from leafcuttr.cli.root import cli
 from support.broker_process import clean_environ
 
@@ -110,6 +111,22 @@ def test_no_color_is_heard_on_a_terminal(value: str, coloured: bool) -> None:
     os.close(ours)
     assert "problem" in shown
     assert ("\x1b[31m" in shown) is coloured
+
+
+def test_what_a_command_of_ours_raises_keeps_what_came_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a bug, and the traceback has all of it."""
+
+    def broken(**given: object) -> None:
+        try:
+            raise KeyError("first")
+        except KeyError:
+            raise ValueError("second")  # noqa: B904
+
+    monkeypatch.setattr(completion, "callback", broken)
+    with pytest.raises(ValueError, match="second") as raised:
+        cli.main(["completion", "bash"], standalone_mode=False)
+    assert isinstance(raised.value.__context__, KeyError)
+    assert not raised.value.__suppress_context__
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -251,6 +252,50 @@ def test_no_broker_of_the_persons_own_is_used(broker: RunningBroker, monkeypatch
         "mine:1",
         "mine:2",
     )
+
+
+def test_a_command_that_uses_the_admin_port_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAFCUTTR_ADMIN_SERVER", "mine:2")
+    seen: list[str] = []
+
+    def count() -> None:
+        context = command_context()
+        seen.append(context.admin_address)
+        if context.as_json:
+            context.print_json([])
+        else:
+            context.fail("no answer")
+
+    command = of(count, admin_server_option, json_option)
+    assert problems(command) == {}
+    assert [address.rpartition(":")[0] for address in seen] == ["127.0.0.1"]
+    assert problems(command, admin_server="theirs:3") == {}
+    assert seen[2:] == ["theirs:3"]
+
+
+def test_where_no_broker_starts_none_is_used() -> None:
+    @contextmanager
+    def none() -> Iterator[None]:
+        yield None
+
+    called: list[bool] = []
+    command = of(lambda: called.append(command_context().as_json), bootstrap_server_options, json_option)
+    command_report(command, brokers=none)
+    assert called == [False]
+
+
+def test_without_options_of_a_broker_no_variable_of_the_person_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LEAFCUTTR_BOOTSTRAP_SERVER", "mine:1")
+    seen: list[str | None] = []
+
+    def count() -> None:
+        seen.append(os.environ.get("LEAFCUTTR_BOOTSTRAP_SERVER"))
+        command_context().print_json([])
+
+    assert problems(of(count, json_option)) == {}
+    assert seen == [None]
 
 
 # `run_command`

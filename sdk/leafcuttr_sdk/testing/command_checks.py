@@ -52,8 +52,8 @@ def check_command(
 
     `calls` are words that it can be called with, each as they follow its name: `[("list",), ("show", "tea")]`. They,
     and what needs no words, are called with `--json` if they have `json_option`, and with a broker that does not answer
-    if they have `bootstrap_server_options`; they must do no harm. Those with both options get `--json` only if
-    `bootstrap_server` says which broker; the admin port of that one is `admin_server`.
+    if they have `bootstrap_server_options` or `admin_server_option`; they must do no harm. Those that have options of
+    both kinds get `--json` only if `bootstrap_server` or `admin_server`, the admin port, says which broker.
     """
     given = {_BROKER: bootstrap_server, _ADMIN: admin_server}
     variables = {name: value for name, value in given.items() if value is not None}
@@ -62,7 +62,7 @@ def check_command(
     def running() -> Generator[Mapping[str, str]]:
         yield variables
 
-    brokers = running if bootstrap_server is not None else None
+    brokers = running if variables else None
     command_report(command, plugin=plugin, calls=calls, brokers=brokers).raise_problems()
 
 
@@ -116,9 +116,15 @@ class _Leaf(NamedTuple):
     """The options of the SDK that it has, or a group above it: after how many names of the path they stand."""
 
     def line(self, name: str, option: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
-        """With one of these options, kept as `name`, and with words at the end."""
-        at = self.kept[name]
+        """With one of these options, kept as `name`, if it has it, and with words at the end."""
+        at = self.kept.get(name)
+        if at is None:
+            return (*self.path, *words)
         return (*self.path[:at], *option, *self.path[at:], *words)
+
+    @property
+    def uses_a_broker(self) -> bool:
+        return "address" in self.kept or "admin_server" in self.kept
 
     @property
     def needs_words(self) -> bool:
@@ -139,13 +145,13 @@ class _Trial:
         for leaf in leaves:
             self._look_at_usage(leaf)
         for leaf, words in wanted:
-            if "address" in leaf.kept:
+            if leaf.uses_a_broker:
                 self._without_a_broker(leaf, words)
         printing = [(leaf, words) for leaf, words in wanted if "as_json" in leaf.kept]
         for leaf, words in printing:
-            if "address" not in leaf.kept:
+            if not leaf.uses_a_broker:
                 self._as_json(leaf, words, {})
-        printing = [(leaf, words) for leaf, words in printing if "address" in leaf.kept]
+        printing = [(leaf, words) for leaf, words in printing if leaf.uses_a_broker]
         if printing and brokers is not None:
             with brokers() as variables:
                 # Without them the command would find a broker of the person's own.

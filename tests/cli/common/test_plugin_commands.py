@@ -17,6 +17,7 @@ from leafcuttr.cli.root import cli
 from leafcuttr_sdk import (
     CliCommand,
     PluginError,
+    admin_server_option,
     bootstrap_server_options,
     command_context,
     complete_groups,
@@ -89,6 +90,11 @@ def load():
     def settings():
         "Print the settings of clients."
         command_context().print_json(command_context().client_settings({"client.id": "usual", "acks": "1"}))
+
+    @command.command()
+    def lost():
+        "Fail as click has it."
+        raise click.ClickException("no trees")
 
     return command
 """
@@ -194,6 +200,29 @@ def test_settings_of_the_line_win_over_those_of_the_file_and_of_the_command(orch
     }
 
 
+def test_a_client_has_reached_a_broker_in_time() -> None:
+    """Five seconds at most, as ours; `--timeout` may be less."""
+    asked: list[float] = []
+
+    class Client:
+        def __init__(self, settings: dict[str, Any]) -> None:
+            self.settings = settings
+
+        def list_topics(self, timeout: float) -> Any:
+            asked.append(timeout)
+            return self
+
+        topics = ()
+
+    def do() -> None:
+        command_context().print_json(command_context().client(Client, {"acks": "1"}).settings)
+
+    ran = run_command(of(do, bootstrap_server_options), "--timeout", "2")
+    assert ran.out == '{"bootstrap.servers": "localhost:9092", "log_level": 2, "acks": "1"}\n'
+    run_command(of(do, bootstrap_server_options), "--timeout", "60")
+    assert asked == [2.0, 5.0]
+
+
 # Against a broker
 
 
@@ -285,13 +314,24 @@ def test_another_kafka_has_no_admin_port(orchard: Path, run: Run, broker_kind: s
     )
 
 
+def test_without_options_of_brokers_it_has_to_be_given() -> None:
+    def do() -> None:
+        command_context().print_line(command_context().admin_address)
+
+    command = of(do, admin_server_option)
+    assert run_command(command, "--admin-server", "h:1").out == "h:1\n"
+    ran = run_command(command)
+    assert (ran.status, "say by --admin-server HOST:PORT where the admin port" in ran.err) == (2, True)
+
+
 # The context
 
 
 def of(function: Callable[..., None], *decorators: Callable[..., Any]) -> CliCommand:
     for decorate in reversed(decorators):
         function = decorate(function)
-    return CliCommand("do", "do it", lambda: click.command("do")(function))
+    made = click.command("do")(function)
+    return CliCommand("do", "do it", lambda: made)
 
 
 def test_values_do_not_meet_those_of_the_commands_own_parameters() -> None:
@@ -438,6 +478,27 @@ def test_what_is_raised_ends_as_one_line(name: str, monkeypatch: pytest.MonkeyPa
     assert ran.err.count("\n") <= 1
     if says.endswith(" ("):
         assert __file__ in ran.err  # the place is the plugin's, not click's
+
+
+def test_an_error_of_click_is_the_line_of_ours(orchard: Path, run: Run) -> None:
+    ran = run("orchard", "lost")
+    assert (ran.status, ran.out, ran.err) == (1, "", "leafcuttr: no trees\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_place_for_the_output_is_no_failure_of_the_plugin(orchard: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "leafcuttr", "orchard", "settings"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            env=clean_environ({"KAFKA_LC_PLUGINS_PATH": str(orchard)}),
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "leafcuttr: cannot write the output: No space left on device\n"
 
 
 def test_what_librdkafka_raises_without_an_address_names_the_plugin() -> None:

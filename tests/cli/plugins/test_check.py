@@ -236,6 +236,31 @@ def test_what_is_wrong_is_told(old: str, new: str, where: str, says: str, tmp_pa
     assert any(says in problem for problem in found.get(where, ())), done.stdout
 
 
+def test_a_command_is_called_with_a_broker_in_which_the_plugin_runs(tmp_path: Path) -> None:
+    """At both of its ports; and what it prints has to be JSON."""
+    command = """
+def leafcuttr_register_cli_commands():
+    yield CliCommand("parcels", "count parcels", load)
+
+def load():
+    import click, urllib.request
+    from confluent_kafka.admin import AdminClient
+
+    @click.command(help="Count parcels.")
+    @bootstrap_server_options
+    @admin_server_option
+    @json_option
+    def parcels():
+        context = command_context()
+        (broker,) = context.client(AdminClient).list_topics(timeout=5).brokers
+        with urllib.request.urlopen(f"http://{context.admin_address}/plugins/parcels/count") as answer:
+            context.print_line(f"{answer.read().decode()} parcels")
+    return parcels
+"""
+    done = check(written(tmp_path, "class Idle:", f"{command}\nclass Idle:"), "--json")
+    assert problems(done) == {"command: json": ["`parcels --json` printed '7 parcels\\n', which is no JSON"]}
+
+
 def test_what_a_broker_has_imported_anyway_costs_nothing(tmp_path: Path) -> None:
     """So `import trio` at the top is fine; one line for anything else, whatever it brings."""
     done = check(written(tmp_path, "from leafcuttr_sdk import *", "import trio\nfrom leafcuttr_sdk import *"))

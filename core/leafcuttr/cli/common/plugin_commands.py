@@ -64,6 +64,8 @@ class HostedCommand(CommandContext):
         given = self._given("admin_server", "admin_server_option")
         if given is not None:
             return str(given)
+        if "address" not in self._all_given:
+            raise click.UsageError("say by --admin-server HOST:PORT where the admin port of a broker is")
         from leafcuttr.cli.common.librdkafka.admin_port import admin_address
 
         return admin_address(self._target)
