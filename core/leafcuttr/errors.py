@@ -33,6 +33,7 @@ from leafcuttr_sdk.errors import (  # noqa: I001
     MessageTooLarge as MessageTooLarge,
     NonEmptyGroup as NonEmptyGroup,
     NotLeaderOrFollower as NotLeaderOrFollower,
+    NotReadyError as NotReadyError,
     OffsetOutOfRange as OffsetOutOfRange,
     OutOfOrderSequence as OutOfOrderSequence,
     PluginError as PluginError,

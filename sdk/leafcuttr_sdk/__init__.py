@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     )
     from leafcuttr_sdk.cluster import Cluster, Endpoint
     from leafcuttr_sdk.consumer import Consumer
-    from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, PluginError
+    from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, NotReadyError, PluginError
     from leafcuttr_sdk.filters import (
         DROP,
         DeadLetter,
+        NotReady,
         ProduceValidator,
         ProduceValidatorSpec,
         RecordFilter,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
     from leafcuttr_sdk.peek import BatchValidator, Peek, PeekedBatch
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
+    from leafcuttr_sdk.read_only import ReadOnlyBroker, ReadOnlyTopics
     from leafcuttr_sdk.records import (
         AbortedRange,
         Appended,
@@ -93,15 +95,16 @@ _PLACES: Final = {
     "complete_topics json_option",
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
-    "errors": "AddressTakenError BrokerError ErrorCode PluginError",
-    "filters": "DROP DeadLetter ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec TopicContext "
-    "Verdict",
+    "errors": "AddressTakenError BrokerError ErrorCode NotReadyError PluginError",
+    "filters": "DROP DeadLetter NotReady ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec "
+    "TopicContext Verdict",
     "formats": "FormatCodec FormatError Place RecordFormat RecordMaker",
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
     "peek": "BatchValidator Peek PeekedBatch",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
+    "read_only": "ReadOnlyBroker ReadOnlyTopics",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
     "services": "Service ServiceSpec",
     "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
@@ -162,6 +165,8 @@ __all__ = [
     "Metrics",
     "NameAndPassword",
     "NewBatch",
+    "NotReady",
+    "NotReadyError",
     "PartitionInfo",
     "Peek",
     "PeekedBatch",
@@ -175,6 +180,8 @@ __all__ = [
     "ProduceValidatorSpec",
     "Produced",
     "RawRead",
+    "ReadOnlyBroker",
+    "ReadOnlyTopics",
     "Record",
     "RecordFilter",
     "RecordFilterSpec",

@@ -369,6 +369,19 @@ class TransactionCoordinatorFenced(BrokerError):
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
+class NotReadyError(BrokerError):
+    """A filter or validator of the topic lacks something for now, and has judged nothing (`leafcuttr_sdk.NotReady`).
+    Nothing of the batch is stored; the same batch may be sent again later, by an idempotent producer with the same
+    sequence. The message names it and what it waits for.
+
+    Kafka's clients get NOT_ENOUGH_REPLICAS: of the errors of Produce it is the one that says both that nothing was
+    stored and that metadata is right, so Java's, librdkafka, kafka-python and aiokafka send the batch again after a
+    pause and do not ask for metadata in between. Kafka itself answers so while a coordinator is loading (KIP-890).
+    """
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
 class RebalanceInProgress(BrokerError):
     code = ErrorCode.REBALANCE_IN_PROGRESS
 

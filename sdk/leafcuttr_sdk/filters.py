@@ -11,13 +11,16 @@ has produced the records says `leafcuttr_sdk.current_principal()`, where that cl
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
 
 from leafcuttr_sdk._described import described
 from leafcuttr_sdk.peek import BatchValidator, Peek
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Settings
 from leafcuttr_sdk.types import Clock
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.read_only import ReadOnlyBroker
 
 
 @final
@@ -39,11 +42,25 @@ class DeadLetter(NamedTuple):
     """One line; it becomes the header `lc.dead.letter.reason`."""
     topic: str | None = None
     """None: the topic's `lc.filters.dead.letter.topic`."""
+    record: Record | None = None
+    """What is written there; without a `timestamp` it keeps that of the record. None: the record as the filter got it.
+    A filter that masks gives the masked one, so that what it sets aside is masked too."""
 
 
-Verdict: TypeAlias = Record | Drop | DeadLetter
+@described
+class NotReady(NamedTuple):
+    """The verdict that the filter or validator cannot judge yet, because it lacks something for now. The batch is
+    refused as a whole, and nothing of it is stored. Kafka's clients get NOT_ENOUGH_REPLICAS, which they retry by
+    themselves, idempotent producers with the same sequence; producers in the process get `NotReadyError`. `/health`
+    is degraded meanwhile, and says what it waits for."""
+
+    waits_for: str
+    """What it lacks, in one line that goes to the client too: `the schemas are still being read`."""
+
+
+Verdict: TypeAlias = Record | Drop | DeadLetter | NotReady
 """The record itself, the same object, keeps it as it came; another one takes its place, `DROP` and `DeadLetter` take it
-out."""
+out. `NotReady` refuses the batch for now."""
 
 
 @described
@@ -57,6 +74,9 @@ class TopicContext(NamedTuple):
     """The plugin's settings of the broker."""
     clock: Clock
     logger: logging.Logger
+    broker: "ReadOnlyBroker"
+    """What may be read of the broker. It is the object that the plugin's hooks and services get, so it finds what a
+    service keeps for this broker (`WeakKeyDictionary`)."""
 
 
 class RecordFilter(Protocol):
@@ -72,9 +92,10 @@ class RecordFilter(Protocol):
 class ProduceValidator(Protocol):
     """A validator that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
 
-    def validate(self, record: Record) -> str | None:
+    def validate(self, record: Record) -> "str | NotReady | None":
         """Return why the record is refused, in one line that is sent to the producer with INVALID_RECORD and the
-        record's index; None accepts it."""
+        record's index; None accepts it. `NotReady` refuses the batch for now, unless a record of it is refused for
+        good."""
         ...
 
 
@@ -86,6 +107,10 @@ class RecordFilterSpec(NamedTuple):
     name: str
     summary: str
     make: Callable[[TopicContext], RecordFilter]
+    implied_by: tuple[str, ...] = ()
+    """Topic settings of the plugin, families included. A topic that has one of them at another value than its default
+    has this filter, before those that `lc.filters` names, whether or not that names it. While the plugin is off or
+    gone, such a topic takes no records."""
 
 
 @described
@@ -98,3 +123,5 @@ class ProduceValidatorSpec(NamedTuple):
     peek: Peek | None = None
     """What the validator needs, if that is only the first bytes of keys and values, or some headers: it then has
     `validate_batch` and sees no records. None: it has `validate` and sees each record."""
+    implied_by: tuple[str, ...] = ()
+    """As for filters, with `lc.validators`."""

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 class Service(Protocol):
-    """A service that has been made. `leafcuttr_sdk.testing.check_service` tests one against this contract."""
+    """A service that has been made. `leafcuttr_sdk.testing.check_service` tests one against this contract.
+
+    One that may lack something while it runs has an attribute or a property `waits_for` beside `run`, which a service
+    that lacks nothing needs not have: None or a text that says what it waits for, in one line (`the schemas of 3 of
+    5 topics`). While it is a text, `/health` is degraded and shows it as `it waits for ...`. It is read on the loop at
+    each request of `/health`, so it says what is known.
+    """
 
     async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
         """Run until cancelled. Call `task_status.started()` once it serves, within half a minute: the broker is not

@@ -243,8 +243,10 @@ def test_every_declared_metric_is_scraped(prometheus: Prometheus) -> None:
         "leafcuttr_plugin_accept_pauses_total",
         "leafcuttr_filter_records_total",
         "leafcuttr_filter_failures_total",
+        "leafcuttr_filter_not_ready_total",
         "leafcuttr_validator_records_total",
         "leafcuttr_validator_failures_total",
+        "leafcuttr_validator_not_ready_total",
         "leafcuttr_dead_letters_total",
         "leafcuttr_dead_letters_lost_total",
     }

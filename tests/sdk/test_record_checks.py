@@ -260,7 +260,11 @@ BROKEN: list[tuple[Any, str, str]] = [
     (TwoArguments, "called", "missing a required argument: 'topic'"),
     (filters(lambda r: None), "verdicts", "returned None: return the record to keep it"),
     (filters(lambda r: True), "verdicts", "returned True: return the record itself"),
-    (filters(lambda r: r.value), "verdicts", "returned a bytes: return a Record, DROP or DeadLetter(reason)"),
+    (
+        filters(lambda r: r.value),
+        "verdicts",
+        "returned a bytes: return a Record, DROP, DeadLetter(reason) or NotReady(waits_for)",
+    ),
     (filters(lambda r: DeadLetter), "verdicts", "returned the class DeadLetter"),
     (filters(lambda r: DeadLetter("")), "verdicts", "the reason of its DeadLetter is empty"),
     (filters(lambda r: DeadLetter("a\nb")), "verdicts", "the reason of its DeadLetter has several lines"),
@@ -406,8 +410,8 @@ def test_all_problems_are_told_at_once() -> None:
     assert lines[0] == "the record filter Filter does not keep its contract:"
     assert len(lines) == 4
     assert (
-        "returned a bytes: return a Record, DROP or DeadLetter(reason), for a plain record (and 29 other records)"
-        in lines[1]
+        "returned a bytes: return a Record, DROP, DeadLetter(reason) or NotReady(waits_for), for a plain record "
+        "(and 29 other records)" in lines[1]
     )
     assert "returned None" in lines[2]
     assert "it connects to the network, for a plain record (and 31 other records)" in lines[3]

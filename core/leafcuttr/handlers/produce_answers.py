@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from leafcuttr.errors import BrokerError, ChainError, ErrorCode, InvalidRecordSet
+from leafcuttr.errors import BrokerError, ChainError, ErrorCode, InvalidRecordSet, NotReadyError
 from leafcuttr.handlers.produce_checks import ADDS_PARTITIONS
 from leafcuttr.log.append.staged import Staged
 from leafcuttr.wire.messages.produce import (
@@ -24,6 +24,8 @@ _UNAVAILABLE: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
+# Of filters and validators: which one, and why.
+_OF_CHAINS: Final = (ChainError, NotReadyError)
 # Errors that Kafka answers without the log start offset: found before the batch is staged, or by the storage.
 _WITHOUT_LOG_START: Final = frozenset(
     {
@@ -67,7 +69,7 @@ def from_error(index: int, error: BrokerError, log_start_offset: int = -1) -> Pa
             )
             for record in error.record_errors
         ],
-        error_message=error.message if error.record_errors or isinstance(error, ChainError) else None,
+        error_message=error.message if error.record_errors or isinstance(error, _OF_CHAINS) else None,
     )
 
 

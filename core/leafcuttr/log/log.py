@@ -97,7 +97,8 @@ class Log(LogState):
         (counts, control batches, a base offset, more or less than one batch, no key where one is due, records that do
         not fill the batch), UnknownServerError (a record whose length has no end), InvalidTimestamp, MessageTooLarge,
         RecordListTooLarge, InvalidProducerEpoch, OutOfOrderSequence, InvalidTxnState (a plain batch of a producer whose
-        transaction is open), TransactionCoordinatorFenced, ChainError (a filter of the topic has failed), StorageError.
+        transaction is open), TransactionCoordinatorFenced, ChainError (a filter of the topic has failed), NotReadyError
+        (one cannot judge the batch yet), StorageError.
 
         Once a marker is published, the producer's transaction, if one is open, has ended: `last_stable_offset` moves,
         and if it was aborted its records are to be skipped.

@@ -1,10 +1,15 @@
-"""What plugins count and show beside the broker's own metrics. Nothing is written out here: see the admin endpoint."""
+"""What plugins count and show beside the broker's own metrics. Nothing is written out here: see the admin endpoint.
+
+Filters and validators count in worker threads, so whatever changes a series, or the table of them, has a lock. A
+scrape, on the loop, copies and needs none.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import Generic, TypeVar
+from threading import RLock
+from typing import Final, Generic, TypeVar
 
 from leafcuttr.metrics.counts import Distribution
 from leafcuttr_sdk.metrics import (
@@ -39,13 +44,14 @@ AddedSample = tuple[tuple[str, ...], float | Distribution]
 class Series(Generic[V]):
     """One metric of a plugin, by the values of its labels, of which there are at most `most`."""
 
-    __slots__ = ("_metric", "_most", "_other", "_told", "_values")
+    __slots__ = ("_lock", "_metric", "_most", "_other", "_told", "_values")
 
     def __init__(self, metric: Metric, most: int, first: V) -> None:
         self._metric = metric
         self._most = most
         self._other = (OTHER,) * len(metric.labels)
         self._told = False
+        self._lock = RLock()
         # A metric without labels is there from the first scrape on.
         self._values: dict[tuple[str, ...], V] = {} if metric.labels else {(): first}
 
@@ -82,17 +88,19 @@ class NumberSeries(Series[float]):
         """Raises ValueError for less than nothing, and for labels of another number than the metric's."""
         if count < 0:
             raise ValueError(f"{self._metric.name} only grows; {count} is less than nothing")
-        found = self._values.get(labels)
-        if found is None:
-            labels = self._place(labels) or self._other
-            found = self._values.get(labels, 0.0)
-        self._values[labels] = found + count
+        with self._lock:
+            found = self._values.get(labels)
+            if found is None:
+                labels = self._place(labels) or self._other
+                found = self._values.get(labels, 0.0)
+            self._values[labels] = found + count
 
     def set(self, value: float, *labels: str) -> None:
         """Raises ValueError for labels of another number than the metric's."""
-        place = labels if labels in self._values else self._place(labels)
-        if place is not None:
-            self._values[place] = value
+        with self._lock:
+            place = labels if labels in self._values else self._place(labels)
+            if place is not None:
+                self._values[place] = value
 
 
 class HistogramSeries(Series[Distribution]):
@@ -112,13 +120,14 @@ class HistogramSeries(Series[Distribution]):
         """Raises ValueError for NaN, and for labels of another number than the metric's."""
         if value != value:
             raise ValueError(f"{self._metric.name}: NaN is in no bucket")
-        found = self._values.get(labels)
-        if found is None:
-            labels = self._place(labels) or self._other
+        with self._lock:
             found = self._values.get(labels)
             if found is None:
-                found = self._values[labels] = Distribution(self.bounds)
-        found.add(value)
+                labels = self._place(labels) or self._other
+                found = self._values.get(labels)
+                if found is None:
+                    found = self._values[labels] = Distribution(self.bounds)
+            found.add(value)
 
 
 class PluginMetrics:
@@ -148,27 +157,30 @@ class AddedMetrics:
         self._readings: dict[Metric, MetricReading] = {}
         self._numbers: dict[Metric, NumberSeries] = {}
         self._histograms: dict[Metric, HistogramSeries] = {}
+        self._lock: Final = RLock()
 
     def of(self, plugin: str) -> PluginMetrics:
         return PluginMetrics(self, plugin)
 
     def series(self, plugin: str, metric: Metric) -> NumberSeries:
         """The same for the same metric. Raises ValueError: see `add`."""
-        found = self._numbers.get(metric)
-        if found is None:
-            found = NumberSeries(metric)
-            self.add(plugin, MetricReading(metric, found.samples))
-            self._numbers[metric] = found
+        with self._lock:
+            found = self._numbers.get(metric)
+            if found is None:
+                found = NumberSeries(metric)
+                self.add(plugin, MetricReading(metric, found.samples))
+                self._numbers[metric] = found
         self._check_owner(plugin, metric)
         return found
 
     def histogram(self, plugin: str, metric: Metric, bounds: tuple[float, ...]) -> HistogramSeries:
         """The same for the same metric. Raises ValueError: see `add`, `HistogramSeries`; and for other bounds."""
-        found = self._histograms.get(metric)
-        if found is None:
-            found = HistogramSeries(metric, bounds)
-            self.add(plugin, MetricReading(metric, found.samples))  # type: ignore[arg-type]  # plugins give numbers only
-            self._histograms[metric] = found
+        with self._lock:
+            found = self._histograms.get(metric)
+            if found is None:
+                found = HistogramSeries(metric, bounds)
+                self.add(plugin, MetricReading(metric, found.samples))  # type: ignore[arg-type]  # plugins give numbers
+                self._histograms[metric] = found
         self._check_owner(plugin, metric)
         if found.bounds != bounds:
             raise ValueError(f"{metric.name} has other bounds already")
@@ -190,14 +202,14 @@ class AddedMetrics:
 
     def remove(self, plugin: str) -> None:
         """Forget all metrics of this plugin."""
-        for metric in [each for each in self._readings if self._owners[each.family] == plugin]:
+        for metric in [each for each in list(self._readings) if self._owners[each.family] == plugin]:
             del self._readings[metric], self._owners[metric.family]
             self._numbers.pop(metric, None)
             self._histograms.pop(metric, None)
 
     def readings(self) -> list[tuple[str, MetricReading]]:
         """Each with the name of its plugin, in the order in which they came."""
-        return [(self._owners[metric.family], reading) for metric, reading in self._readings.items()]
+        return [(self._owners[metric.family], reading) for metric, reading in list(self._readings.items())]
 
 
 def _is_ours(metric: Metric) -> bool:

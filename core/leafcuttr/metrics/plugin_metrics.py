@@ -77,6 +77,12 @@ FILTER_FAILURES = counter(
     "topic",
     "filter",
 )
+FILTER_NOT_READY = counter(
+    "leafcuttr_filter_not_ready_total",
+    "Batches that were refused for now because a record filter was not ready to judge them.",
+    "topic",
+    "filter",
+)
 VALIDATED = counter(
     "leafcuttr_validator_records_total",
     "Records that a produce validator checked: verdict is accepted (of stored batches) or refused.",
@@ -87,6 +93,12 @@ VALIDATED = counter(
 VALIDATOR_FAILURES = counter(
     "leafcuttr_validator_failures_total",
     "Batches that were refused because a produce validator failed.",
+    "topic",
+    "validator",
+)
+VALIDATOR_NOT_READY = counter(
+    "leafcuttr_validator_not_ready_total",
+    "Batches that were refused for now because a produce validator was not ready to judge them.",
     "topic",
     "validator",
 )
@@ -113,8 +125,10 @@ METRICS = (
     SERVED_PAUSES,
     FILTERED,
     FILTER_FAILURES,
+    FILTER_NOT_READY,
     VALIDATED,
     VALIDATOR_FAILURES,
+    VALIDATOR_NOT_READY,
     DEAD_LETTERS,
     DEAD_LETTERS_LOST,
 )

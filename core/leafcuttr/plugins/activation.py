@@ -35,11 +35,12 @@ async def activate(
     from leafcuttr.plugins.services.supervisor import Supervisor, cancel_once
 
     planned: list[Planned] = []
+    views: dict[str, Broker] = {}
     failed: list[tuple[Loaded, str]] = []
     async with trio.open_nursery() as calling:
         calling.start_soon(cancel_once, stop, calling.cancel_scope)
         for loaded in plugins.enabled:
-            view = view_for(core, loaded)
+            view = views[loaded.name] = view_for(core, loaded)
             try:
                 await _add(core, loaded, view)
             except PluginError as error:
@@ -63,7 +64,7 @@ async def activate(
             for loaded in plugins.enabled:
                 if loaded.name == error.plugin:
                     plugins.fail(loaded, str(error))
-    core.chains.equip(tables_of(core, plugins))
+    core.chains.equip(tables_of(core, plugins, views))
     core.plugged.services = supervisor.services
     return supervisor
 

@@ -4,7 +4,7 @@ Here a plugin's spec becomes what the chains need: an instance for one topic, wi
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,28 +13,34 @@ from leafcuttr.errors import PluginError
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
 from leafcuttr.runtime.plugin_parts import Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
-from leafcuttr.state.chains import Instance, Tables
+from leafcuttr.state.chains import Instance, Make, Tables
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
+    from leafcuttr_sdk import Broker
 
 _METHODS: Final = {"record filter": "filter", "produce validator": "validate"}
 
 
-def tables_of(core: Core, plugins: "Plugins") -> Tables:
-    """What stands behind the names that topics use."""
+def tables_of(core: Core, plugins: "Plugins", views: "Mapping[str, Broker]") -> Tables:
+    """What stands behind the names that topics use. `views` are the plugins' views of the broker, by their names."""
     filters, validators = plugins.record_filters(), plugins.produce_validators()
+
+    def maker(plugin: str, spec: RecordFilterSpec | ProduceValidatorSpec, kind: str) -> Make:
+        return partial(_made, core, plugin, views[plugin], spec, kind)
+
     return Tables(
-        {n: partial(_made, core, one.name, s, "record filter") for n, (one, s) in filters.items()},
-        {n: partial(_made, core, one.name, s, "produce validator") for n, (one, s) in validators.items()},
+        {name: maker(one.name, spec, "record filter") for name, (one, spec) in filters.items()},
+        {name: maker(one.name, spec, "produce validator") for name, (one, spec) in validators.items()},
     )
 
 
 def _made(
     core: Core,
     plugin: str,
+    view: "Broker",
     spec: RecordFilterSpec | ProduceValidatorSpec,
     kind: str,
     topic: str,
@@ -51,6 +57,7 @@ def _made(
         plugin_settings(core.settings, plugin, ends),
         core.clock,
         logging.getLogger(f"leafcuttr.plugin.{plugin}"),
+        view,
     )
     try:
         return Instance(plugin, call(part, _method, spec, context, method), ends, peek)

@@ -142,6 +142,11 @@ class Chains:
         """The topics of whose last batches a validator or filter has failed on each."""
         return (topic.name for topic, made in self._made.items() if made.chain.fails)
 
+    @property
+    def waiting(self) -> Iterator[str]:
+        """The validators and filters that could not judge a batch yet, and what each waits for."""
+        return (waits for made in self._made.values() if (waits := made.chain.readiness.waits))
+
     def warnings(self) -> Iterator[str]:
         """A line for each topic, or member of a family in the broker's settings, that names what is not there."""
         for topic, made in self._made.items():

@@ -39,6 +39,11 @@ class ServiceState(Protocol):
         ...
 
     @property
+    def waits_for(self) -> str:
+        """What it lacks for now although it is up, in one line; empty if nothing."""
+        ...
+
+    @property
     def restarts(self) -> int: ...
     @property
     def left(self) -> bool:

@@ -8,6 +8,7 @@ from typing import cast
 
 from leafcuttr_sdk.filters import TopicContext
 from leafcuttr_sdk.settings import Setting, Settings, Type, Value, Values
+from leafcuttr_sdk.testing.read_only import FixedBroker
 from leafcuttr_sdk.testing.samples import NOW_MS
 
 _PYTHON: Mapping[Type, tuple[type, ...]] = {
@@ -150,13 +151,19 @@ def topic_context(
     clock: HandClock | None = None,
 ) -> TopicContext:
     """The context that a filter or a validator is made with. `plugin` is the plugin's module: its hooks say which
-    settings there are. Errors as `fixed_settings`."""
+    settings there are, and its `PLUGIN` whose metrics it makes. Its broker has this topic only, with one partition.
+    Errors as `fixed_settings`."""
+    clock = clock or HandClock()
+    own = settings_of(plugin, "leafcuttr_register_settings", settings)
+    logger = logging.getLogger("leafcuttr.plugin.test")
+    name = getattr(getattr(plugin, "PLUGIN", None), "name", "test")
     return TopicContext(
         topic,
         settings_of(plugin, "leafcuttr_register_topic_settings", topic_settings),
-        settings_of(plugin, "leafcuttr_register_settings", settings),
-        clock or HandClock(),
-        logging.getLogger("leafcuttr.plugin.test"),
+        own,
+        clock,
+        logger,
+        FixedBroker(topic, own, clock, logger, name),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.record_trial import takes_one
@@ -21,6 +22,7 @@ from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, pl
 if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
 
+WAITS: Final = "waits for"
 PROMISES: Final = {
     "made": "it can be made, and made anew for each start",
     "called": "run is an async method that takes task_status",
@@ -30,6 +32,7 @@ PROMISES: Final = {
     "restarts": "it runs again, made anew in the same broker",
     "does not block": "it leaves the loop to others: no step of it is long",
     "leaves nothing": "it leaves no tasks, threads, processes, descriptors and calls of on_change behind",
+    WAITS: "what it says it waits for is one line, or None",
     CHECK: PROMISE,
 }
 START_S: Final = 10.0
@@ -45,6 +48,8 @@ _COUNTED: Final = {
     "function that was given to on_change": "functions that were given to on_change",
 }
 """What is counted after each run, one and several of it."""
+
+_LACKS_NOTHING: Final = object()
 
 Run = Callable[..., Awaitable[None]]
 
@@ -63,6 +68,7 @@ class ServiceTrial:
         self._broker = broker
         self._stuck = stuck
         self._registered = _Registered(broker.settings, broker.topics)
+        self._says_what = False
         self.notes: Final = Notes("service", name, PROMISES)
 
     async def run(self) -> Report:
@@ -83,6 +89,7 @@ class ServiceTrial:
                 steps = _Steps()
                 if not await self._live(method, steps, number):
                     return self.notes.report(name for name in PROMISES if number or name != "restarts")
+                self._look_what_it_waits_for(service)
             slow.append(steps.longest_s)
             del service, method
             made = made[-1:]
@@ -96,7 +103,8 @@ class ServiceTrial:
         self._compare(counts)
         await self._stopped_at_once()
         serves = await self._served()
-        return self.notes.report(name for name in PROMISES if serves or name != CHECK)
+        left_out = {WAITS: not self._says_what, CHECK: not serves}
+        return self.notes.report(name for name in PROMISES if not left_out.get(name))
 
     def _new(self) -> object | None:
         try:
@@ -134,6 +142,22 @@ class ServiceTrial:
             self.notes.add("called", wrong)
             return None
         return cast("Run", method)
+
+    def _look_what_it_waits_for(self, service: object) -> None:
+        """Which it need not have."""
+        try:
+            lacks: object = getattr(service, "waits_for", _LACKS_NOTHING)
+        except BaseException as error:
+            self._says_what = True
+            self.notes.add(WAITS, f"waits_for raised {told(error)}: it says what is known, at any time")
+            return
+        if lacks is _LACKS_NOTHING:
+            return
+        self._says_what = True
+        if lacks is not None and not isinstance(lacks, str):
+            self.notes.add(WAITS, f"waits_for is {kind_of(lacks)}: it is one line of text, or None")
+        elif lacks is not None and len(lacks.splitlines()) > 1:
+            self.notes.add(WAITS, f"waits_for has several lines: it is one ({lacks.splitlines()[0]!r}...)")
 
     async def _served(self) -> bool:
         """One more run, with clients that do badly, if it serves a listener. Whether it does."""

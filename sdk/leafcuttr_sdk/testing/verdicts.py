@@ -5,7 +5,7 @@ import re
 from typing import Any, Final, TypeGuard, cast
 
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import DeadLetter, Drop
+from leafcuttr_sdk.filters import DeadLetter, Drop, NotReady
 from leafcuttr_sdk.records import Record
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
@@ -18,23 +18,31 @@ def why_no_verdict(verdict: object) -> str | None:
         return None
     if isinstance(verdict, DeadLetter):
         return _why_no_dead_letter(verdict)
+    if isinstance(verdict, NotReady):
+        return _why_not_not_ready(verdict)
     if isinstance(verdict, Record):
         return _why_no_record(verdict)
     if verdict is None:
         return "returned None: return the record to keep it, DROP to leave it out"
     if isinstance(verdict, bool):
         return f"returned {verdict}: return the record itself to keep it, DROP to leave it out"
-    if verdict is Drop or verdict is DeadLetter:
-        return f"returned the class {verdict.__name__}: return DROP, or DeadLetter(reason)"
+    if verdict is Drop or verdict is DeadLetter or verdict is NotReady:
+        return (
+            f"returned the class {verdict.__name__}: return DROP, DeadLetter(reason) or NotReady(waits_for)"
+        )
     if inspect.isawaitable(verdict):
         return "returned something to await: a filter is called as a plain function"
-    return f"returned {kind_of(verdict)}: return a Record, DROP or DeadLetter(reason)"
+    return f"returned {kind_of(verdict)}: return a Record, DROP, DeadLetter(reason) or NotReady(waits_for)"
 
 
 def why_no_reason(answer: object) -> str | None:
     """What is wrong with what `validate` returned; None if nothing is."""
     if answer is None:
         return None
+    if isinstance(answer, NotReady):
+        return _why_not_not_ready(answer)
+    if answer is NotReady:
+        return "returned the class NotReady: return NotReady(waits_for)"
     if isinstance(answer, bool):
         meaning = "accept" if answer else "refuse"
         return f"returned {answer}: return None to accept, a reason as text to refuse (to {meaning}, if that was meant)"
@@ -46,12 +54,25 @@ def why_no_reason(answer: object) -> str | None:
 
 
 def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
-    reason, topic = cast("tuple[Any, Any]", verdict)
+    reason, topic, record = cast("tuple[Any, Any, Any]", verdict)
     if not isinstance(reason, str):
         return f"returned a DeadLetter whose reason is {kind_of(reason)}: it is one line of text"
     if topic is not None and not (isinstance(topic, str) and _TOPIC.match(topic) and topic.strip(".")):
         return f"returned a DeadLetter for the topic {topic!r}: that is no name of a topic"
+    if record is not None and not isinstance(record, Record):
+        return f"returned a DeadLetter whose record is {kind_of(record)}: it is a Record, or None"
+    if record is not None and (wrong := _why_no_record(record)):
+        return f"{wrong} (the record of its DeadLetter)"
     return _why_no_line("the reason of its DeadLetter", reason)
+
+
+def _why_not_not_ready(verdict: NotReady) -> str | None:
+    (waits_for,) = cast("tuple[Any]", verdict)
+    if not isinstance(waits_for, str):
+        return f"returned a NotReady that waits for {kind_of(waits_for)}: it is one line of text"
+    if not waits_for.strip():
+        return "what its NotReady waits for is empty: say what it lacks, as in 'it waits for ...'"
+    return _why_no_line("what its NotReady waits for", waits_for)
 
 
 def _why_no_line(what: str, text: str) -> str | None:

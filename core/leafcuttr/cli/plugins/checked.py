@@ -95,14 +95,16 @@ class CheckedPlugin:
         import logging
 
         from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
+        from leafcuttr_sdk.testing.read_only import FixedBroker
 
-        return TopicContext(
-            "test",
-            topic_settings(self._settings, self._loaded.name, self._topic),
-            plugin_settings(self._settings, self._loaded.name),
-            HandClock(),
-            logging.getLogger(f"leafcuttr.plugin.{self._loaded.name}"),
+        name, clock = self._loaded.name, HandClock()
+        settings, logger = (
+            plugin_settings(self._settings, name),
+            logging.getLogger(f"leafcuttr.plugin.{name}"),
         )
+        of_topic = topic_settings(self._settings, name, self._topic)
+        broker = FixedBroker("test", settings, clock, logger, name)
+        return TopicContext("test", of_topic, settings, clock, logger, broker)
 
     def _itself(self) -> Report:
         state = self._loaded.state.value

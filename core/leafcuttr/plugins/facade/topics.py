@@ -41,7 +41,8 @@ async def ensured(core: Broker, name: str) -> Topic:
 
 
 class TopicsView:
-    """All topics of a running broker, for one plugin."""
+    """All topics of a running broker, for one plugin. What reads is called in worker threads too, by filters
+    (`leafcuttr_sdk.ReadOnlyTopics`): it goes through copies, while the loop changes topics."""
 
     def __init__(self, core: Broker, plugin: str) -> None:
         self._core = core
@@ -49,7 +50,9 @@ class TopicsView:
         self._topics = core.topics
 
     def names(self, *, internal: bool = False) -> list[str]:
-        return sorted(name for name, topic in self._topics.by_name.items() if internal or not topic.internal)
+        return sorted(
+            name for name, topic in list(self._topics.by_name.items()) if internal or not topic.internal
+        )
 
     def get(self, name: str) -> TopicInfo | None:
         topic = self._topics.by_name.get(name)

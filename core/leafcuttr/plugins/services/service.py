@@ -18,8 +18,9 @@ import trio
 
 from leafcuttr.plugins.services.backoff import Backoff
 from leafcuttr.plugins.services.order import Planned
-from leafcuttr.runtime.described import is_of, leaves_of
-from leafcuttr.runtime.plugin_parts import Part, PartError, call_async, log_traceback
+from leafcuttr.runtime.described import first_line, is_of, leaves_of
+from leafcuttr.runtime.plugin_parts import Part, PartError, call, call_async, log_traceback
+from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.errors import AddressTakenError
 from leafcuttr_sdk.plugin import StartFailure
 from leafcuttr_sdk.services import Service
@@ -63,6 +64,7 @@ class SupervisedService:
         self._scope: Final = trio.CancelScope()
         self._stopping = False
         self._up_since = 0.0
+        self._service: Service | None = None
 
     def __str__(self) -> str:
         return str(self._planned)
@@ -71,6 +73,20 @@ class SupervisedService:
     def blocks(self) -> int:
         """How often it has held the loop for too long."""
         return self._containment.watchdog.holds[self.part] if self._containment else 0
+
+    @property
+    def waits_for(self) -> str:
+        """What it says that it lacks for now, while it is up; empty if nothing. It may be a property of the plugin's,
+        so it is called as all that is the plugin's; one that raises is said to have failed."""
+        if not self.up:
+            return ""
+        try:
+            lacks: object = call(self.part, getattr, self._service, "waits_for", None)
+        except PartError as failed:
+            return f"what its waits_for says, which failed: {failed.brief}"
+        if lacks is None or isinstance(lacks, str):
+            return first_line(lacks or "")
+        return f"what its waits_for says, which is {kind_of(lacks)} and no text"
 
     def start(self) -> None:
         """Begin its life; returns at once."""
@@ -135,7 +151,7 @@ class SupervisedService:
 
     async def _run(self) -> None:
         """Raises what ended it."""
-        service = self._planned.spec.make(self._planned.broker)
+        self._service = service = self._planned.spec.make(self._planned.broker)
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(READY_S) as starting:
                 await nursery.start(self._serve, service)

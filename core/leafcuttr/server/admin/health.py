@@ -83,7 +83,10 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         closed, failing = list(broker.chains.closed), list(broker.chains.failing)
         if closed:
             return Finding(False, _listed(closed, "without their filters, taking no records"))
-        return Finding(False, _listed(failing, "their filters fail on every batch")) if failing else FINE
+        if failing:
+            return Finding(False, _listed(failing, "their filters fail on every batch"))
+        waiting = list(broker.chains.waiting)
+        return Finding(False, _listed(waiting, "not ready")) if waiting else FINE
 
     def cleaner() -> Finding:
         given_up = [str(name) for name in logs.cleaner.uncleanable]
@@ -105,7 +108,9 @@ def broker_checks(broker: Broker, connections: Connections) -> HealthTable:
         HealthCheck("cleaner", "compaction has given up no partition", cleaner),
         HealthCheck("dead-letters", "what filters send to dead-letter topics gets there", dead_letters),
         HealthCheck(
-            "filters", "every topic has the filters and validators that it names, and they work", chains
+            "filters",
+            "every topic has the filters and validators that it names, and they are ready and work",
+            chains,
         ),
         HealthCheck("plugins", "every plugin that is installed and switched on is there", plugins),
     ):

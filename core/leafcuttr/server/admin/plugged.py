@@ -68,7 +68,10 @@ def _finding(part: Part, found: object) -> Finding:
 
 def _check_of(service: ServiceState) -> Callable[[], Finding]:
     def check() -> Finding:
-        return Finding(True) if service.up else Finding(False, service.trouble or "it is starting")
+        if not service.up:
+            return Finding(False, service.trouble or "it is starting")
+        waits_for = service.waits_for
+        return Finding(False, f"it waits for {waits_for}") if waits_for else Finding(True)
 
     return check
 

@@ -265,12 +265,14 @@ def _verdicts(tally: "Tally") -> Iterable[tuple[str, int]]:
 
 _judged(plugins.FILTERED, chains.FILTERS, _verdicts)
 _judged(plugins.FILTER_FAILURES, chains.FILTERS, lambda tally: [("", tally.failures)])
+_judged(plugins.FILTER_NOT_READY, chains.FILTERS, lambda tally: [("", tally.not_ready)])
 _judged(
     plugins.VALIDATED,
     chains.VALIDATORS,
     lambda tally: [("accepted", tally.taken), ("refused", tally.refused)],
 )
 _judged(plugins.VALIDATOR_FAILURES, chains.VALIDATORS, lambda tally: [("", tally.failures)])
+_judged(plugins.VALIDATOR_NOT_READY, chains.VALIDATORS, lambda tally: [("", tally.not_ready)])
 
 
 def _lettered(metric: Metric, read: Callable[[Gathered], dict[str, int]]) -> None:

@@ -255,6 +255,20 @@ def test_dead_letters_are_posted_once_the_batch_is_stored(tmp_path: Path) -> Non
     assert [record.offset for record in stored(log)[1][1]] == [1]
 
 
+def test_a_dead_letter_carries_what_the_filter_has_made_of_the_record(tmp_path: Path) -> None:
+    masked = Record(b"***", None, (("mine", b"1"),))
+    chain = TestChain(by_value(_1=lambda _: DeadLetter("a secret", record=masked)))
+    log = chained(tmp_path, chain)
+    append(log, numbered(3), NOW)
+    (letters,) = chain.posted
+    ((whole, _),) = letters.batches("t.dlq", NOW + 7)
+    (letter,) = decode_records(whole)
+    assert (letter.key, letter.value, letter.headers[0]) == (None, b"***", ("mine", b"1"))
+    assert dict(letter.headers)["lc.dead.letter.timestamp"] == b"%d" % (NOW + 1)
+    assert [record.value for record in stored(log)[0][1]] == [b"0", b"2"]
+    assert chain.filters[0].tally.dead_lettered == 1
+
+
 def test_dead_letters_of_a_write_that_fails_are_not_posted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,7 +386,7 @@ def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("verdict", "said"),
     [
-        (None, "its verdict is None, none of Record, DROP and DeadLetter"),
+        (None, "its verdict is None, none of Record, DROP, DeadLetter and NotReady"),
         (True, "its verdict is a bool"),
         (b"bytes", "its verdict is a bytes"),
         ((b"v", b"k", (), NOW), "its verdict is a tuple"),
@@ -386,6 +400,8 @@ def test_a_duplicate_is_shown_to_nobody(tmp_path: Path) -> None:
         (Record(b"v", timestamp=2**63), "a timestamp that is an int"),
         (Record(b"v", timestamp=1.5), "a timestamp that is a float"),  # type: ignore[arg-type]
         (DeadLetter(3), "whose reason or topic is no text"),  # type: ignore[arg-type]
+        (DeadLetter("x", record=b"v"), "with a record that is a bytes"),  # type: ignore[arg-type]
+        (DeadLetter("x", record=Record("v")), "the record of its dead letter has a value that is a str"),  # type: ignore[arg-type]
         (
             DeadLetter("x", "__consumer_offsets"),
             "a dead letter for __consumer_offsets: it is an internal topic",

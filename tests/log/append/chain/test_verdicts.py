@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.log.append.chain.verdicts import fault_of
+from leafcuttr.log.append.chain.verdicts import carried, fault_of, letter_fault
 from leafcuttr.log.append.rules import LONG_MAX
+from leafcuttr_sdk.filters import DeadLetter
 from leafcuttr_sdk.records import Record
 from support.logs import NOW
 
@@ -39,3 +40,40 @@ def test_what_cannot_be_stored_is_named(changed: dict[str, Any], fault: str | No
 def test_a_timestamp_that_the_producer_has_sent_stays() -> None:
     before = BEFORE._replace(timestamp=-5)
     assert fault_of(before._replace(value=b"other"), before, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fault"),
+    [
+        (DeadLetter("x"), None),
+        (DeadLetter("x", "t"), None),
+        (DeadLetter("x", None, BEFORE), None),
+        (DeadLetter("x", None, Record(b"***", b"k")), None),
+        (DeadLetter(3), "its verdict is a DeadLetter, whose reason or topic is no text"),  # type: ignore[arg-type]
+        (DeadLetter("x", b"t"), "its verdict is a DeadLetter, whose reason or topic is no text"),  # type: ignore[arg-type]
+        (DeadLetter("x", None, b"v"), "its verdict is a DeadLetter with a record that is a bytes"),  # type: ignore[arg-type]
+        (
+            DeadLetter("x", None, Record("v")),  # type: ignore[arg-type]
+            "the record of its dead letter has a value that is a str, neither bytes nor None",
+        ),
+        (
+            DeadLetter("x", None, Record(b"v", timestamp=-1)),
+            "the record of its dead letter has a timestamp that is an int, not milliseconds since 1970",
+        ),
+    ],
+)
+def test_what_is_no_dead_letter_is_named(verdict: DeadLetter, fault: str | None) -> None:
+    assert letter_fault(verdict, BEFORE, NOW) == fault
+
+
+@pytest.mark.parametrize(
+    ("given", "carries"),
+    [
+        (None, BEFORE),
+        (BEFORE, BEFORE),
+        (Record(b"***"), Record(b"***", timestamp=NOW)),
+        (Record(None, timestamp=NOW + 1), Record(None, timestamp=NOW + 1)),
+    ],
+)
+def test_what_a_dead_letter_carries(given: Record | None, carries: Record) -> None:
+    assert carried(DeadLetter("x", None, given), BEFORE) == carries

@@ -12,7 +12,8 @@ topic; `lock` keeps two threads from calling them at once. Duplicates and batche
 not reach the chain (`leafcuttr.log.append.stage`).
 
 How a batch is taken apart and made anew is `filtered_batch`; what a filter may return, `verdicts`; what validators get
-that do not need records, `peeking`. Of a chain that has only such validators no batch is taken apart.
+that do not need records, `peeking`; those that are not ready to judge, `readiness`. Of a chain that has only validators
+that do not need records no batch is taken apart.
 """
 
 import operator
@@ -29,7 +30,8 @@ from leafcuttr.errors import ChainError, InvalidRecord, RecordError
 from leafcuttr.log.append.chain.dead_letters import Letter, Letters
 from leafcuttr.log.append.chain.filtered_batch import decompressed_records, filtered_batch, take_records_apart
 from leafcuttr.log.append.chain.peeking import SLOWEST_PEEK_S, Peeks, refusals_of
-from leafcuttr.log.append.chain.verdicts import fault_of
+from leafcuttr.log.append.chain.readiness import Readiness, fault_of_not_ready
+from leafcuttr.log.append.chain.verdicts import carried, fault_of, letter_fault
 from leafcuttr.log.append.conversion import MOST_RECORD_ERRORS, rejection
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.described import first_line
@@ -39,7 +41,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.loose_records import LooseRecords, compile_early
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import DROP, DeadLetter
+from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
@@ -52,12 +54,13 @@ class Tally:
     """What one filter or validator has done to the records of a topic since the start. `taken` are those that it
     saw in batches that came into the log; of them `changed`, `dropped` and `dead_lettered` are the ones that it
     did not keep as they were. `refused` are those that a validator named, `failures` batches refused because it
-    failed."""
+    failed, `not_ready` those that it could not judge yet."""
 
-    __slots__ = ("changed", "dead_lettered", "dropped", "failures", "refused", "taken")
+    __slots__ = ("changed", "dead_lettered", "dropped", "failures", "not_ready", "refused", "taken")
 
     def __init__(self) -> None:
-        self.taken = self.changed = self.dropped = self.dead_lettered = self.refused = self.failures = 0
+        self.taken = self.changed = self.dropped = self.dead_lettered = 0
+        self.refused = self.failures = self.not_ready = 0
 
 
 class Step(NamedTuple):
@@ -107,6 +110,7 @@ class Chain:
         "_validators",
         "limiter",
         "lock",
+        "readiness",
         "refusal",
         "takes_apart",
         "topic",
@@ -130,6 +134,7 @@ class Chain:
         self.lock = Lock()
         # Of the worker thread that has the lock: others wait without a thread.
         self.limiter = trio.CapacityLimiter(1)
+        self.readiness = Readiness(complain)
         self._validators = tuple(validators)
         self._filters = tuple(filters)
         self._dead_letter_topic = dead_letter_topic
@@ -173,8 +178,8 @@ class Chain:
         is; what comes of it may be another. The caller holds `lock`; any thread.
 
         Raises InvalidRecord (with `record_errors` where a validator has refused records; or they cannot be read),
-        ChainError (one has failed, or the topic takes no records), MessageTooLarge; with a lower `limit` of
-        decompressed bytes DecompressionLimitError, and with `most_headers` TooManyHeaders, before a validator or
+        ChainError (one has failed, or the topic takes no records), NotReadyError, MessageTooLarge; with a lower `limit`
+        of decompressed bytes DecompressionLimitError, and with `most_headers` TooManyHeaders, before a validator or
         filter has seen a record.
         """
         if self.refusal is not None:
@@ -196,6 +201,7 @@ class Chain:
             else:
                 result = self._filter(batch, header, config, data, loose)
             self._failed = 0
+            self.readiness.judged()
         finally:
             self._learn((perf_counter() - began) / header.count)
         return result
@@ -221,6 +227,7 @@ class Chain:
 
     def _validate(self, records: list[Record], peeked: Mapping[Peek, PeekedBatch]) -> None:
         refused: dict[int, str] = {}
+        not_ready: tuple[Step, NotReady, int] | None = None
         for step in self._validators:
             answers = (
                 enumerate(self._call(step, records))
@@ -230,13 +237,18 @@ class Chain:
             for index, reason in answers:
                 if reason is None or index in refused:
                     continue
+                if isinstance(reason, NotReady):
+                    not_ready = not_ready or (step, reason, index)
+                    continue
                 if not isinstance(reason, str):
                     self._fail(step, f"its answer is {kind_of(reason)}, neither a reason nor None", index)
                 step.tally.refused += 1
                 refused[index] = first_line(reason) or f"refused by {step.name}"
         if refused:
             errors = [RecordError(index, refused[index]) for index in sorted(refused)[:MOST_RECORD_ERRORS]]
-            raise InvalidRecord(rejection(errors, len(refused)), errors)
+            raise InvalidRecord(rejection(errors, len(refused)), errors)  # for good, so it is said at once
+        if not_ready is not None:
+            self._not_ready(*not_ready)
 
     def _filter(
         self,
@@ -323,24 +335,38 @@ class Chain:
                     self._fail(step, f"the record that it returned has {fault}", index)
                 changed += 1
             elif isinstance(verdict, DeadLetter):
-                letters.append(self._letter(step, index, record, verdict))
+                letters.append(self._letter(step, index, record, verdict, base_timestamp))
                 continue
+            elif isinstance(verdict, NotReady):
+                self._not_ready(step, verdict, index)
             else:
                 self._fail(
-                    step, f"its verdict is {kind_of(verdict)}, none of Record, DROP and DeadLetter", index
+                    step,
+                    f"its verdict is {kind_of(verdict)}, none of Record, DROP, DeadLetter and NotReady",
+                    index,
                 )
             stay.append(index)
             left.append(verdict)
         return stay, left, letters, (changed, dropped, len(letters))
 
-    def _letter(self, step: Step, index: int, record: Record, verdict: DeadLetter) -> Letter:
-        if not isinstance(verdict.reason, str) or not isinstance(verdict.topic, str | None):
-            self._fail(step, f"its verdict is {kind_of(verdict)}, whose reason or topic is no text", index)
+    def _letter(
+        self, step: Step, index: int, record: Record, verdict: DeadLetter, base_timestamp: int
+    ) -> Letter:
+        fault = letter_fault(verdict, record, base_timestamp)
+        if fault is not None:
+            self._fail(step, fault, index)
         topic = verdict.topic or self._dead_letter_topic
         refusal = self._refuses_letters(topic)
         if refusal is not None:
             self._fail(step, f"a dead letter for {topic}: {refusal}", index)
-        return Letter(index, record, topic, first_line(verdict.reason), step.name)
+        return Letter(index, carried(verdict, record), topic, first_line(verdict.reason), step.name)
+
+    def _not_ready(self, step: Step, verdict: NotReady, index: int) -> NoReturn:
+        fault = fault_of_not_ready(verdict)
+        if fault is not None:
+            self._fail(step, fault, index)
+        step.tally.not_ready += 1
+        self.readiness.refuse(step.part, verdict)
 
     def _fail(self, step: Step, why: str, index: int | None, cause: BaseException | None = None) -> NoReturn:
         """Refuse the batch: what a filter cannot judge must neither be lost nor stored."""

@@ -29,7 +29,8 @@ _HEADERS: Final = 200  # bytes that those above take, about
 
 
 class Letter(NamedTuple):
-    """One record that does not stay: as the filter got it, and where it was in the batch, from 0 on."""
+    """One record that does not stay: as the filter got it or has changed it for this, and where it was in the batch,
+    from 0 on."""
 
     at: int
     record: Loose

@@ -10,6 +10,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.record_peek import compile_early, peek_records
 from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.filters import NotReady
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 
 SLOWEST_PEEK_S: Final = 1e-6
@@ -36,19 +37,19 @@ class Peeks:
             raise unreadable(error, compressed=header.codec != Codec.NONE) from error
 
 
-def refusals_of(answer: object, count: int) -> list[tuple[int, str]] | str:
-    """The records that a validator refuses, by index and reason, in their order; or what is wrong with its answer.
-    Calls methods of that, which may be the plugin's."""
+def refusals_of(answer: object, count: int) -> list[tuple[int, str | NotReady]] | str:
+    """The records that a validator refuses, for good or for now, by index and reason, in their order; or what is wrong
+    with its answer. Calls methods of that, which may be the plugin's."""
     answers: Mapping[Any, Any] | None = answer if isinstance(answer, Mapping) else None
     if answers is None:
         return f"its answer is {kind_of(answer)}, not a mapping of indexes to reasons"
-    refusals: dict[int, str] = {}
+    refusals: dict[int, str | NotReady] = {}
     for index, reason in answers.items():
         if type(index) is not int:
             return f"its answer names {kind_of(index)}, not the index of a record"
         if not 0 <= index < count:
             return f"its answer names record {index} of {count}"
-        if not isinstance(reason, str):
+        if not isinstance(reason, str | NotReady):
             return f"its answer for record {index} is {kind_of(reason)}, not a reason"
         refusals[index] = reason
-    return sorted(refusals.items())
+    return [(index, refusals[index]) for index in sorted(refusals)]

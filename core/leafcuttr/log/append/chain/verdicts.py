@@ -1,9 +1,11 @@
-"""What of a changed record can be stored. Log lines give types only: what records hold does not belong there."""
+"""What of a changed record, and of a dead letter, can be stored. Log lines give types only: what records hold does not
+belong there."""
 
 from typing import Any
 
 from leafcuttr.log.append.rules import LONG_MAX
 from leafcuttr_sdk._described import kind_of
+from leafcuttr_sdk.filters import DeadLetter
 from leafcuttr_sdk.records import Record
 
 
@@ -34,3 +36,25 @@ def fault_of(record: Record, before: Record, base_timestamp: int) -> str | None:
         except UnicodeEncodeError:
             return f"a header name that is no Unicode: {name!a}"
     return None
+
+
+def letter_fault(verdict: DeadLetter, before: Record, base_timestamp: int) -> str | None:
+    """What of a verdict is no dead letter, if anything. `before` is the record that the filter got."""
+    fields: tuple[Any, ...] = verdict
+    reason, topic, record = fields
+    if not isinstance(reason, str) or not isinstance(topic, str | None):
+        return f"its verdict is {kind_of(verdict)}, whose reason or topic is no text"
+    if record is None or record is before:
+        return None
+    if not isinstance(record, Record):
+        return f"its verdict is {kind_of(verdict)} with a record that is {kind_of(record)}"
+    fault = fault_of(carried(verdict, before), before, base_timestamp)
+    return None if fault is None else f"the record of its dead letter has {fault}"
+
+
+def carried(verdict: DeadLetter, before: Record) -> Record:
+    """The record that the dead letter carries."""
+    record = verdict.record
+    if record is None:
+        return before
+    return record if record.timestamp is not None else record._replace(timestamp=before.timestamp)
