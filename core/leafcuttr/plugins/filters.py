@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leafcuttr.config.topic import TopicConfig
 from leafcuttr.errors import PluginError
+from leafcuttr.plugins.implied import what_is_implied
 from leafcuttr.plugins.settings_views import plugin_settings, topic_settings
 from leafcuttr.runtime.plugin_parts import Part, PartError, call
 from leafcuttr.state.broker import Broker as Core
@@ -31,9 +32,11 @@ def tables_of(core: Core, plugins: "Plugins", views: "Mapping[str, Broker]") -> 
     def maker(plugin: str, spec: RecordFilterSpec | ProduceValidatorSpec, kind: str) -> Make:
         return partial(_made, core, plugin, views[plugin], spec, kind)
 
+    said = what_is_implied(core.settings.catalog, plugins)
     return Tables(
         {name: maker(one.name, spec, "record filter") for name, (one, spec) in filters.items()},
         {name: maker(one.name, spec, "produce validator") for name, (one, spec) in validators.items()},
+        *said,
     )
 
 

@@ -194,9 +194,10 @@ def _check_fields(thing: Any) -> None:
         function = getattr(thing, field, print)
         if not callable(function):
             raise PluginError(f"{kind} has {function!r} as its {field}; it has to be a function")
-    needs = getattr(thing, "needs", ())
-    if not isinstance(needs, tuple | list) or not all(isinstance(need, str) for need in needs):
-        raise PluginError(f"{kind} has {needs!r} as its needs; it has to be a tuple of names")
+    for field in ("needs", "implied_by"):
+        names = getattr(thing, field, ())
+        if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+            raise PluginError(f"{kind} has {names!r} as its {field}; it has to be a tuple of names")
     peek = getattr(thing, "peek", None)
     wrong = why_no_peek(peek) if peek is not None else None
     if wrong is not None:

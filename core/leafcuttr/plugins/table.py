@@ -203,6 +203,7 @@ class Plugins:
 
     def _enable(self, one: Loaded) -> None:
         from leafcuttr.plugins import registration
+        from leafcuttr.plugins.implied import refuse_undeclared
 
         assert one.hooks is not None
         one.state, one.why = PluginState.ENABLED, ""
@@ -213,6 +214,7 @@ class Plugins:
                 one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
             for kind in ("services", "record_filters", "produce_validators"):
                 self._refuse_taken(one, kind)
+            refuse_undeclared(one, (*one.record_filters, *one.produce_validators))
         except PluginError as error:
             one.state, one.why = PluginState.FAILED, str(error)
             one.services, one.record_filters, one.produce_validators = (), (), ()

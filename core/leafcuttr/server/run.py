@@ -138,8 +138,14 @@ async def _services(
 ) -> AbstractAsyncContextManager[None]:
     """Plugins are contained from before their first call on the loop until `contained` ends, after their last one.
     Nothing of them is imported where none is on."""
-    if plugins is None or not plugins.enabled:
+    if plugins is None:
         broker.chains.equip(Tables())
+        return nullcontext()
+    if not plugins.enabled:
+        from leafcuttr.plugins.implied import what_is_implied
+
+        said = what_is_implied(broker.settings.catalog, plugins)
+        broker.chains.equip(Tables({}, {}, *said))
         return nullcontext()
     from leafcuttr.plugins.activation import activate
     from leafcuttr.plugins.containment import Containment

@@ -105,7 +105,7 @@ def open_broker(settings: Settings, clock: Clock, *, pressure: WritePressure | N
         logs=logs,
         metadata=metadata,
         topics=topics,
-        chains=Chains(topics, settings, dead_letters.post),
+        chains=Chains(topics, settings, metadata, dead_letters.post),
         dead_letters=dead_letters,
         producer_ids=producer_ids,
         features=features,

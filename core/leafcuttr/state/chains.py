@@ -1,8 +1,9 @@
 """Which topics have produce validators and record filters, and their chains (`leafcuttr.log.append.chain`).
 
-A topic names them in its settings; what stands behind a name is in two tables, which `plugins.activation` hands over
-(`equip`). A topic never takes records past what it names: where a name is unknown, or an instance cannot be made, or
-there are no tables yet, its chain refuses all. Internal topics have no chain.
+A topic names them in its settings, or has a setting that implies them (`implied_parts`); what stands behind a name is
+in two tables, which `plugins.activation` hands over (`equip`). A topic never takes records past what it names: where a
+name is unknown, or an instance cannot be made, or there are no tables yet, its chain refuses all. Internal topics have
+no chain.
 
 Instances are made for each topic, and made again when any of its settings changes: by a worker thread, which may import
 what is heavy, before the topic is there or its change is. At the start, and when settings of the broker change, it is
@@ -10,7 +11,7 @@ done on the event loop, as everything else here.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import trio
@@ -21,6 +22,10 @@ from leafcuttr.errors import InvalidConfig, InvalidTopic, PluginError
 from leafcuttr.runtime.complaints import Complaints
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError
 from leafcuttr.state import topic_names
+from leafcuttr.state.implied_parts import FILTERS as FILTERS
+from leafcuttr.state.implied_parts import KINDS, Implied, ImpliedParts, WantedParts
+from leafcuttr.state.implied_parts import VALIDATORS as VALIDATORS
+from leafcuttr.state.metadata import MetadataStore
 from leafcuttr.state.topics import Topic, Topics
 
 if TYPE_CHECKING:
@@ -28,8 +33,6 @@ if TYPE_CHECKING:
     from leafcuttr.log.append.chain.dead_letters import Letters
     from leafcuttr_sdk.peek import Peek
 
-FILTERS: Final = "lc.filters"
-VALIDATORS: Final = "lc.validators"
 DEAD_LETTER_TOPIC: Final = "lc.filters.dead.letter.topic"
 DEAD_LETTER_SUFFIX: Final = ".dlq"
 
@@ -51,19 +54,21 @@ logger = logging.getLogger(__name__)
 
 
 class Tables(NamedTuple):
-    """What stands behind the names."""
+    """What stands behind the names, and which of it topic settings imply: `implied` is what the plugins of `said_by`
+    have said, by their names, `absent` what became of installed ones that are not on."""
 
     filters: Mapping[str, Make] = {}
     validators: Mapping[str, Make] = {}
-
-
-_KINDS: Final = {FILTERS: "record filter", VALIDATORS: "produce validator"}
+    implied: Sequence[Implied] = ()
+    said_by: Collection[str] = ()
+    absent: Mapping[str, str] = {}
 
 
 class _Made(NamedTuple):
-    """A chain, the settings that it was made for, and how to let go of its instances."""
+    """A chain, the settings that it was made for, what these want, and how to let go of its instances."""
 
     config: TopicConfig
+    wanted: WantedParts
     chain: "Chain"
     ends: Sequence[Callable[[], None]]
 
@@ -76,12 +81,19 @@ class Chains:
     """The chains of all topics. `tallies` count by topic, setting (FILTERS or VALIDATORS) and name, for as long as
     there is a topic of that name."""
 
-    def __init__(self, topics: Topics, settings: Settings, post: "Callable[[Letters], None]") -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        settings: Settings,
+        metadata: MetadataStore,
+        post: "Callable[[Letters], None]",
+    ) -> None:
         self.tallies: dict[tuple[str, str, str], Tally] = {}
         self._topics = topics
         self._settings = settings
         self._post = post
         self._tables: Tables | None = None
+        self._implied = ImpliedParts(metadata, settings)
         self._made: dict[Topic, _Made] = {}
         self._prepared: dict[str, _Made] = {}  # for topics, by name, that are about to be created or changed
         self._complain = Complaints(logger)
@@ -98,6 +110,8 @@ class Chains:
         """From now on these stand behind the names; every chain is made anew, and a warning logged for each that lacks
         something. Before listeners are open."""
         self._tables = tables
+        overridden = [topic.overrides for topic in self._topics.by_name.values()]
+        self._implied.replace(tables.implied, tables.said_by, tables.absent, overridden)
         for topic in tuple(self._made):
             self._let_go(topic)
         self._update_all()
@@ -107,9 +121,10 @@ class Chains:
     def vet(self, topic: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Raise InvalidConfig, which names the nearest, if what a topic would override names what is not there. What it
         has already is let pass: a plugin may have gone, and other settings can be changed all the same."""
-        for setting in _KINDS:
+        for setting in KINDS:
             if setting in after and after[setting] != before.get(setting):
                 self._check(setting, setting, after[setting])
+        self._implied.vet(before, after)
         letters = after.get(DEAD_LETTER_TOPIC, "").strip()
         if letters and letters != before.get(DEAD_LETTER_TOPIC, "").strip():
             refusal = self._refuses_letters(topic, letters)
@@ -121,14 +136,16 @@ class Chains:
     async def prepare(self, topic: str, config: TopicConfig) -> None:
         """Make what a topic needs that is about to have these settings."""
         self._forget_prepared(topic)
-        if config.lc_filters or config.lc_validators:
-            self._prepared[topic] = await self._made_by_worker(topic, config)
+        wanted = self._implied.wanted(config, {})
+        if wanted:
+            self._prepared[topic] = await self._made_by_worker(topic, config, wanted)
 
     def vet_broker(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """The same for the families in the broker's own settings, in one scope."""
+        """The same for the families in the broker's own settings, and for defaults of topic settings, in one scope."""
+        self._implied.vet(before, after)
         for name, text in after.items():
             if text != before.get(name) and name != DEAD_LETTER_TOPIC:
-                for setting in _KINDS:
+                for setting in KINDS:
                     if name.startswith(f"{setting}."):
                         self._check(setting, name, text)
 
@@ -152,7 +169,7 @@ class Chains:
         for topic, made in self._made.items():
             if made.chain.refusal is not None:
                 yield f"topic {topic.name} takes no records: {made.chain.refusal}"
-        for setting in _KINDS:
+        for setting in KINDS:
             for member, value in self._settings.family(f"{setting}.<topic or pattern>").items():
                 for name in value if isinstance(value, tuple) else ():
                     if name not in self._table(setting):
@@ -160,12 +177,12 @@ class Chains:
 
     # Steps of the above
 
-    async def _made_by_worker(self, topic: str, config: TopicConfig) -> _Made:
+    async def _made_by_worker(self, topic: str, config: TopicConfig, wanted: WantedParts) -> _Made:
         """Cancelled: what a plugin is at is not waited for."""
         left = False
 
         def make() -> _Made:
-            made = self._make(topic, config)
+            made = self._make(topic, config, wanted)
             if left:
                 made.end()
             return made
@@ -190,7 +207,7 @@ class Chains:
     def _unknown(self, setting: str, name: str) -> str:
         import difflib
 
-        table, kind = self._table(setting), _KINDS[setting]
+        table, kind = self._table(setting), KINDS[setting]
         near = difflib.get_close_matches(name, table, n=1)
         if near:
             return f"there is no {kind} {name}; did you mean {near[0]}?"
@@ -213,18 +230,19 @@ class Chains:
     def _update(self, topic: Topic) -> None:
         """Give the topic the chain that its settings name."""
         config = topic.config
-        if topic.internal or not (config.lc_filters or config.lc_validators):
+        wanted = self._implied.wanted(config, topic.overrides)
+        if topic.internal or not wanted:
             chain = None
             self._let_go(topic)
         else:
             made = self._made.get(topic)
-            if made is None or made.config != config:
+            if made is None or (made.config, made.wanted) != (config, wanted):
                 self._let_go(topic)
                 prepared = self._prepared.get(topic.name)
-                if prepared is not None and prepared.config == config:
+                if prepared is not None and (prepared.config, prepared.wanted) == (config, wanted):
                     made = self._prepared.pop(topic.name)
                 else:
-                    made = self._make(topic.name, config)
+                    made = self._make(topic.name, config, wanted)
                 self._made[topic] = made
             chain = made.chain
         self._forget_prepared(topic.name)
@@ -252,14 +270,14 @@ class Chains:
         if prepared is not None:
             prepared.end()
 
-    def _make(self, topic: str, config: TopicConfig) -> _Made:
+    def _make(self, topic: str, config: TopicConfig, wanted: WantedParts) -> _Made:
         """Does not fail: a chain that lacks something refuses every batch and says so. Any thread."""
         from leafcuttr.log.append.chain.chain import Chain
 
         ends: list[Callable[[], None]] = []
         steps: dict[str, list[Step]] = {VALIDATORS: [], FILTERS: []}
-        refusal = None if self._tables is not None else "its record filters have not been made yet"
-        names = {VALIDATORS: config.lc_validators, FILTERS: config.lc_filters}
+        refusal = "its record filters have not been made yet" if self._tables is None else wanted.lack or None
+        names = {VALIDATORS: wanted.validators, FILTERS: wanted.filters}
         for setting, made in steps.items():
             for name in names[setting] if refusal is None else ():
                 try:
@@ -278,7 +296,7 @@ class Chains:
             failures=self._failures,
             refusal=refusal,
         )
-        return _Made(config, chain, ends)
+        return _Made(config, wanted, chain, ends)
 
     def _step(
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
@@ -286,7 +304,7 @@ class Chains:
         """Raises PluginError."""
         from leafcuttr.log.append.chain.chain import Step, Tally
 
-        make, kind = self._table(setting).get(name), _KINDS[setting]
+        make, kind = self._table(setting).get(name), KINDS[setting]
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:

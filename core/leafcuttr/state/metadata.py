@@ -69,6 +69,18 @@ STEPS: Final[Sequence[Sequence[str]]] = (
         # Topics that plugins keep for themselves; those of the core are known by name.
         "ALTER TABLE topics ADD COLUMN internal INTEGER NOT NULL DEFAULT 0",
     ),
+    (
+        # Topic settings of plugins that imply a filter or validator, also for the time in which the plugin is gone.
+        """CREATE TABLE implied_parts (
+            setting TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            plugin TEXT NOT NULL,
+            type INTEGER NOT NULL,
+            unset TEXT,
+            PRIMARY KEY (setting, kind, name)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 
@@ -81,6 +93,18 @@ class TopicRecord(NamedTuple):
     partitions: int
     overrides: Mapping[str, str]
     internal: bool = False
+
+
+class StoredImplied(NamedTuple):
+    """A filter or validator that a topic setting of a plugin implies, as it is stored. `kind` is the setting that would
+    name it (`lc.filters`), `type` the number of the setting's type, `unset` the text of its default, if it has one."""
+
+    setting: str
+    kind: str
+    name: str
+    plugin: str
+    type: int
+    unset: str | None
 
 
 class MetadataStore:
@@ -210,6 +234,20 @@ class MetadataStore:
                     )
                 else:
                     connection.execute("REPLACE INTO broker_configs VALUES (?, ?, ?)", (scope, name, value))
+
+    # What settings of plugins imply
+
+    def implied_parts(self) -> list[StoredImplied]:
+        """All that is remembered."""
+        with self._reading() as connection:
+            rows = connection.execute("SELECT setting, kind, name, plugin, type, unset FROM implied_parts")
+            return [StoredImplied(*row) for row in rows]
+
+    def set_implied_parts(self, parts: Iterable[StoredImplied]) -> None:
+        """Replace all that is remembered."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM implied_parts")
+            connection.executemany("INSERT INTO implied_parts VALUES (?, ?, ?, ?, ?, ?)", list(parts))
 
     # Producer ids and features
 

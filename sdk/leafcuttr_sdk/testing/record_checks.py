@@ -22,6 +22,7 @@ from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Value
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import topic_context
+from leafcuttr_sdk.testing.implied import implied_checks
 from leafcuttr_sdk.testing.peek_trial import PeekTrial, why_no_refusals
 from leafcuttr_sdk.testing.record_trial import Trial, TrialKind
 from leafcuttr_sdk.testing.report import Notes, Report, literally
@@ -121,7 +122,8 @@ def _report(
     name, make = _named(checked)
     trial = Trial(kind, name, make, context)
     # In a thread of its own: there a KeyboardInterrupt can only be what the plugin raises.
-    return watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
+    report = watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
+    return report._replace(checks=(*report.checks, *implied_checks(checked, context)))
 
 
 def _named(

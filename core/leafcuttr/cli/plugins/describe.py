@@ -74,7 +74,7 @@ def _brought(one: "Loaded") -> "Iterator[tuple[str, Sequence[Any]]]":
 
 
 def _plain(thing: Any) -> dict[str, Any]:
-    from leafcuttr_sdk.filters import ProduceValidatorSpec
+    from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
     from leafcuttr_sdk.peek import words_of
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting
@@ -86,9 +86,11 @@ def _plain(thing: Any) -> dict[str, Any]:
     if callable(getattr(thing, "open", None)):  # a record format, which is a protocol
         makes = callable(getattr(thing, "make_records", None))
         return {"name": thing.name, "summary": thing.summary, "makes_records": makes}
-    if isinstance(thing, ProduceValidatorSpec):
-        peek = None if thing.peek is None else words_of(thing.peek)
-        return {"name": thing.name, "summary": thing.summary, "needs": peek or "whole records"}
+    if isinstance(thing, RecordFilterSpec | ProduceValidatorSpec):
+        plain = {"name": thing.name, "summary": thing.summary, "implied_by": list(thing.implied_by)}
+        if isinstance(thing, ProduceValidatorSpec):
+            plain["needs"] = "whole records" if thing.peek is None else words_of(thing.peek)
+        return plain
     return {"name": thing.name, "summary": thing.summary}
 
 
@@ -127,8 +129,10 @@ def _print(one: "Loaded", brought: dict[str, list[dict[str, Any]]]) -> None:
         if things:
             click.echo(f"\n{kind.replace('_', ' ')}")
             columns = [column for column in things[0] if column not in ("unit", "dynamic")]
+            if not any(thing.get("implied_by") for thing in things):
+                columns = [column for column in columns if column != "implied_by"]
             print_table(
-                [column.upper() for column in columns],
+                [column.upper().replace("_", " ") for column in columns],
                 [[_cell(thing[column]) for column in columns] for thing in things],
             )
 

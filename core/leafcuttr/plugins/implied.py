@@ -1,0 +1,81 @@
+"""Which topic settings of installed plugins imply a filter or validator (`implied_by`), whether or not a plugin is on.
+
+A plugin that is off is asked too if it declares topic settings: a topic that has one set must not take records past
+what it implies. What topics make of it is `state.implied_parts`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from leafcuttr.errors import PluginError
+from leafcuttr.plugins.loaded import PluginState
+
+if TYPE_CHECKING:
+    from leafcuttr.config.catalog import Catalog
+    from leafcuttr.plugins.loaded import Loaded
+    from leafcuttr.plugins.table import Plugins
+    from leafcuttr.state.implied_parts import Implied
+    from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
+
+    Spec: TypeAlias = RecordFilterSpec | ProduceValidatorSpec
+
+
+class SaidImplied(NamedTuple):
+    """What plugins say, which of them, and what became of those that are not on."""
+
+    implied: "list[Implied]"
+    by: set[str]
+    absent: dict[str, str]
+
+
+def what_is_implied(catalog: "Catalog", plugins: "Plugins") -> SaidImplied:
+    """Of all plugins that can be asked. One whose hook fails is not among those that have said something."""
+    said = SaidImplied([], set(), {})
+    for one in plugins.all:
+        lacks = ""
+        if one.state is not PluginState.ENABLED:
+            lacks = said.absent[one.name] = f"which is {one.became}: {one.why}"
+        try:
+            said.implied.extend(_of(one, catalog, lacks))
+        except PluginError:
+            continue
+        if one.hooks is not None and one.state is not PluginState.FAILED:
+            said.by.add(one.name)
+    return said
+
+
+def refuse_undeclared(one: "Loaded", specs: "Iterable[Spec]") -> None:
+    """Raises PluginError if one is implied by what is no topic setting of its plugin."""
+    names = {setting.name for setting in one.topic_settings}
+    for spec in specs:
+        for name in spec.implied_by:
+            if name not in names:
+                raise PluginError(
+                    f"{spec.name} is implied by {name}, which leafcuttr_register_topic_settings does not declare"
+                )
+
+
+def _of(one: "Loaded", catalog: "Catalog", lacks: str) -> "Iterator[Implied]":
+    """Raises PluginError."""
+    from leafcuttr.state.implied_parts import FILTERS, VALIDATORS, Implied
+
+    filters, validators = _specs(one)
+    refuse_undeclared(one, (*filters, *validators))
+    rows = {
+        row.name: row for section in catalog.sections if section.plugin == one.name for row in section.topic
+    }
+    for kind, specs in ((VALIDATORS, validators), (FILTERS, filters)):
+        for spec in specs:
+            for name in spec.implied_by:
+                yield Implied(rows[name], kind, spec.name, one.name, lacks)
+
+
+def _specs(one: "Loaded") -> "tuple[Sequence[Spec], Sequence[Spec]]":
+    """Its filters and validators. Raises PluginError."""
+    if one.state is PluginState.ENABLED:
+        return one.record_filters, one.produce_validators
+    if one.hooks is None or one.state is PluginState.FAILED or not one.topic_settings:
+        return (), ()
+    from leafcuttr.plugins import registration
+
+    return one.hooks.call(registration.RECORD_FILTERS), one.hooks.call(registration.PRODUCE_VALIDATORS)
