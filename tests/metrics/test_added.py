@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from leafcuttr.metrics.added import AddedMetrics
+from leafcuttr.metrics.added import AddedMetrics, NumberSeries
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_BOUNDS, MOST_HISTOGRAMS, OTHER, SECONDS
 from support.live_broker import opening
@@ -91,3 +93,32 @@ async def scrape(broker: Broker) -> None:
         ("_count", {"of": "a"}, 4),
     ]
     assert [each.value for each in families["leafcuttr_x_bytes"].samples] == [0, 0, 0, 0]
+
+
+def test_threads_count_together() -> None:
+    """Filters count in workers, two and more at once."""
+    metrics = AddedMetrics().of("x")
+    counted: list[NumberSeries] = []
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def count() -> None:
+        counter = metrics.counter("leafcuttr_x_things_total", "Things.", "of")
+        counted.append(counter)
+        histogram = metrics.histogram(NAME, "Times.", "of")
+        for _ in range(20_000):
+            counter.add(1, "a")
+            histogram.observe(1, "a")
+
+    try:
+        threads = [threading.Thread(target=count) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert all(one is counted[0] for one in counted)
+    assert list(counted[0].samples()) == [(("a",), 80_000.0)]
+    ((_, times),) = metrics.histogram(NAME, "Times.", "of").samples()
+    assert times.count == 80_000

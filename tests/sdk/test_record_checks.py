@@ -19,7 +19,10 @@ import pytest
 
 from leafcuttr_sdk import (
     DROP,
+    BrokerError,
     DeadLetter,
+    NotReady,
+    Plugin,
     PluginError,
     ProduceValidatorSpec,
     Record,
@@ -86,6 +89,74 @@ def test_a_good_filter_passes() -> None:
         topic_settings={LIMIT: 5},
         records=[Record(b"of the author's"), Record(None, b"k", timestamp=5)],
     )
+
+
+class Waits:
+    """Is not ready for its first records, counts them, and looks at topics; its dead letters carry another record."""
+
+    def __init__(self, context: TopicContext) -> None:
+        broker = context.broker
+        assert broker.topics.names() == [context.topic]
+        assert broker.topics.get(context.topic) is not None and broker.topics.get("other") is None
+        assert (broker.topics.partition_count(context.topic), broker.topics.partition_count("other")) == (
+            1,
+            0,
+        )
+        assert (broker.topics.configs(context.topic), broker.cluster.node_id) == ({}, 1)
+        assert (broker.settings, broker.clock, broker.logger) == (
+            context.settings,
+            context.clock,
+            context.logger,
+        )
+        with pytest.raises(BrokerError, match="There is no topic 'other'"):
+            broker.topics.configs("other")
+        self.counter = broker.metrics.counter(COUNTER, "Records.")
+        self.seen = 0
+
+    def _ready(self) -> bool:
+        self.seen += 1
+        self.counter.add()
+        return self.seen > 3
+
+    def filter(self, record: Record) -> Any:
+        if not self._ready():
+            return NotReady("the first three")
+        return record if record.value else DeadLetter("empty", record=record._replace(value=b"***"))
+
+    def validate(self, record: Record) -> Any:
+        return None if self._ready() else NotReady("the first three")
+
+
+COUNTER = "leafcuttr_test_records_total"
+
+
+def test_one_that_is_not_ready_at_first_passes() -> None:
+    check_record_filter(Waits)
+    check_produce_validator(Waits)
+
+
+def test_its_metrics_have_the_name_of_its_plugin() -> None:
+    plugin = parcels()
+    vars(plugin)["PLUGIN"] = Plugin("parcels", 1, "for tests")
+    with pytest.raises(ContractError, match="begins with leafcuttr_parcels_"):
+        check_record_filter(Waits, plugin=plugin)
+
+
+def test_what_implies_it_is_named_and_declared() -> None:
+    spec = RecordFilterSpec("size", "too big", Good, implied_by=(LIMIT,))
+    report = filter_report(spec, topic_context(plugin=parcels()))
+    (check,) = [check for check in report.checks if check.name == "implied by"]
+    assert check.promise == f"what implies it ({LIMIT}) is declared" and not check.problems
+    assert "implied by" not in {check.name for check in filter_report(Good, topic_context()).checks}
+    for names, problem in (
+        ((LIMIT, MARK), f"implied_by has {MARK}, which is no topic setting of the plugin"),
+        (("lc.plugin.parcels.field.<name>",), "implied_by has lc.plugin.parcels.field.<name>, which is no"),
+        (LIMIT, "implied_by is a str: it is a tuple of names"),
+    ):
+        wrong = ProduceValidatorSpec("size", "too big", Plain, implied_by=names)  # type: ignore[arg-type]
+        with pytest.raises(ContractError) as caught:
+            check_produce_validator(wrong, plugin=parcels())
+        assert f"implied by: {problem}" in str(caught.value)
 
 
 class Plain:
@@ -266,6 +337,16 @@ BROKEN: list[tuple[Any, str, str]] = [
         "returned a bytes: return a Record, DROP, DeadLetter(reason) or NotReady(waits_for)",
     ),
     (filters(lambda r: DeadLetter), "verdicts", "returned the class DeadLetter"),
+    (filters(lambda r: NotReady), "verdicts", "returned the class NotReady"),
+    (filters(lambda r: NotReady("")), "verdicts", "what its NotReady waits for is empty: say what it lacks"),
+    (filters(lambda r: NotReady("a\nb")), "verdicts", "what its NotReady waits for has several lines"),
+    (filters(lambda r: NotReady(None)), "verdicts", "returned a NotReady that waits for None"),  # type: ignore[arg-type]
+    (filters(lambda r: DeadLetter("a", record=b"v")), "verdicts", "a DeadLetter whose record is a bytes"),  # type: ignore[arg-type]
+    (
+        filters(lambda r: DeadLetter("a", record=r._replace(value="v"))),
+        "verdicts",
+        "not bytes or None: encode it (value.encode()) (the record of its DeadLetter)",
+    ),
     (filters(lambda r: DeadLetter("")), "verdicts", "the reason of its DeadLetter is empty"),
     (filters(lambda r: DeadLetter("a\nb")), "verdicts", "the reason of its DeadLetter has several lines"),
     (filters(lambda r: DeadLetter("a", "no topic!")), "verdicts", "'no topic!': that is no name of a topic"),
@@ -438,6 +519,12 @@ def test_a_good_validator_passes() -> None:
     [
         (validates(lambda r: True), "verdicts", "returned True: return None to accept"),
         (validates(lambda r: False), "verdicts", "returned False: return None to accept"),
+        (
+            validates(lambda r: NotReady),
+            "verdicts",
+            "returned the class NotReady: return NotReady(waits_for)",
+        ),
+        (validates(lambda r: NotReady(" ")), "verdicts", "what its NotReady waits for is empty"),
         (validates(lambda r: ""), "verdicts", "the reason is empty"),
         (validates(lambda r: "one\ntwo"), "verdicts", "the reason has several lines"),
         (validates(lambda r: ValueError("no")), "verdicts", "returned a ValueError"),

@@ -65,7 +65,7 @@ def test_a_good_service_passes() -> None:
     check_service(ServiceSpec("parcels", Good), plugin=parcels(), settings={f"{PREFIX}.topic": "other"})
 
 
-@pytest.mark.parametrize("good", ["Plain", "FollowsWell", "StartsProgramsWell"])
+@pytest.mark.parametrize("good", ["Plain", "FollowsWell", "StartsProgramsWell", "WaitsWell"])
 def test_one_without_a_plugin_passes(good: str) -> None:
     check_service(globals()[good])
 
@@ -88,6 +88,31 @@ class NoBroker(Plain):
 class Refuses(Plain):
     def __init__(self, broker: Broker) -> None:
         raise PluginError("there is no such station")
+
+
+class WaitsForNumber(Plain):
+    waits_for = 3
+
+
+class WaitsInLines(Plain):
+    waits_for = "one\ntwo"
+
+
+class WaitsBadly(Plain):
+    @property
+    def waits_for(self) -> str:
+        raise LookupError("no table")
+
+
+class WaitsWell(Plain):
+    """For something, and then for nothing."""
+
+    waits_for: str | None = "the station"
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        self.waits_for = None
+        await trio.sleep_forever()
 
 
 class AsksForMore(Plain):
@@ -347,6 +372,9 @@ async def makes_async(broker: Broker) -> Any:
 
 
 BROKEN: list[tuple[Any, str, str]] = [
+    (WaitsForNumber, "waits for", "waits_for is an int: it is one line of text, or None"),
+    (WaitsInLines, "waits for", "waits_for has several lines: it is one ('one'...)"),
+    (WaitsBadly, "waits for", "waits_for raised LookupError: no table: it says what is known"),
     (NoBroker, "made", "with the broker as its one argument: TypeError"),
     (Refuses, "made", "it refuses to be made: there is no such station"),
     (AsksForMore, "made", f"{PREFIX}.topics"),

@@ -14,7 +14,7 @@ import pytest
 
 from leafcuttr.errors import StartError, StorageError
 from leafcuttr.state import metadata
-from leafcuttr.state.metadata import FILE_NAME, MetadataStore, TopicRecord
+from leafcuttr.state.metadata import FILE_NAME, MetadataStore, StoredImplied, TopicRecord
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -70,6 +70,22 @@ def test_broker_settings_by_scope(store: MetadataStore) -> None:
         "": {"log.cleaner.threads": "3"},
         "1": {"log.retention.ms": "5"},
     }
+
+
+def test_what_settings_of_plugins_imply(store: MetadataStore) -> None:
+    assert store.implied_parts() == []
+    parts = [
+        StoredImplied("lc.plugin.x.check", "lc.validators", "check", "x", 1, "false"),
+        StoredImplied("lc.plugin.x.mark", "lc.filters", "mark", "x", 2, None),
+    ]
+    store.set_implied_parts(parts)
+    store = reopened(store)
+    assert store.implied_parts() == parts
+    with pytest.raises(StorageError, match="UNIQUE"):
+        store.set_implied_parts([parts[1], parts[1]])
+    assert store.implied_parts() == parts
+    store.set_implied_parts(parts[1:])
+    assert reopened(store).implied_parts() == parts[1:]
 
 
 def test_features(store: MetadataStore) -> None:

@@ -110,6 +110,25 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert done.stdout.endswith(" checks, 0 problems\n")
 
 
+def test_what_implies_a_filter_is_shown(tmp_path: Path) -> None:
+    old = '"drops what is long", Short'
+    done = check(written(tmp_path, old, old + ', ("lc.plugin.parcels.max",)'), "--json")
+    assert done.exit_code == 0
+    (report,) = [one for one in json.loads(done.stdout) if one["kind"] == "record filter"]
+    assert report["checks"][-1] == {
+        "name": "implied by",
+        "promise": "what implies it (lc.plugin.parcels.max) is declared",
+        "ok": True,
+        "problems": [],
+    }
+    done = check(written(tmp_path, old, old + ', ("lc.plugin.parcels.strength",)'))
+    assert done.exit_code == 1
+    assert (
+        "short is implied by lc.plugin.parcels.strength, which leafcuttr_register_topic_settings does not declare"
+        in done.stdout
+    )
+
+
 def test_json(tmp_path: Path) -> None:
     done = check(written(tmp_path), "--json")
     reports: list[dict[str, Any]] = json.loads(done.stdout)

@@ -4,15 +4,21 @@ such a setting while the plugin is off or gone."""
 from __future__ import annotations
 
 import json
+import threading
 import urllib.request
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import KafkaException
 
+from leafcuttr.cli.root import cli
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
+from leafcuttr_sdk import ProduceValidatorSpec, Record, TopicContext
+from leafcuttr_sdk.testing import running_broker as broker_here
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
 from support.wire_client import WireClient
@@ -286,3 +292,52 @@ def test_what_implies_it_is_a_topic_setting_of_its_plugin(
     (folder / "stamps.py").write_text(source)
     with running_broker(tmp_path, on(folder)) as broker:
         assert said in broker.log
+
+
+def test_it_is_made_once_and_by_a_worker(tmp_path: Path) -> None:
+    """As what is named: before the topic is there, or its change."""
+    module = ModuleType("stamps")
+    exec(SOURCE, vars(module))
+    made: list[tuple[str, bool, int]] = []
+
+    class Check:
+        def __init__(self, context: TopicContext) -> None:
+            known = context.broker.topics.get(context.topic) is not None
+            made.append((context.topic, known, threading.get_ident()))
+
+        def validate(self, record: Record) -> None:
+            return None
+
+    vars(module)["Check"] = Check
+    vars(module)["leafcuttr_register_produce_validators"] = lambda: [
+        ProduceValidatorSpec("check", "is counted", Check, implied_by=(CHECK,))
+    ]
+    with broker_here(tmp_path / "data", {ON: True}, [module]) as broker:
+        loop = broker.call(_ident)
+        broker.create_topic("t", configs={CHECK: "true"})
+        broker.create_topic("u")
+        broker.call(lambda inside: inside.topics.alter("u", {CHECK: "true"}))
+        broker.produce("t", b"1")
+    assert [each[:2] for each in made] == [("t", False), ("u", True)]
+    assert loop not in {each[2] for each in made}
+
+
+async def _ident(_: object) -> int:
+    return threading.get_ident()
+
+
+def test_describe_shows_it(folder: Path) -> None:
+    options = ("plugins", "describe", "stamps", "-o", f"lc.plugins.path={folder}")
+    shown = CliRunner().invoke(cli, options).stdout
+    assert "IMPLIED BY" in shown
+    (line,) = [line for line in shown.splitlines() if line.startswith("check ")]
+    assert line.split() == ["check", "refuses", "what", "has", "an", "x", CHECK]
+    described = json.loads(CliRunner().invoke(cli, [*options, "--json"]).stdout)
+    assert [one["implied_by"] for one in described["record_filters"]] == [
+        [],
+        [MARK],
+        ["lc.plugin.stamps.swap.<letter>"],
+    ]
+    assert described["produce_validators"][0]["implied_by"] == [CHECK]
+    (folder / "stamps.py").write_text(SOURCE.replace("implied_by=", "implied_by=() and "))
+    assert "IMPLIED BY" not in CliRunner().invoke(cli, options).stdout
