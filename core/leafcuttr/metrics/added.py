@@ -56,7 +56,7 @@ class Series(Generic[V]):
         self._values: dict[tuple[str, ...], V] = {} if metric.labels else {(): first}
 
     def samples(self) -> Iterator[tuple[tuple[str, ...], V]]:
-        return iter(list(self._values.items()))
+        return iter(dict(self._values).items())
 
     def _place(self, labels: tuple[str, ...]) -> tuple[str, ...] | None:
         """The labels of the series for these that have none yet; None beyond the bounds."""
@@ -209,7 +209,7 @@ class AddedMetrics:
 
     def readings(self) -> list[tuple[str, MetricReading]]:
         """Each with the name of its plugin, in the order in which they came."""
-        return [(self._owners[metric.family], reading) for metric, reading in list(self._readings.items())]
+        return [(self._owners[metric.family], reading) for metric, reading in dict(self._readings).items()]
 
 
 def _is_ours(metric: Metric) -> bool:

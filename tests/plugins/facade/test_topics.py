@@ -1,6 +1,8 @@
 """Topics, changed by plugins."""
 
 import logging
+import sys
+import threading
 
 import pytest
 
@@ -38,6 +40,42 @@ async def test_the_life_of_a_topic(view: Broker) -> None:
     end()
     await view.topics.ensure("u")
     assert seen == ["t"] * 4 and view.topics.names() == ["u"]
+
+
+async def test_filters_read_in_worker_threads_while_topics_change(view: Broker, core: Core) -> None:
+    await view.topics.create("t", configs={"retention.ms": "1000"})
+    topic, done, found = core.topics.by_name["t"], threading.Event(), list[BaseException]()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def read() -> None:
+        try:
+            for _ in range(2000):
+                assert "t" in view.topics.names()
+                assert view.topics.partition_count("t") == 1
+            info = view.topics.get("t")
+            assert info is not None and info.overrides == {"retention.ms": "1000"}
+            assert view.topics.configs("t")["retention.ms"] == "1000"
+        except BaseException as error:
+            found.append(error)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=read)
+    try:
+        thread.start()
+        number = 0
+        while not done.is_set():
+            number += 1
+            core.topics.by_name[f"u{number}"] = topic
+            if number > 50:
+                del core.topics.by_name[f"u{number - 50}"]
+    finally:
+        thread.join()
+        sys.setswitchinterval(before)
+        for name in [name for name in core.topics.by_name if name != "t"]:
+            del core.topics.by_name[name]
+    assert found == []
 
 
 async def test_what_is_refused(view: Broker) -> None:

@@ -83,3 +83,45 @@ def test_javas_producer_is_told_the_reason(tmp_path: Path, plugins: Path) -> Non
         )
     assert "InvalidRecordException" in done.stdout + done.stderr
     assert "the value is longer than 3 bytes" in done.stdout + done.stderr
+
+
+LATE = """
+from leafcuttr_sdk import NotReady, Plugin, ProduceValidatorSpec
+
+PLUGIN = Plugin(name="late", api_version=1, summary="Is ready for its fourth batch.")
+
+
+def leafcuttr_register_produce_validators():
+    yield ProduceValidatorSpec("late", "is late", Late)
+
+
+class Late:
+    def __init__(self, context):
+        self.asked = 0
+
+    def validate(self, record):
+        self.asked += 1
+        return NotReady("the fourth batch") if self.asked < 4 else None
+"""
+
+
+def test_javas_producer_tries_again_until_a_validator_is_ready(tmp_path: Path) -> None:
+    """An idempotent one, as by default."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "late.py").write_text(LATE)
+    with running_broker(tmp_path, {"lc.plugins.path": str(folder)}) as broker:
+        librdkafka.create(broker.address, "t", lc_validators="late")
+        done = java(
+            "ConsoleProducer",
+            *("--bootstrap-server", broker.address, "--topic", "t", "--sync"),
+            given="one\ntwo\nthree\n",
+        )
+        output = done.stdout + done.stderr
+        assert done.returncode == 0 and "NOT_ENOUGH_REPLICAS" in output, output
+        assert [message.value() for message in librdkafka.read(broker.address, "t", 3)] == [
+            b"one",
+            b"two",
+            b"three",
+        ]
+        assert librdkafka.watermarks(broker.address, "t") == (0, 3)

@@ -51,7 +51,7 @@ class TopicsView:
 
     def names(self, *, internal: bool = False) -> list[str]:
         return sorted(
-            name for name, topic in list(self._topics.by_name.items()) if internal or not topic.internal
+            name for name, topic in dict(self._topics.by_name).items() if internal or not topic.internal
         )
 
     def get(self, name: str) -> TopicInfo | None:
