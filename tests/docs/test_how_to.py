@@ -81,7 +81,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),
-        ("produce-validators.md", 3),
+        ("produce-validators.md", 6),
     ],
 )
 def test_of_plugins_and_programs(tmp_path: Path, page: str, parts: int) -> None:
