@@ -1,6 +1,7 @@
 """Whether what implies a filter or validator (`implied_by`) are topic settings of its plugin."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
@@ -12,9 +13,8 @@ def implied_checks(checked: object, context: TopicContext) -> Iterator[Check]:
     """The check, which names the settings, of a spec that has any."""
     if not isinstance(checked, RecordFilterSpec | ProduceValidatorSpec) or not checked.implied_by:
         return
-    names: object = checked.implied_by
-    if not isinstance(names, tuple):
-        wrong = f"implied_by is {kind_of(names)}: it is a tuple of names, as in ('lc.plugin.NAME.check',)"
+    if not isinstance(cast("object", checked.implied_by), tuple):
+        wrong = f"implied_by is {kind_of(checked.implied_by)}: it is a tuple of names, as in ('lc.plugin.NAME.check',)"
         yield Check("implied by", "what implies it are topic settings of its plugin", (wrong,))
         return
     problems = tuple(

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from leafcuttr_sdk.cluster import Endpoint
 from leafcuttr_sdk.errors import UnknownTopicOrPartition
@@ -24,12 +23,15 @@ class FixedBroker:
         self.clock = clock
         self.logger = logger
         self._plugin = plugin
+        self._metrics: Metrics | None = None
 
-    @cached_property
+    @property
     def metrics(self) -> Metrics:
         from leafcuttr.metrics.added import AddedMetrics
 
-        return AddedMetrics().of(self._plugin)
+        if self._metrics is None:
+            self._metrics = AddedMetrics().of(self._plugin)
+        return self._metrics
 
 
 class FixedTopics:

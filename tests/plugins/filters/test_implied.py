@@ -117,6 +117,7 @@ def create(broker: BrokerProcess, topic: str, **settings: str) -> None:
     librdkafka.create(
         broker.address,
         topic,
+        1,
         **{f"lc_plugin_stamps_{n}" if n.startswith(ours) else n: value for n, value in settings.items()},
     )
 
