@@ -32,7 +32,7 @@ def tables_of(core: Core, plugins: "Plugins", views: "Mapping[str, Broker]") -> 
     def maker(plugin: str, spec: RecordFilterSpec | ProduceValidatorSpec, kind: str) -> Make:
         return partial(_made, core, plugin, views[plugin], spec, kind)
 
-    said = what_is_implied(core.settings.catalog, plugins)
+    said = what_is_implied(core.settings.catalog, plugins.all)
     return Tables(
         {name: maker(one.name, spec, "record filter") for name, (one, spec) in filters.items()},
         {name: maker(one.name, spec, "produce validator") for name, (one, spec) in validators.items()},

@@ -13,7 +13,6 @@ from leafcuttr.plugins.loaded import PluginState
 if TYPE_CHECKING:
     from leafcuttr.config.catalog import Catalog
     from leafcuttr.plugins.loaded import Loaded
-    from leafcuttr.plugins.table import Plugins
     from leafcuttr.state.implied_parts import Implied
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
 
@@ -28,10 +27,10 @@ class SaidImplied(NamedTuple):
     absent: dict[str, str]
 
 
-def what_is_implied(catalog: "Catalog", plugins: "Plugins") -> SaidImplied:
+def what_is_implied(catalog: "Catalog", plugins: "Iterable[Loaded]") -> SaidImplied:
     """Of all plugins that can be asked. One whose hook fails is not among those that have said something."""
     said = SaidImplied([], set(), {})
-    for one in plugins.all:
+    for one in plugins:
         lacks = ""
         if one.state is not PluginState.ENABLED:
             lacks = said.absent[one.name] = f"which is {one.became}: {one.why}"
