@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from leafcuttr.metrics.added import AddedMetrics, NumberSeries
+from leafcuttr.metrics import added
+from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr.state.broker import Broker
 from leafcuttr_sdk.metrics import LONGEST_LABEL, MOST_BOUNDS, MOST_HISTOGRAMS, OTHER, SECONDS
 from support.live_broker import opening
@@ -95,30 +95,61 @@ async def scrape(broker: Broker) -> None:
     assert [each.value for each in families["leafcuttr_x_bytes"].samples] == [0, 0, 0, 0]
 
 
+class Interrupted(float):
+    """A number at whose addition another thread goes on, as far as it is let."""
+
+    def __new__(cls, value: float, other: threading.Thread) -> Interrupted:
+        made = super().__new__(cls, value)
+        made.other = other
+        return made
+
+    other: threading.Thread
+
+    def __radd__(self, before: float) -> float:
+        self.other.start()
+        self.other.join(0.2)  # it waits for its turn; without one it would be over by now
+        return before + float(self)
+
+
 def test_threads_count_together() -> None:
     """Filters count in workers, two and more at once."""
     metrics = AddedMetrics().of("x")
-    counted: list[NumberSeries] = []
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
+    counter = metrics.counter("leafcuttr_x_things_total", "Things.", "of")
+    counter.add(1, "a")
+    other = threading.Thread(target=counter.add, args=(1, "a"))
+    counter.add(Interrupted(1, other), "a")
+    other.join()
+    assert list(counter.samples()) == [(("a",), 3.0)]
+    histogram = metrics.histogram(NAME, "Times.", "of")
+    histogram.observe(1, "a")
+    other = threading.Thread(target=histogram.observe, args=(1, "a"))
+    histogram.observe(Interrupted(1, other), "a")
+    other.join()
+    ((_, times),) = histogram.samples()
+    assert (times.count, times.total) == (3, 3.0)
 
-    def count() -> None:
-        counter = metrics.counter("leafcuttr_x_things_total", "Things.", "of")
-        counted.append(counter)
-        histogram = metrics.histogram(NAME, "Times.", "of")
-        for _ in range(20_000):
-            counter.add(1, "a")
-            histogram.observe(1, "a")
 
-    try:
-        threads = [threading.Thread(target=count) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert all(one is counted[0] for one in counted)
-    assert list(counted[0].samples()) == [(("a",), 80_000.0)]
-    ((_, times),) = metrics.histogram(NAME, "Times.", "of").samples()
-    assert times.count == 80_000
+@pytest.mark.parametrize("kind", ["NumberSeries", "HistogramSeries"])
+def test_threads_make_one_metric(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = AddedMetrics().of("x")
+    found: list[object] = []
+
+    def make() -> None:
+        if kind == "NumberSeries":
+            found.append(metrics.counter("leafcuttr_x_things_total", "Things."))
+        else:
+            found.append(metrics.histogram(NAME, "Times."))
+
+    made = getattr(added, kind)
+    other = threading.Thread(target=make)
+
+    def interrupted(*arguments: object) -> object:
+        if not other.ident:
+            other.start()
+            other.join(0.2)
+        return made(*arguments)
+
+    monkeypatch.setattr(added, kind, interrupted)
+    make()
+    other.join()
+    assert len(found) == 2 and found[0] is found[1]

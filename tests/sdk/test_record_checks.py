@@ -135,6 +135,17 @@ def test_one_that_is_not_ready_at_first_passes() -> None:
     check_produce_validator(Waits)
 
 
+def test_instances_may_differ_in_what_they_lack() -> None:
+    """The second one is made when what the first one waits for is there."""
+    seen: list[Record] = []
+
+    def judge(record: Record) -> Any:
+        seen.append(record)
+        return record if len(seen) > 10 else NotReady("the first ten")
+
+    check_record_filter(filters(judge))
+
+
 def test_its_metrics_have_the_name_of_its_plugin() -> None:
     plugin = parcels()
     vars(plugin)["PLUGIN"] = Plugin("parcels", 1, "for tests")

@@ -226,6 +226,7 @@ def test_while_the_plugin_is_gone(tmp_path: Path, folder: Path, how: str) -> Non
     with running_broker(tmp_path, on(folder)) as broker:
         create(broker, "t", check="true")
         create(broker, "s", swap_a="b")
+        create(broker, "two", check="true", swap_a="b")
         create(broker, "free", check="false")
     settings = on(folder)
     if how == "gone":
@@ -254,6 +255,9 @@ def test_while_the_plugin_is_gone(tmp_path: Path, folder: Path, how: str) -> Non
         librdkafka.alter(broker.address, "topic", "t", {CHECK: None})
         assert send(broker, "t", b"x").error_code == 0
         assert "record filter swap" in refusal(broker, "s")
+        assert "produce validator check" in refusal(broker, "two")
+        librdkafka.alter(broker.address, "topic", "two", {CHECK: None})
+        assert "record filter swap" in refusal(broker, "two")
         librdkafka.delete(broker.address, "s")
     (folder / "stamps.py").write_text(SOURCE)
     with running_broker(tmp_path, on(folder)) as broker:
