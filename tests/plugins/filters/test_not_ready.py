@@ -287,6 +287,32 @@ def test_producers_in_the_process(running: Broker) -> None:
     assert [answer.offset for answer in answers if isinstance(answer, Produced)] == [0, 1]
 
 
+def test_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("quart_trio")
+    module = ModuleType("schemas")
+    exec(SOURCE, vars(module))
+    settings = {"lc.http.proxy.enable": True, "lc.http.proxy.port": 0}
+    with running_broker(tmp_path, settings, [module]) as broker:
+        broker.create_topic("v", configs={"lc.validators": "schemas"})
+        (address,) = [where for name, where in broker.listeners.items() if "http" in name]
+
+        def post() -> dict[str, Any]:
+            body = b'{"records": [{"value": "x"}]}'
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"http://{address}/topics/v", body, headers)
+            with urllib.request.urlopen(request, timeout=60) as response:
+                (answer,) = json.loads(response.read())["offsets"]
+            return dict(answer)
+
+        refused = post()
+        assert refused["error_code"] == 50003
+        assert refused["error"].startswith(
+            "NOT_ENOUGH_REPLICAS: The produce validator schemas of topic v is not ready"
+        )
+        get_ready(module)
+        assert post()["offset"] == 0
+
+
 @pytest.mark.parametrize(
     ("waits_for", "shown"),
     [
