@@ -1,7 +1,7 @@
 """Which topic settings of installed plugins imply a filter or validator (`implied_by`), whether or not a plugin is on.
 
-A plugin that is off is asked too if it declares topic settings: a topic that has one set must not take records past
-what it implies. What topics make of it is `state.implied_parts`.
+A plugin that is off, or has failed, is asked too if it declares topic settings: a topic that has one set must not take
+records past what it implies. What topics make of it is `state.implied_parts`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +35,11 @@ def what_is_implied(catalog: "Catalog", plugins: "Iterable[Loaded]") -> SaidImpl
         if one.state is not PluginState.ENABLED:
             lacks = said.absent[one.name] = f"which is {one.became}: {one.why}"
         try:
-            said.implied.extend(_of(one, catalog, lacks))
+            found = list(_of(one, catalog, lacks))
         except PluginError:
             continue
-        if one.hooks is not None and one.state is not PluginState.FAILED:
+        if one.hooks is not None:
+            said.implied.extend(found)
             said.by.add(one.name)
     return said
 
@@ -66,6 +67,8 @@ def _of(one: "Loaded", catalog: "Catalog", lacks: str) -> "Iterator[Implied]":
     for kind, specs in ((VALIDATORS, validators), (FILTERS, filters)):
         for spec in specs:
             for name in spec.implied_by:
+                if name not in rows:
+                    raise PluginError(f"its setting {name} could not be added")
                 yield Implied(rows[name], kind, spec.name, one.name, lacks)
 
 
@@ -73,7 +76,7 @@ def _specs(one: "Loaded") -> "tuple[Sequence[Spec], Sequence[Spec]]":
     """Its filters and validators. Raises PluginError."""
     if one.state is PluginState.ENABLED:
         return one.record_filters, one.produce_validators
-    if one.hooks is None or one.state is PluginState.FAILED or not one.topic_settings:
+    if one.hooks is None or not one.topic_settings:
         return (), ()
     from leafcuttr.plugins import registration
 

@@ -220,6 +220,17 @@ def test_a_plugin_that_was_never_on(tmp_path: Path, folder: Path) -> None:
         create(broker, "t", check="true")
 
 
+def test_a_plugin_that_has_always_failed_in_another_part(tmp_path: Path, folder: Path) -> None:
+    failing = "def leafcuttr_register_services():\n    1 / 0\n"
+    (folder / "stamps.py").write_text(SOURCE + failing)
+    with running_broker(tmp_path, on(folder)) as broker:
+        create(broker, "t")
+        with pytest.raises(
+            KafkaException, match="of plugin stamps, which is failed: leafcuttr_register_services"
+        ):
+            librdkafka.alter(broker.address, "topic", "t", {CHECK: "true"})
+
+
 @pytest.mark.parametrize("how", ["gone", "disabled", "broken", "hook fails"])
 def test_while_the_plugin_is_gone(tmp_path: Path, folder: Path, how: str) -> None:
     """Its settings are unknown then, or what they imply."""
