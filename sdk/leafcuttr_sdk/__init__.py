@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.errors import AddressTakenError, BrokerError, ErrorCode, NotReadyError, PluginError
     from leafcuttr_sdk.filters import (
         DROP,
+        BatchValidator,
         DeadLetter,
         NotReady,
         ProduceValidator,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
-    from leafcuttr_sdk.peek import BatchValidator, Peek, PeekedBatch
+    from leafcuttr_sdk.peek import Peek, PeekedBatch
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
     from leafcuttr_sdk.read_only import ReadOnlyBroker, ReadOnlyTopics
     from leafcuttr_sdk.records import (
@@ -96,13 +97,13 @@ _PLACES: Final = {
     "cluster": "Cluster Endpoint",
     "consumer": "Consumer",
     "errors": "AddressTakenError BrokerError ErrorCode NotReadyError PluginError",
-    "filters": "DROP DeadLetter NotReady ProduceValidator ProduceValidatorSpec RecordFilter RecordFilterSpec "
-    "TopicContext Verdict",
+    "filters": "DROP BatchValidator DeadLetter NotReady ProduceValidator ProduceValidatorSpec RecordFilter "
+    "RecordFilterSpec TopicContext Verdict",
     "formats": "FormatCodec FormatError Place RecordFormat RecordMaker",
     "groups": "CommittedOffset GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
-    "peek": "BatchValidator Peek PeekedBatch",
+    "peek": "Peek PeekedBatch",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
     "read_only": "ReadOnlyBroker ReadOnlyTopics",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",

@@ -10,11 +10,11 @@ has produced the records says `leafcuttr_sdk.current_principal()`, where that cl
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
 
 from leafcuttr_sdk._described import described
-from leafcuttr_sdk.peek import BatchValidator, Peek
+from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.settings import Settings
 from leafcuttr_sdk.types import Clock
@@ -96,6 +96,17 @@ class ProduceValidator(Protocol):
         """Return why the record is refused, in one line that is sent to the producer with INVALID_RECORD and the
         record's index; None accepts it. `NotReady` refuses the batch for now, unless a record of it is refused for
         good."""
+        ...
+
+
+class BatchValidator(Protocol):
+    """A validator with a `peek` that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
+
+    def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str | NotReady]:
+        """Return the index of each record that is refused, counted from 0 in the batch, with the reason: one line
+        that is sent to the producer with INVALID_RECORD and that index. An empty mapping accepts the batch. With
+        `NotReady` as a reason the batch is refused for now, unless a record of it is refused for good. An exception,
+        or an answer of another kind, refuses it with UNKNOWN_SERVER_ERROR."""
         ...
 
 

@@ -7,12 +7,9 @@ grow with the size of the records. A topic can have validators of both kinds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from leafcuttr_sdk._described import described
-
-if TYPE_CHECKING:
-    from leafcuttr_sdk.filters import NotReady
 
 
 @described
@@ -43,17 +40,6 @@ class PeekedBatch(NamedTuple):
     headers: Mapping[str, Sequence[tuple[bytes | None, ...]]]
     """By each name that was wanted, the values of a record's headers of that name, in their order: an empty tuple if
     it has none, several if it is repeated. None is the value of a header without one."""
-
-
-class BatchValidator(Protocol):
-    """A validator with a `peek` that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
-
-    def validate_batch(self, batch: PeekedBatch) -> "Mapping[int, str | NotReady]":
-        """Return the index of each record that is refused, counted from 0 in the batch, with the reason: one line
-        that is sent to the producer with INVALID_RECORD and that index. An empty mapping accepts the batch. With
-        `NotReady` as a reason the batch is refused for now, unless a record of it is refused for good. An exception,
-        or an answer of another kind, refuses it with UNKNOWN_SERVER_ERROR."""
-        ...
 
 
 def words_of(peek: Peek) -> str:
