@@ -42,6 +42,7 @@ from leafcuttr_sdk.errors import (  # noqa: I001
     RecordListTooLarge as RecordListTooLarge,
     StorageError as StorageError,
     TopicAlreadyExists as TopicAlreadyExists,
+    TopicAuthorizationFailed as TopicAuthorizationFailed,
     TopicDeletionDisabled as TopicDeletionDisabled,
     TransactionCoordinatorFenced as TransactionCoordinatorFenced,
     UnknownLeaderEpoch as UnknownLeaderEpoch,

@@ -265,6 +265,12 @@ class InvalidTopic(BrokerError):
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+class TopicAuthorizationFailed(BrokerError):
+    """The topic belongs to a plugin, and only that one writes to it: see `Topics.create`."""
+
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
 class TopicAlreadyExists(BrokerError):
     code = ErrorCode.TOPIC_ALREADY_EXISTS
 

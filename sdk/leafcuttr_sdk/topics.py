@@ -27,6 +27,8 @@ class TopicInfo(NamedTuple):
     overrides: Mapping[str, str]
     """Its settings as far as they were given for it, as texts, without secrets."""
     internal: bool
+    owner: str | None = None
+    """The plugin to which it belongs, if it is one's own."""
 
 
 class Topics(Protocol):
@@ -51,11 +53,16 @@ class Topics(Protocol):
         partitions: int | None = None,
         configs: Mapping[str, str] | None = None,
         internal: bool = False,
+        owned: bool = False,
     ) -> TopicInfo:
         """Without `partitions` as many as `num.partitions`. An internal one is marked so for clients that list topics
-        (they hide it by themselves), and written to by the broker's plugins only. Raises TopicAlreadyExists,
-        InvalidTopic, InvalidPartitions, InvalidConfig, PolicyViolation, StorageError. Cancelled: it may have been
-        created."""
+        (they hide it by themselves), and written to by the broker's plugins only. An internal one that is `owned`
+        belongs to this plugin, for as long as there is that topic: records are put into it and deleted from it by a
+        plugin of this name only. Others, Kafka clients among them, get TopicAuthorizationFailed; they may read it,
+        and Kafka clients and plugins may set it, enlarge it and delete it like any other.
+
+        Raises TopicAlreadyExists, InvalidTopic, InvalidPartitions, InvalidConfig, PolicyViolation, StorageError, and
+        ValueError for an owned one that is not internal. Cancelled: it may have been created."""
         ...
 
     async def ensure(self, name: str) -> TopicInfo:
@@ -79,7 +86,8 @@ class Topics(Protocol):
 
     async def delete_records(self, name: str, partition: int, before_offset: int) -> int:
         """Returns the new log start offset. A negative offset stands for the high watermark. Raises
-        UnknownTopicOrPartition, OffsetOutOfRange, PolicyViolation (a topic that is compacted only), StorageError."""
+        UnknownTopicOrPartition, TopicAuthorizationFailed (the topic belongs to another plugin), OffsetOutOfRange,
+        PolicyViolation (a topic that is compacted only), StorageError."""
         ...
 
     def configs(self, name: str) -> Mapping[str, str | None]:

@@ -56,6 +56,22 @@ async def test_a_partition_that_does_not_exist_prevents_all(broker: Broker, send
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+async def test_a_topic_that_belongs_to_a_plugin_prevents_all(broker: Broker, send: Any, version: int) -> None:
+    await broker.topics.create("orders", 1, {})
+    await broker.topics.create("table", 1, {}, internal=True, owner="tables")
+    partitions = {"orders": [0], "table": [0, 1], "missing": [0]}
+    answer = await send(add_request(await init(send), partitions), version)
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert codes(answer, version) == {
+        ("orders", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ("table", 0): refused,
+        ("table", 1): refused,
+        ("missing", 0): MISSING,
+    }
+    assert not added(broker)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_an_older_producer_is_fenced(broker: Broker, send: Any, version: int) -> None:
     """Versions 0 and 1 do not know PRODUCER_FENCED (KIP-588)."""
     await broker.topics.create("t", 1, {})

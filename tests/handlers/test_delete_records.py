@@ -65,6 +65,7 @@ async def test_the_start_does_not_go_back(broker: Broker, send: Any) -> None:
         ("missing", 0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("bad name", 0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("__consumer_offsets", 0, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("owned", 0, 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         ("compacted", 0, 0, ErrorCode.POLICY_VIOLATION),
         ("offline", 0, 0, ErrorCode.KAFKA_STORAGE_ERROR),
     ],
@@ -74,6 +75,7 @@ async def test_refusals(
 ) -> None:
     await broker.topics.create("orders", 1, {})
     await broker.topics.create("__consumer_offsets", 1, {})
+    await broker.topics.create("owned", 1, {}, internal=True, owner="tables")
     await broker.topics.create("compacted", 1, {"cleanup.policy": "compact"})
     (await broker.topics.create("offline", 1, {})).partitions[0].log.offline = "damaged"
     fill(broker, "orders", 5)

@@ -56,6 +56,9 @@ async def test_a_topic(broker: Broker, topics: None, send: Any) -> None:
         [],
     ]
     assert [list(nodes) for nodes in (part.eligible_leader_replicas, part.last_known_elr)] == [[], []]
+    await broker.topics.create("owned", 1, {}, internal=True, owner="tables")
+    (topic,) = (await send(request("owned"), 0)).topics
+    assert (topic.is_internal, topic.topic_authorized_operations) == (True, 3576 - (1 << 4))
 
 
 async def test_unknown_topics_have_their_place_in_the_order(topics: None, send: Any) -> None:

@@ -141,6 +141,13 @@ async def test_authorized_operations_on_request(broker: Broker, send: Any) -> No
     answer = await send(request, 9)
     assert answer.topics[0].topic_authorized_operations == 3576
     assert answer.cluster_authorized_operations == 8096
+    # A topic that belongs to a plugin: all but WRITE, by its name and by its id.
+    owned = await broker.topics.create("owned", 1, {}, internal=True, owner="tables")
+    for named in (MetadataRequestTopic(name="owned"), MetadataRequestTopic(name=None, topic_id=owned.id)):
+        answer = await send(MetadataRequest(topics=[named], include_topic_authorized_operations=True), 12)
+        assert [topic.topic_authorized_operations for topic in answer.topics] == [3576 - (1 << 4)]
+        answer = await send(MetadataRequest(topics=[named]), 12)
+        assert [topic.topic_authorized_operations for topic in answer.topics] == [-(2**31)]
 
 
 async def test_a_partition_whose_log_is_offline_has_no_leader(broker: Broker, send: Any) -> None:

@@ -123,6 +123,22 @@ async def test_internal_topics_are_for_tools_only(
     assert topic.partitions[0].log.log_end_offset == (code == NONE)
 
 
+@pytest.mark.parametrize("client_id", ["x", "__admin_client", "leafcuttr-plugin-own"])
+@pytest.mark.parametrize("version", [3, 7, 12, 13])
+async def test_a_topic_that_belongs_to_a_plugin(
+    broker: Broker, send: Any, version: int, client_id: str
+) -> None:
+    topic = await broker.topics.create("state", 1, {}, internal=True, owner="own")
+    part = await produced(send, topic, batch(), version, client_id=client_id)
+    assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (part.base_offset, topic.partitions[0].log.log_end_offset) == (-1, 0)
+    # A partition that it does not have is refused in the same way, and the broker's other topics are as before.
+    part = await produced(send, topic, batch(), version, client_id=client_id, index=1)
+    assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    other = await broker.topics.create("other", 1, {})
+    assert (await produced(send, other, batch(), version, client_id=client_id)).error_code == NONE
+
+
 @pytest.mark.parametrize("acks", [2, -2])
 async def test_acks_that_do_not_exist(broker: Broker, send: Any, acks: int) -> None:
     topic = await broker.topics.create("t", 1, {})

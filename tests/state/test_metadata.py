@@ -158,6 +158,27 @@ def test_topics_of_before_plugins_have_no_plugin(tmp_path: Path, monkeypatch: py
     store.close()
 
 
+def test_topics_of_before_owners_belong_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(metadata, "STEPS", metadata.STEPS[:3])
+        MetadataStore.open(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute(
+            "INSERT INTO topics (name, id, partitions, internal) VALUES ('state', ?, 3, 1)", (A,)
+        )
+    connection.close()
+    store = MetadataStore.open(tmp_path)
+    store.add_topics([TopicRecord("table", B, 1, {}, internal=True, owner="tables")])
+    topics = [
+        TopicRecord("state", A, 3, {}, internal=True),
+        TopicRecord("table", B, 1, {}, internal=True, owner="tables"),
+    ]
+    assert store.topics() == topics
+    again = reopened(store)
+    assert again.topics() == topics
+    again.close()
+
+
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     MetadataStore.open(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:

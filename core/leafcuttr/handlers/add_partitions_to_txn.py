@@ -4,7 +4,8 @@ Version 2 knows PRODUCER_FENCED, 3 is flexible. Version 4 carries many transacti
 partitions are in them (`verify_only`, KIP-890); it is meant for brokers, and answered to everybody here as long as
 there is no authorizer. Version 5 knows TRANSACTION_ABORTABLE.
 
-If one partition does not exist, none is added; the others get OPERATION_NOT_ATTEMPTED.
+If one partition does not exist, or its topic belongs to a plugin (TOPIC_AUTHORIZATION_FAILED), none is added; the
+others get OPERATION_NOT_ATTEMPTED.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,13 +74,14 @@ async def _transaction(
         for topic in requested.topics
         async for each in pace.over(topic.partitions)
     ]
-    missing = {each async for each in pace.over(partitions) if not _exists(broker, each)}
-    if missing:
+    refused = {
+        each: code
+        async for each in pace.over(partitions)
+        if (code := _refusal(broker, each)) is not ErrorCode.NONE
+    }
+    if refused:
         return {
-            each: (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
-            )
-            async for each in pace.over(partitions)
+            each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) async for each in pace.over(partitions)
         }
     coordinator = broker.transactions
     producer = requested.transactional_id, requested.producer_id, requested.producer_epoch
@@ -93,9 +95,14 @@ async def _transaction(
     return dict.fromkeys(partitions, code)
 
 
-def _exists(broker: Broker, partition: TopicPartition) -> bool:
+def _refusal(broker: Broker, partition: TopicPartition) -> ErrorCode:
+    """Why a client cannot write to it; the topic's owner counts before the partition, as rights do in Kafka."""
     topic = broker.topics.by_name.get(partition.topic)
-    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+    if topic is not None and topic.owner is not None:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if topic is None or not 0 <= partition.partition < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 async def _results(

@@ -7,9 +7,12 @@ from typing import Final
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topics import Topic
 
-# Bit sets of AclOperation codes (KIP-430). Until there is an authorizer everybody may do everything.
+# Bit sets of AclOperation codes (KIP-430). Until there is an authorizer everybody may do everything, but write to a
+# topic that belongs to a plugin.
 NOT_REQUESTED: Final = -(2**31)
+_WRITE: Final = 1 << 4
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
@@ -39,6 +42,11 @@ class FewRepeated:
             return True
         self._left -= 1
         return self._left >= 0
+
+
+def operations_on(topic: Topic) -> int:
+    """What a client may do with the topic."""
+    return TOPIC_OPERATIONS if topic.owner is None else TOPIC_OPERATIONS & ~_WRITE
 
 
 def words(error: BrokerError) -> str | None:

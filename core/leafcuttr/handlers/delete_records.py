@@ -4,8 +4,8 @@ encoding only.
 -1 means everything there is. The low watermark of the answer is the log start offset, as there are no
 followers that could lag behind. It is durable before it is answered, with one write for all partitions of a
 request: if that fails, those whose start has moved are answered with KAFKA_STORAGE_ERROR. A partition of an
-internal topic is an INVALID_TOPIC_EXCEPTION, one of a topic that is compacted and not deleted from a
-POLICY_VIOLATION. The timeout has no use: nothing is waited for.
+internal topic is an INVALID_TOPIC_EXCEPTION, one of a topic that belongs to a plugin a
+TOPIC_AUTHORIZATION_FAILED, one of a topic that is compacted and not deleted from a POLICY_VIOLATION. The timeout has no use: nothing is waited for.
 """
 
 from typing import Final
@@ -14,6 +14,7 @@ from leafcuttr.errors import BrokerError, InvalidTopic, OffsetOutOfRange, Policy
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topic_owners import check_owner
 from leafcuttr.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -65,13 +66,15 @@ def _delete(broker: Broker, name: str, index: int, offset: int) -> DeleteRecords
 
 
 def move_log_start(
-    broker: Broker, topic_partition: TopicPartition, offset: int, *, internal: bool = False
+    broker: Broker, topic_partition: TopicPartition, offset: int, *, plugin: str | None = None
 ) -> int:
-    """Move it up to `offset`, in memory; where it is then. `internal`: also that of an internal topic. Raises
-    UnknownTopicOrPartition, InvalidTopic, StorageError, PolicyViolation, OffsetOutOfRange."""
+    """Move it up to `offset`, in memory; where it is then. A `plugin` may do so in an internal topic too. Raises
+    UnknownTopicOrPartition, TopicAuthorizationFailed, InvalidTopic, StorageError, PolicyViolation,
+    OffsetOutOfRange."""
     partition = broker.topics.partition(topic_partition)
     log = partition.log
-    if partition.topic.internal and not internal:
+    check_owner(partition.topic, plugin)
+    if partition.topic.internal and plugin is None:
         raise InvalidTopic
     if log.offline is not None:
         raise StorageError

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from leafcuttr.errors import ErrorCode
-from leafcuttr.handlers.answers import TOPIC_OPERATIONS
+from leafcuttr.handlers.answers import TOPIC_OPERATIONS, operations_on
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
@@ -92,7 +92,7 @@ async def _found(
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=[each async for each in pace.over(_partitions(node_id, topic, first, end))],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations_on(topic),
     )
 
 

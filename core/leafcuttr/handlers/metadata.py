@@ -15,7 +15,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidTopic
-from leafcuttr.handlers.answers import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS, address, rack
+from leafcuttr.handlers.answers import (
+    CLUSTER_OPERATIONS,
+    NOT_REQUESTED,
+    TOPIC_OPERATIONS,
+    address,
+    operations_on,
+    rack,
+)
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
@@ -145,7 +152,7 @@ def _found(node_id: int, topic: Topic, operations: int) -> MetadataResponseTopic
             _partition(node_id, part.index, part.leader_epoch, part.log.offline is not None)
             for part in topic.partitions
         ],
-        topic_authorized_operations=operations,
+        topic_authorized_operations=operations if operations == NOT_REQUESTED else operations_on(topic),
     )
 
 

@@ -212,7 +212,7 @@ class Turn:
         For each partition one of these happens:
 
         - There have been enough for one turn: stop with `_PAUSE`. Other connections have their turn before the rest.
-        - The topic or the partition does not exist, or is internal: an error.
+        - The topic or the partition does not exist, or is internal, or a plugin's: an error.
         - The batch is transactional and its transaction does not take it: an error. Nothing is staged.
         - Its records take a worker (`LongWork`): stop with that work. The partitions before this one are written
           meanwhile.
@@ -229,7 +229,9 @@ class Turn:
         # `missing`. Where the topic exists, `missing` is the error of partitions that it does not have.
         partitions: Sequence[Partition] = ()
         if topic is not None:
-            if topic.internal and client.client_id != _ADMIN_CLIENT:
+            if topic.internal and topic.owner is not None:
+                missing = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic.internal and client.client_id != _ADMIN_CLIENT:
                 missing = ErrorCode.INVALID_TOPIC_EXCEPTION
             else:
                 partitions, missing = topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

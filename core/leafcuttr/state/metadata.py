@@ -80,19 +80,23 @@ STEPS: Final[Sequence[Sequence[str]]] = (
             unset TEXT,
             PRIMARY KEY (setting, kind, name)
         ) WITHOUT ROWID""",
+        # The plugin to which a topic belongs; NULL: to nobody.
+        "ALTER TABLE topics ADD COLUMN owner TEXT",
     ),
 )
 
 
 class TopicRecord(NamedTuple):
     """A topic as it is stored. `id` is its 16 bytes, `overrides` the settings that differ from the
-    broker's; `internal` marks a topic that a plugin keeps for itself."""
+    broker's; `internal` marks a topic that a plugin keeps for itself, `owner` is the plugin if no other may write
+    to it."""
 
     name: str
     id: bytes
     partitions: int
     overrides: Mapping[str, str]
     internal: bool = False
+    owner: str | None = None
 
 
 class StoredImplied(NamedTuple):
@@ -160,7 +164,7 @@ class MetadataStore:
         """Every topic, in order of name."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT name, id, partitions, internal FROM topics ORDER BY name"
+                "SELECT name, id, partitions, internal, owner FROM topics ORDER BY name"
             ).fetchall()
             configs: dict[bytes, dict[str, str]] = {}
             for topic_id, name, value in connection.execute(
@@ -168,8 +172,8 @@ class MetadataStore:
             ):
                 configs.setdefault(topic_id, {})[name] = value
         return [
-            TopicRecord(name, id_, partitions, configs.get(id_, {}), bool(internal))
-            for name, id_, partitions, internal in rows
+            TopicRecord(name, id_, partitions, configs.get(id_, {}), bool(internal), owner)
+            for name, id_, partitions, internal, owner in rows
         ]
 
     def add_topics(self, records: Iterable[TopicRecord]) -> None:
@@ -178,8 +182,8 @@ class MetadataStore:
         with self._writing() as connection:
             for record in records:
                 connection.execute(
-                    "INSERT INTO topics (name, id, partitions, internal) VALUES (?, ?, ?, ?)",
-                    (record.name, record.id, record.partitions, record.internal),
+                    "INSERT INTO topics (name, id, partitions, internal, owner) VALUES (?, ?, ?, ?, ?)",
+                    (record.name, record.id, record.partitions, record.internal, record.owner),
                 )
                 _insert_overrides(connection, record.id, record.overrides)
             connection.executemany("DELETE FROM deleted_topics WHERE id = ?", [(r.id,) for r in records])

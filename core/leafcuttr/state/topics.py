@@ -64,7 +64,8 @@ class Partition:
 @dataclass(slots=True, eq=False)
 class Topic:
     """One topic. `id` is its 16 bytes; `partitions[n]` is partition n; `config` is what `overrides` come
-    to. An `internal` one is not the clients' to write to."""
+    to. An `internal` one is not the clients' to write to; one with an `owner` is that plugin's alone
+    (`state.topic_owners`)."""
 
     name: str
     id: bytes
@@ -72,6 +73,7 @@ class Topic:
     overrides: Mapping[str, str]
     config: TopicConfig
     internal: bool
+    owner: str | None = None
 
 
 Vet = Callable[[str, Mapping[str, str], Mapping[str, str]], None]
@@ -171,8 +173,10 @@ class Topics:
         *,
         topic_id: bytes | None = None,
         internal: bool = False,
+        owner: str | None = None,
     ) -> Topic:
-        """Create a topic with `partitions` (at least 1) empty partitions; an `internal` one is a plugin's own.
+        """Create a topic with `partitions` (at least 1) empty partitions; an `internal` one is a plugin's own, of
+        the plugin `owner` alone if that is given.
 
         Raises InvalidTopic, TopicAlreadyExists, InvalidPartitions, InvalidConfig, StorageError: then there is
         none.
@@ -182,7 +186,9 @@ class Topics:
         async with self._turn(name):
             # In the turn, not before it: another creation of this name, or of one that collides, may just have ended.
             self.check_creatable(name)
-            record = TopicRecord(name, topic_id or new_topic_id(), partitions, dict(overrides), internal)
+            record = TopicRecord(
+                name, topic_id or new_topic_id(), partitions, dict(overrides), internal, owner
+            )
             config = self.vetted(name, {}, record.overrides)
             specs = _specs(record, range(partitions), config)
             with self._or_abandon(name):
@@ -314,7 +320,7 @@ class Topics:
 
     def _publish(self, record: TopicRecord, specs: Sequence[LogSpec], logs: Sequence[Log]) -> Topic:
         internal = record.internal or record.name in topic_names.INTERNAL
-        topic = Topic(record.name, record.id, [], record.overrides, specs[0].config, internal)
+        topic = Topic(record.name, record.id, [], record.overrides, specs[0].config, internal, record.owner)
         topic.partitions.extend(Partition(topic, index, log) for index, log in enumerate(logs))
         self.by_name[topic.name] = topic
         self.by_id[topic.id] = topic

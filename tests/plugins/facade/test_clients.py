@@ -164,6 +164,57 @@ def test_clients_cannot_write_to_a_plugins_own_topic(live: LiveBroker, view: Bro
     assert [record.value for record in live.run(_everything, view, "own")] == [b"mine"]
 
 
+def test_clients_get_the_error_of_rights_where_a_topic_belongs_to_a_plugin(
+    live: LiveBroker, view: Broker
+) -> None:
+    import asyncio
+
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.errors import TopicAuthorizationFailedError
+    from confluent_kafka import KafkaError, KafkaException, Producer
+    from confluent_kafka.admin import AdminClient, NewPartitions
+
+    async def create() -> None:
+        await view.topics.create("owned", internal=True, owned=True)
+        await view.topics.create("free", internal=False)
+        await view.produce("owned", b"mine")
+
+    live.run(create)
+    answers = {}
+    producer = Producer({"bootstrap.servers": live.address, "message.timeout.ms": 30_000})
+    for topic in ("owned", "free"):
+        producer.produce(
+            topic,
+            b"theirs",
+            timestamp=77,
+            on_delivery=lambda error, message: answers.update({message.topic(): error}),
+        )
+    producer.flush(60)
+    assert answers["owned"].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and answers["free"] is None
+    transactional = Producer({"bootstrap.servers": live.address, "transactional.id": "a client's"})
+    transactional.init_transactions(30)
+    transactional.begin_transaction()
+    transactional.produce("owned", b"theirs")
+    with pytest.raises(KafkaException) as raised:
+        transactional.commit_transaction(30)
+    assert raised.value.args[0].txn_requires_abort()
+
+    async def from_asyncio() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=live.address) as producer:
+            with pytest.raises(TopicAuthorizationFailedError):
+                await producer.send_and_wait("owned", b"theirs")
+
+    asyncio.run(from_asyncio())
+    assert [record.value for record in live.run(_everything, view, "owned")] == [b"mine"]
+    # What is not writing is for every client, as with other topics: the plugin may be gone.
+    admin = AdminClient({"bootstrap.servers": live.address})
+    (future,) = admin.create_partitions([NewPartitions("owned", 2)]).values()
+    future.result(30)
+    (future,) = admin.delete_topics(["owned"]).values()
+    future.result(30)
+    assert live.call(view.topics.get, "owned") is None
+
+
 def test_nothing_but_the_facade_is_imported(tmp_path: Path) -> None:
     """It comes with every start that has a plugin: no client library, no web framework."""
     import subprocess

@@ -17,6 +17,7 @@ from leafcuttr_sdk import (
     BrokerError,
     ErrorCode,
     NewBatch,
+    Plugin,
     Produced,
     Record,
     StoredRecord,
@@ -28,6 +29,7 @@ from leafcuttr_sdk.errors import (
     InvalidTopic,
     MessageTooLarge,
     StorageError,
+    TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
 from plugins.facade.conftest import PLUGIN, Open
@@ -206,6 +208,46 @@ async def test_internal_topics(view: Broker, core: Core, open_core: Open) -> Non
     again = open_core()
     assert again.topics.by_name["state"].internal
     assert (await make_broker_view(again, PLUGIN).produce("state", b"v")).offset == 1
+
+
+async def test_a_topic_of_its_own(view: Broker, core: Core, open_core: Open) -> None:
+    info = await view.topics.create("mine", internal=True, owned=True)
+    assert (info.internal, info.owner) == (True, PLUGIN.name)
+    at, batch = TopicPartition("mine", 0), bytes(encode_batch([record()]))
+
+    async def only_mine(core: Core, offset: int) -> None:
+        mine, other = make_broker_view(core, PLUGIN), make_broker_view(core, Plugin("other", 1, "another"))
+        for call in (
+            lambda: other.produce("mine", b"v"),
+            lambda: other.produce_batch("mine", [Record(b"v")] * 2),
+            lambda: other.topics.delete_records("mine", 0, -1),
+        ):
+            with pytest.raises(TopicAuthorizationFailed, match="'mine' belongs to the plugin sample: nobody"):
+                await call()
+        answers = await other.append([NewBatch(at, batch), NewBatch(TopicPartition("t", 0), batch)])
+        assert isinstance(answers[0], TopicAuthorizationFailed) and isinstance(answers[1], Appended)
+        assert answers[0].code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert len((await other.fetch({at: offset})).records) == 0
+        assert (await mine.produce("mine", b"v")).offset == offset
+        (appended,) = await mine.append([NewBatch(at, batch)])
+        assert isinstance(appended, Appended) and appended.base_offset == offset + 1
+        assert len((await other.fetch({at: offset})).records) == 2
+
+    await view.topics.create("t")
+    await only_mine(core, 0)
+    again = open_core()
+    await only_mine(again, 2)
+    assert await make_broker_view(again, PLUGIN).topics.delete_records("mine", 0, -1) == 4
+
+
+async def test_only_internal_topics_have_owners(view: Broker) -> None:
+    with pytest.raises(ValueError, match="only an internal topic has an owner"):
+        await view.topics.create("mine", owned=True)
+    with pytest.raises(InvalidTopic, match="the broker's own"):
+        await view.topics.create("__consumer_offsets", internal=True, owned=True)
+    assert view.topics.names(internal=True) == []
+    shared = await view.topics.create("shared", internal=True)
+    assert shared.owner is None and view.topics.get("shared") == shared
 
 
 def record(value: bytes = b"v", timestamp: int = 1) -> WireRecord:

@@ -39,7 +39,8 @@ def rebuild(directory: Path, report: RepairReport) -> bool:
         _put_in_place(directory, found)
     report.line(
         "not in the folders, and to be set again: settings of topics and of the broker (until then nothing is "
-        "deleted by age or size: retention.ms=-1, retention.bytes=-1); a topic that was being deleted may be back"
+        "deleted by age or size: retention.ms=-1, retention.bytes=-1); topics that belong to plugins are open to all "
+        "until they are deleted and created anew; a topic that was being deleted may be back"
     )
     if not report.execute:
         report.line("nothing has been changed, say --execute to do it")

@@ -27,6 +27,7 @@ from leafcuttr.plugins.facade.topics import ensured
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state import topic_names
 from leafcuttr.state.broker import Broker
+from leafcuttr.state.topic_owners import check_owner
 from leafcuttr.state.topics import Topic
 from leafcuttr.wire.batch import ATTRIBUTES_AT, TRANSACTIONAL
 from leafcuttr_sdk import Appended, NewBatch, Produced, Record, TopicPartition
@@ -41,8 +42,9 @@ _NOT_ALONE: Final = "refused because of other records of its batch"
 class Producing:
     """The writing part of the facade."""
 
-    def __init__(self, core: Broker) -> None:
+    def __init__(self, core: Broker, plugin: str | None = None) -> None:
         self._core = core
+        self._plugin = plugin
         self._sticky: dict[bytes, Sticky] = {}  # by the topic's id
         core.topics.on_deleted.append(self._topic_deleted)
 
@@ -72,6 +74,7 @@ class Producing:
         if topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
         found = self._core.topics.by_name.get(topic) or await ensured(self._core, topic)
+        check_owner(found, self._plugin)
         batches = _Batches(found, self._sticky_of(found), self._core.clock.now_ms(), records, partitions)
         pace = Pace()
         for start in range(0, len(records), _SLICE):
@@ -133,6 +136,7 @@ class Producing:
         if partition.topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{partition.topic}' is the broker's own: nobody else writes to it.")
         found = self._core.topics.partition(partition)
+        check_owner(found.topic, self._plugin)
         return found.topic, found.log
 
     def _told(self, topic: Topic, error: BrokerError) -> BrokerError:

@@ -69,13 +69,22 @@ class TopicsView:
         partitions: int | None = None,
         configs: Mapping[str, str] | None = None,
         internal: bool = False,
+        owned: bool = False,
     ) -> TopicInfo:
+        if owned and not internal:
+            raise ValueError(
+                f"topic {name} is to be owned, and is not internal: only an internal topic has an owner"
+            )
+        if owned and name in topic_names.INTERNAL:
+            raise InvalidTopic(f"Topic '{name}' is the broker's own.")
         self._topics.check_creatable(name)
         overrides = dict(configs or {})
         validate_overrides(self._core.settings, overrides, name)
         count = self._core.settings.int("num.partitions") if partitions is None else partitions
         _check_count(count)
-        return _info(self._core, await self._topics.create(name, count, overrides, internal=internal))
+        owner = self._plugin if owned else None
+        topic = await self._topics.create(name, count, overrides, internal=internal, owner=owner)
+        return _info(self._core, topic)
 
     async def ensure(self, name: str) -> TopicInfo:
         return _info(self._core, await ensured(self._core, name))
@@ -109,7 +118,7 @@ class TopicsView:
         if name in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{name}' is the broker's own.")
         offset = HIGH_WATERMARK if before_offset < 0 else before_offset
-        start = move_log_start(self._core, TopicPartition(name, partition), offset, internal=True)
+        start = move_log_start(self._core, TopicPartition(name, partition), offset, plugin=self._plugin)
         if start > 0:
             await self._core.logs.keep_log_starts()
         return start
@@ -161,4 +170,5 @@ def _info(core: Broker, topic: Topic) -> TopicInfo:
         ],
         without_secrets(core.settings, topic.overrides),
         topic.internal,
+        topic.owner,
     )

@@ -72,7 +72,7 @@ class BrokerView:
         self.topics: Topics = TopicsView(core, name)
         self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
-        producing, reading = Producing(core), Reading(core)
+        producing, reading = Producing(core, name), Reading(core)
         self.produce = producing.produce
         self.produce_batch = producing.produce_batch
         self.append = producing.append
