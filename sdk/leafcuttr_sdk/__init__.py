@@ -85,6 +85,14 @@ if TYPE_CHECKING:
     )
     from leafcuttr_sdk.topics import PartitionInfo, TopicInfo, Topics
     from leafcuttr_sdk.trouble import Complaints, exhausted, import_late
+    from leafcuttr_sdk.workers import (
+        WorkerDeadlineError,
+        WorkerDiedError,
+        WorkerError,
+        WorkerMemoryError,
+        WorkerRaisedError,
+        WorkerTransferError,
+    )
 
 _PLACES: Final = {
     "admin": "AdminRoute Finding HealthCheck Request Response",
@@ -112,6 +120,8 @@ _PLACES: Final = {
     "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
     "trouble": "Complaints exhausted import_late",
+    "workers": "WorkerDeadlineError WorkerDiedError WorkerError WorkerMemoryError WorkerRaisedError "
+    "WorkerTransferError",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
@@ -203,6 +213,12 @@ __all__ = [
     "Topics",
     "Type",
     "Verdict",
+    "WorkerDeadlineError",
+    "WorkerDiedError",
+    "WorkerError",
+    "WorkerMemoryError",
+    "WorkerRaisedError",
+    "WorkerTransferError",
     "act_for",
     "admin_server_option",
     "authentication_settings",

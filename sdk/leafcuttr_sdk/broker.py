@@ -6,9 +6,9 @@ clients get as codes. All of it belongs to the loop's thread: from another one u
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 from leafcuttr_sdk.records import Appended, Fetched, NewBatch, Produced, RawRead, Record
 from leafcuttr_sdk.types import Clock, TopicPartition
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EARLIEST = -2
 """In the place of a time: the log start offset."""
@@ -198,6 +201,29 @@ class Broker(Protocol):
         server that accepts connections itself. `serve` does that, and takes care of what clients do wrong. A
         listener that every host can reach without authentication draws one warning, unless `authenticates`. Raises
         AddressTakenError, and PluginError for what else is wrong (a certificate cannot be read), with one line."""
+        ...
+
+    async def run_in_worker(
+        self, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float, memory_bytes: int
+    ) -> T:
+        """Run `function(*arguments)` in another process, and return what it returns: for what may take long, need much
+        memory, hold the interpreter or crash. The function is one that a module defines at its top level, and is sent
+        as its name; arguments and result are pickled. The process imports that module, and has nothing of the broker.
+
+        There are a few such processes for all plugins of a broker (as many as processors, 2 to 4), started at the first
+        calls and kept for the next ones: a call in one that knows the function costs 0.2 ms. Calls that find no free
+        one wait in the order in which they came. `deadline_s` counts from when a process takes the call; its start and
+        the first import of the module (a minute at most) do not count, neither does waiting. `memory_bytes` is by how
+        much the address space of the process may grow for the call, its arguments and its result: stacks of threads
+        and mapped files count. Over one of the two the process ends before the error is raised, with those that the
+        function has started, and the next call finds another one. The broker's end, also by SIGKILL, ends them all.
+
+        Raises what the function raises, with its traceback as a note; WorkerRaisedError if that cannot be pickled;
+        WorkerDeadlineError, WorkerMemoryError; WorkerDiedError for a process that ended by itself; WorkerTransferError
+        for a function, argument or result that cannot be sent; ValueError for a limit that is not above 0. Arguments
+        must not be changed until it returns. Cancelled: the process is ended, so what the function has done by then
+        is done.
+        """
         ...
 
     def authentication(self, prefix: str) -> "Authentication":

@@ -4,8 +4,8 @@ encoding only.
 -1 means everything there is. The low watermark of the answer is the log start offset, as there are no
 followers that could lag behind. It is durable before it is answered, with one write for all partitions of a
 request: if that fails, those whose start has moved are answered with KAFKA_STORAGE_ERROR. A partition of an
-internal topic is an INVALID_TOPIC_EXCEPTION, one of a topic that belongs to a plugin a
-TOPIC_AUTHORIZATION_FAILED, one of a topic that is compacted and not deleted from a POLICY_VIOLATION. The timeout has no use: nothing is waited for.
+internal topic is an INVALID_TOPIC_EXCEPTION, one of a topic that belongs to a plugin a TOPIC_AUTHORIZATION_FAILED, one
+of a topic that is compacted and not deleted from a POLICY_VIOLATION. The timeout has no use: nothing is waited for.
 """
 
 from typing import Final

@@ -94,6 +94,7 @@ async def _serve(
 ) -> None:
     open_listeners = OpenListeners(broker, connections, bound)
     async with trio.open_nursery() as background:
+        broker.plugged.background = background
         loops.start(broker, connections, background)
         background.start_soon(broker.dead_letters.run)
         try:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from leafcuttr.runtime.plugin_parts import Failures, Part
 
 if TYPE_CHECKING:
+    import trio
+
     from leafcuttr.config.listeners import Listener
     from leafcuttr.metrics.added import AddedMetrics
     from leafcuttr.net.live_certificates import LiveCertificates
@@ -131,13 +133,36 @@ class ServedCounts:
         yield from kinds.items()
 
 
+class Workers(Protocol):
+    """The worker processes in which functions of plugins run."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Of the processes that there are."""
+        ...
+
+    async def run(
+        self,
+        plugin: str,
+        function: Callable[..., Any],
+        arguments: tuple[object, ...],
+        *,
+        deadline_s: float,
+        memory_bytes: int,
+    ) -> Any:
+        """See `leafcuttr_sdk.Broker.run_in_worker`."""
+        ...
+
+
 class Plugged:
     """`found` are all plugins, whatever became of them. `listeners` are those that plugins have bound, by the prefix of
     their settings, `served` those of them that the broker serves, `counts` of every one that it has served, and
     `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
     are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
     the name of their plugin beside them. `failures` logs what parts of plugins raise. Within `starting()` they may hold
-    the loop for as long as before the broker serves: `plugins check` makes services there for the first time."""
+    the loop for as long as before the broker serves: `plugins check` makes services there for the first time. `workers`
+    are there from their first use on, in `background`, which is open from before the first service runs until after the
+    last."""
 
     def __init__(self) -> None:
         self.failures = Failures()
@@ -154,6 +179,8 @@ class Plugged:
         self.find_holder: Callable[[], LoopHolder | None] | None = None
         self.starting: Callable[[], AbstractContextManager[None]] = nullcontext
         self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
+        self.background: trio.Nursery | None = None
+        self.workers: Workers | None = None
         self._left = False
 
     @cached_property

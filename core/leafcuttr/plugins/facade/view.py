@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import trio
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 Listen = Callable[..., "AbstractAsyncContextManager[Listening]"]
 """Of the parameters of `leafcuttr_sdk.Broker.listen`."""
@@ -65,6 +66,7 @@ class BrokerView:
         serve: Serve | None = None,
     ) -> None:
         self._core = core
+        self._name = name
         self._client = of_plugin(name)
         self._settings = settings
         self._metrics = metrics
@@ -145,6 +147,17 @@ class BrokerView:
             refusal=refusal,
             task_status=task_status,
         )
+
+    async def run_in_worker(
+        self, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float, memory_bytes: int
+    ) -> T:
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.worker_processes.pool")
+        from leafcuttr.plugins.worker_processes.pool import run_in_worker
+
+        result: T = await run_in_worker(
+            self._core, self._name, function, arguments, deadline_s=deadline_s, memory_bytes=memory_bytes
+        )
+        return result
 
     def authentication(self, prefix: str) -> "Authentication":
         from leafcuttr.plugins.authentication import authentication_of
