@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from typing import Any, NamedTuple
 
 from leafcuttr.plugins.worker_processes.child import Loading
@@ -23,11 +24,10 @@ class FunctionPlace(NamedTuple):
         """What a process needs to know to import it, as things are now."""
         top = self.module.partition(".")[0]
         spec = getattr(sys.modules.get(top), "__spec__", None)
-        file: object = getattr(spec, "origin", None)
         by_file = None
-        if isinstance(file, str) and spec.has_location:
+        if isinstance(spec, ModuleSpec) and spec.origin is not None and spec.has_location:
             folders = spec.submodule_search_locations
-            by_file = top, file, None if folders is None else list(folders)
+            by_file = top, spec.origin, None if folders is None else list(folders)
         return self.module, self.name, [each for each in sys.path if isinstance(each, str)], by_file
 
 

@@ -1,8 +1,8 @@
 """Pickles made and read without holding the event loop: what is small at once, the rest in a worker thread.
 
 How large a pickle becomes is not known before, so it is begun on the loop, and given up where it is more than
-`AT_ONCE`. The pickler of the standard library is one call of C, in which no other thread runs; but it calls `write`, and
-the unpickler `read`, for every 64 KiB. These are functions of Python here, and there the loop has its turn.
+`AT_ONCE`. The pickler of the standard library is one call of C, in which no other thread runs; but it calls `write`,
+and the unpickler `read`, for every 64 KiB. These are functions of Python here, and there the loop has its turn.
 """
 
 import pickle

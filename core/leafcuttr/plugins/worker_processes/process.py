@@ -6,9 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
-from math import inf
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 import trio
@@ -20,7 +18,6 @@ from leafcuttr.runtime.described import first_line
 from leafcuttr_sdk.workers import (
     WorkerDeadlineError,
     WorkerDiedError,
-    WorkerError,
     WorkerMemoryError,
     WorkerRaisedError,
     WorkerTransferError,
@@ -28,6 +25,7 @@ from leafcuttr_sdk.workers import (
 
 LOAD_S: Final = 60.0
 """How long a process may take to start, and to import the module of a function."""
+_PYTHON: Final = (sys.executable, "-P", "-X", "faulthandler")
 _END_S: Final = 2.0
 _LINES: Final = 20  # what functions print, for each call
 _PIECE: Final = 256 * 1024  # bytes that are sent or received at once
@@ -61,19 +59,16 @@ class WorkerProcess:
     @classmethod
     async def start(cls) -> "WorkerProcess":
         """Raises OSError."""
-        ours, theirs = socket.socketpair()
-        reading, lifeline = os.pipe()
-        try:
+        with ExitStack() as of_it, ExitStack() as of_us:
+            ours, theirs = socket.socketpair()
+            of_us.callback(ours.close)
+            of_it.callback(theirs.close)
+            reading, lifeline = os.pipe()
+            of_us.callback(os.close, lifeline)
+            of_it.callback(os.close, reading)
+            ours.setblocking(False)
             process = await trio.lowlevel.open_process(
-                [
-                    sys.executable,
-                    "-P",
-                    "-X",
-                    "faulthandler",
-                    str(Path(child.__file__)),
-                    str(theirs.fileno()),
-                    str(reading),
-                ],
+                [*_PYTHON, child.__file__, str(theirs.fileno()), str(reading)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -82,14 +77,7 @@ class WorkerProcess:
                 # What its functions start ends with it, and a Ctrl-C in a terminal is the broker's.
                 process_group=0,
             )
-        except BaseException:
-            ours.close()
-            os.close(lifeline)
-            raise
-        finally:
-            theirs.close()
-            os.close(reading)
-        ours.setblocking(False)
+            of_us.pop_all()
         return cls(process, trio.socket.from_stdlib_socket(ours), lifeline, trio.current_time())
 
     @property
@@ -171,7 +159,7 @@ class WorkerProcess:
                 left = memoryview(chunk)
                 while left:
                     left = left[await self._control.send(left[:_PIECE]) :]
-        except (BrokenPipeError, ConnectionResetError):
+        except (OSError, trio.ClosedResourceError):  # closed at the other end, or here because the broker stops
             raise _Ended from None
 
     async def _receive(self, most: int) -> tuple[int, bytearray]:
@@ -192,7 +180,7 @@ class WorkerProcess:
     async def _received(self) -> bytes:
         try:
             data = await self._control.recv(_PIECE)
-        except ConnectionResetError:
+        except (OSError, trio.ClosedResourceError):
             data = b""
         if not data:
             raise _Ended
