@@ -6,6 +6,7 @@ and four headers.
 """
 
 import argparse
+import operator
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from reading import read
 from leafcuttr.config.settings import Settings
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.broker import open_broker
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
@@ -75,6 +77,7 @@ async def main(seconds: float, synced: bool) -> None:
         await with_headers(view, seconds)
         await reading(view, seconds)
         await read(core, view, seconds)
+        await in_workers(core, view, seconds)
         core.logs.close()
         core.metadata.close()
 
@@ -111,6 +114,29 @@ async def reading(view: Broker, seconds: float) -> None:
         count += len(fetched.records)
         positions = fetched.positions if fetched.records else {ONE: 0}
     print(f"{'fetch':45} {count / (time.perf_counter() - began):12,.0f} records/s")
+
+
+async def in_workers(core: Core, view: Broker, seconds: float) -> None:
+    """What a call in a warm worker process costs: `operator.add`, which takes no time itself."""
+    async with trio.open_nursery() as nursery:
+        core.plugged.background = nursery
+        times: list[float] = []
+
+        async def call() -> None:
+            began = time.perf_counter()
+            await view.run_in_worker(operator.add, 1, 2, deadline_s=60, memory_bytes=64 * 1024 * 1024)
+            times.append(time.perf_counter() - began)
+
+        await call()
+        first = times.pop()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            await call()
+        times.sort()
+        print(f"{'run_in_worker, first call':45} {first * 1000:12,.3f} ms")
+        for name, part in (("median", 0.5), ("99 of 100", 0.99)):
+            print(f"{f'run_in_worker, warm, {name}':45} {times[int(len(times) * part)] * 1000:12,.3f} ms")
+        nursery.cancel_scope.cancel()
 
 
 if __name__ == "__main__":

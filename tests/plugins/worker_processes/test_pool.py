@@ -184,7 +184,7 @@ async def test_a_module_that_cannot_be_imported(
 
     file.write_text("raise OSError('no such sensor')")
     with pytest.raises(
-        WorkerTransferError, match="once_there.one cannot be imported .* OSError: no such sensor"
+        WorkerTransferError, match=r"once_there\.one cannot be imported .* OSError: no such sensor"
     ):
         await run(once_there.one)
     file.write_text("def one(): return 1\n")

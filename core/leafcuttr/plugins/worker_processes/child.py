@@ -18,7 +18,8 @@ How it ends:
 - The broker ends, however it does, SIGKILL too: then the kernel closes the other end of the pipe, and sends the signal
   that is set for it here, SIGKILL, to the group of the process. No thread of this process has to run for that, so it
   ends also where a function holds the interpreter. (PR_SET_PDEATHSIG is about the thread that has started a process,
-  and the threads of the broker that start processes come and go.)
+  and the threads of the broker that start processes come and go.) Only a process that the broker's program has forked
+  without exec has that end too, and keeps it open.
 - `memory_bytes` of a call are over: see `_limited`.
 
 What functions print goes to the standard streams, which the broker reads, and never among the frames.

@@ -159,7 +159,10 @@ class WorkerProcess:
                 left = memoryview(chunk)
                 while left:
                     left = left[await self._control.send(left[:_PIECE]) :]
-        except (OSError, trio.ClosedResourceError):  # closed at the other end, or here because the broker stops
+        except (
+            OSError,
+            trio.ClosedResourceError,
+        ):  # closed at the other end, or here because the broker stops
             raise _Ended from None
 
     async def _receive(self, most: int) -> tuple[int, bytearray]:
