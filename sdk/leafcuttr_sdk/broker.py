@@ -211,7 +211,7 @@ class Broker(Protocol):
         as its name; arguments and result are pickled. The process imports that module, and has nothing of the broker.
 
         There are a few such processes for all plugins of a broker (as many as processors, 2 to 4), started at the first
-        calls and kept for the next ones: a call in one that knows the function costs 0.2 ms. Calls that find no free
+        calls and kept for the next ones: a call in one that knows the function costs 0.1 ms. Calls that find no free
         one wait in the order in which they came. `deadline_s` counts from when a process takes the call; its start and
         the first import of the module (a minute at most) do not count, neither does waiting. `memory_bytes` is by how
         much the address space of the process may grow for the call, its arguments and its result: stacks of threads
