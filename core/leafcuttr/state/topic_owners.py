@@ -2,7 +2,7 @@
 
 The owner is stored with the topic (`state.metadata`). Reading, and what Kafka's rights ALTER, ALTER_CONFIGS and DELETE
 are about (partitions, settings, the topic itself), are not the owner's alone: an operator has to be able to remove a
-topic whose plugin is gone. The markers of transactions are the coordinator's, whoever owns the topic.
+topic whose plugin is gone. The markers of transactions are the coordinator's, also in a topic that has an owner.
 """
 
 from leafcuttr.errors import TopicAuthorizationFailed
