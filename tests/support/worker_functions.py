@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 _kept: list[bytes] = []
@@ -73,6 +75,15 @@ def exit_at_once(status: int) -> None:
 
 def exit_as_python_does(status: int) -> None:
     sys.exit(status)
+
+
+def claim(header: bytes) -> None:
+    """Begin an answer, in the place of the process itself."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                os.write(int(name), header)
+    time.sleep(1000)
 
 
 def kill_itself() -> None:

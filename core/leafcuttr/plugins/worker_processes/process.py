@@ -29,6 +29,7 @@ _PYTHON: Final = (sys.executable, "-P", "-X", "faulthandler")
 _END_S: Final = 2.0
 _LINES: Final = 20  # what functions print, for each call
 _PIECE: Final = 256 * 1024  # bytes that are sent or received at once
+_PIPE: Final = 4  # times that a pipe is read which the process does not write to any more
 _LONGEST_TEXT: Final = 1024 * 1024
 _CRASH_POINT: Final = "LEAFCUTTR_CRASH_POINT"  # the broker's
 
@@ -53,6 +54,7 @@ class WorkerProcess:
         self._lifeline = lifeline
         self._numbers: dict[FunctionPlace, int] = {}
         self._lines_left = 0
+        self._line = b""
         self._logger = logging.getLogger(__name__)
         self.takes_more = True
 
@@ -95,6 +97,7 @@ class WorkerProcess:
 
         Afterwards it has to be ended, unless it `takes_more`.
         """
+        self._read_what_is_printed()
         self._logger, self._lines_left = logging.getLogger(f"leafcuttr.plugin.{plugin}"), _LINES
         try:
             number = self._numbers.get(function)
@@ -192,20 +195,29 @@ class WorkerProcess:
     async def log_lines(self) -> None:
         """Log what it prints, until there is no more: the first lines of each call."""
         assert self._process.stdout is not None
-        begun = bytearray()
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async for data in self._process.stdout:
-                begun += data
-                *lines, begun = begun.split(b"\n")
-                for line in lines:
-                    self._log(line)
-                if len(begun) > _PIECE:
-                    self._log(begun)
-                    begun = bytearray()
-        if begun:
-            self._log(begun)
+                self._print(data)
+        if self._line:
+            self._log(self._line)
 
-    def _log(self, line: bytearray) -> None:
+    def _read_what_is_printed(self) -> None:
+        """What the last call has printed and `log_lines` has not read yet: it has flushed it before its answer."""
+        stdout = self._process.stdout
+        if isinstance(stdout, trio.lowlevel.FdStream):
+            with suppress(OSError):  # there is no more
+                for _ in range(_PIPE):
+                    self._print(os.read(stdout.fileno(), _PIECE))
+
+    def _print(self, data: bytes | bytearray) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            self._log(line)
+        if len(self._line) > _PIECE:
+            self._log(self._line)
+            self._line = b""
+
+    def _log(self, line: bytes) -> None:
         self._lines_left -= 1
         if self._lines_left >= 0:
             self._logger.info(
