@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_sdk import Peek, PeekedBatch, ProduceValidatorSpec, Record, TopicContext
+from leafcuttr_sdk import NotReady, Peek, PeekedBatch, ProduceValidatorSpec, Record, TopicContext
 from leafcuttr_sdk.peek import why_no_peek, words_of
 from leafcuttr_sdk.testing import ContractError, check_produce_validator, peeked_batch, sample_records
 from leafcuttr_sdk.testing.context import topic_context
@@ -183,3 +183,15 @@ def test_the_words() -> None:
     assert words_of(Peek(0, 1, ("a", "b"))) == (
         "whether there are keys, the first byte of values, the header a and the header b"
     )
+
+
+def test_one_that_gets_ready_meanwhile_keeps_its_contract() -> None:
+    def validate(batch: PeekedBatch) -> Mapping[int, str | NotReady]:
+        return {} if batch.record_count > 1 else {0: NotReady("the schemas")}
+
+    check_produce_validator(spec(validate))
+
+
+def test_one_that_waits_for_no_text_does_not() -> None:
+    with pytest.raises(ContractError, match="a NotReady that waits for an int"):
+        check_produce_validator(spec(lambda _: {0: NotReady(5)}))  # type: ignore[arg-type]

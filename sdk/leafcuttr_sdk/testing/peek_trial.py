@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import TopicContext
+from leafcuttr_sdk.filters import NotReady, TopicContext
 from leafcuttr_sdk.peek import Peek, PeekedBatch, words_of
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing import watch
@@ -109,7 +109,7 @@ class PeekTrial(Trial):
     ) -> None:
         """All of those that it has an answer to, in one batch."""
         alone = [
-            (sample, cast("Mapping[int, str]", outcome.verdict).get(0))
+            (sample, cast("Mapping[int, str | NotReady]", outcome.verdict).get(0))
             for sample, outcome in zip(samples, outcomes, strict=True)
             if outcome.error is None and why_no_refusals(outcome.verdict) is None
         ]
@@ -124,8 +124,10 @@ class PeekTrial(Trial):
         if wrong is not None:
             self._notes.add("batches", f"{literally(wrong)}, for all of them in one batch")
             return
-        refused = cast("Mapping[int, str]", made.result)
+        refused = cast("Mapping[int, str | NotReady]", made.result)
         for index, (sample, reason) in enumerate(alone):
+            if isinstance(reason, NotReady) or isinstance(refused.get(index), NotReady):
+                continue  # what it lacks may have come meanwhile
             if (refused.get(index) is None) != (reason is None):
                 does = "accepts" if refused.get(index) is None else "refuses"
                 self._notes.add(

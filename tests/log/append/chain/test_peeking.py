@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leafcuttr.errors import BrokerError, ChainError, InvalidRecord, UnknownServerError
+from leafcuttr.errors import BrokerError, ChainError, InvalidRecord, NotReadyError, UnknownServerError
 from leafcuttr.log.append.chain import chain as chains
 from leafcuttr.log.append.chain.chain import Chain, Step, Tally
 from leafcuttr.log.append.chain.peeking import SLOWEST_PEEK_S, refusals_of
@@ -24,7 +24,7 @@ from leafcuttr.wire.batch import HEADER_SIZE, parse, sealed
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
-from leafcuttr_sdk.filters import DROP
+from leafcuttr_sdk.filters import DROP, NotReady
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from support.logs import NOW, append, make_log, read_all, write_now
@@ -329,4 +329,17 @@ def test_the_walk_is_compiled_before_the_first_batch_is_measured(
     monkeypatch.setattr(record_peek, "compile_frame", compiled)
     append(log, numbered(1), NOW)
     append(log, numbered(1, size=10_000), NOW)
+    assert log.log_end_offset == 2
+
+
+def test_one_that_is_not_ready_refuses_the_batch_for_now(tmp_path: Path) -> None:
+    looks = Looks({1: NotReady("the schemas")})
+    log = chained(tmp_path, looks)
+    with pytest.raises(NotReadyError, match="waits for the schemas"):
+        append(log, numbered(2), NOW)
+    looks.answer = {1: NotReady("the schemas"), 0: "no schema"}
+    with pytest.raises(InvalidRecord, match="no schema"):
+        append(log, numbered(2), NOW)
+    looks.answer = lambda _: {}
+    append(log, numbered(2), NOW)
     assert log.log_end_offset == 2
