@@ -15,7 +15,7 @@ from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.internal_log import Producer
+from leafcuttr.state.internal_log import TransactionalProducer
 from leafcuttr.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -84,7 +84,7 @@ async def _commit(
         done = broker.groups.offsets.commit_in_transaction(
             request.group_id,
             Committer(request.generation_id, request.member_id, request.group_instance_id),
-            Producer(request.producer_id, request.producer_epoch),
+            TransactionalProducer(request.producer_id, request.producer_epoch),
             offsets[len(codes) : len(codes) + _AT_ONCE],
         )
         codes += done if isinstance(done, list) else await done

@@ -19,7 +19,7 @@ from leafcuttr.log.append import commit
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.internal_log import Producer
+from leafcuttr.state.internal_log import TransactionalProducer
 from leafcuttr.state.transactions import loader
 from leafcuttr.state.transactions.machine import Transaction
 from leafcuttr.state.transactions.states import TransactionState
@@ -238,7 +238,9 @@ async def test_offsets_wait_for_their_transaction(start: Start, commits: bool, r
     assert not broker.transactions.add("id", producer_id, epoch, [partition], 2)
     broker.groups.offsets.commit("g", Committer(), [NewOffset("t", topic.id, 0, 1, -1, "")])
     new = NewOffset("t", topic.id, 0, 9, -1, "")
-    codes = broker.groups.offsets.commit_in_transaction("g", Committer(), Producer(producer_id, epoch), [new])
+    codes = broker.groups.offsets.commit_in_transaction(
+        "g", Committer(), TransactionalProducer(producer_id, epoch), [new]
+    )
     assert codes == [ErrorCode.NONE]
 
     async def loaded() -> None:

@@ -17,7 +17,7 @@ from leafcuttr.state.groups.states import GroupState
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.subscription import CONSUMER, subscribed_topics
 from leafcuttr.state.groups.table import Entry, GroupTable
-from leafcuttr.state.internal_log import KeyValue, Producer
+from leafcuttr.state.internal_log import KeyValue, TransactionalProducer
 from leafcuttr_sdk import Clock, TopicPartition
 
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
@@ -105,7 +105,11 @@ class Offsets:
         return self._write(entry, offsets, retention_ms)
 
     def commit_in_transaction(
-        self, group_id: str, committer: Committer, producer: Producer, offsets: Sequence[NewOffset]
+        self,
+        group_id: str,
+        committer: Committer,
+        producer: TransactionalProducer,
+        offsets: Sequence[NewOffset],
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """TxnOffsetCommit: as `commit`, but no client sees the offsets until `transaction_ended`. That the producer is
         in a transaction with this group has been checked.
@@ -160,7 +164,7 @@ class Offsets:
         entry: Entry,
         offsets: Sequence[NewOffset],
         retention_ms: int,
-        producer: Producer | None = None,
+        producer: TransactionalProducer | None = None,
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         now_ms = self._clock.now_ms()
         expiry = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, _LAST_MS)
