@@ -40,6 +40,7 @@ from leafcuttr_sdk.errors import (  # noqa: I001
     PolicyViolation as PolicyViolation,
     RecordError as RecordError,
     RecordListTooLarge as RecordListTooLarge,
+    RequestTimedOut as RequestTimedOut,
     StorageError as StorageError,
     TopicAlreadyExists as TopicAlreadyExists,
     TopicAuthorizationFailed as TopicAuthorizationFailed,

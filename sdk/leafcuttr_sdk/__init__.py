@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
     from leafcuttr_sdk.peek import Peek, PeekedBatch
     from leafcuttr_sdk.plugin import API_MINOR, API_VERSION, Plugin, StartFailure
+    from leafcuttr_sdk.producer import Producer, ProducerFullError, Receipt
     from leafcuttr_sdk.read_only import ReadOnlyBroker, ReadOnlyTopics
     from leafcuttr_sdk.records import (
         AbortedRange,
@@ -113,6 +114,7 @@ _PLACES: Final = {
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
     "peek": "Peek PeekedBatch",
     "plugin": "API_MINOR API_VERSION StartFailure Plugin",
+    "producer": "Producer ProducerFullError Receipt",
     "read_only": "ReadOnlyBroker ReadOnlyTopics",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
     "services": "Service ServiceSpec",
@@ -190,9 +192,12 @@ __all__ = [
     "ProduceValidator",
     "ProduceValidatorSpec",
     "Produced",
+    "Producer",
+    "ProducerFullError",
     "RawRead",
     "ReadOnlyBroker",
     "ReadOnlyTopics",
+    "Receipt",
     "Record",
     "RecordFilter",
     "RecordFilterSpec",

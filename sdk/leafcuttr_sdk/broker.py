@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
+from leafcuttr_sdk.producer import DEFAULT_MAX_BYTES
 from leafcuttr_sdk.records import Appended, Fetched, NewBatch, Produced, RawRead, Record
 from leafcuttr_sdk.types import Clock, TopicPartition
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.groups import Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Metrics
+    from leafcuttr_sdk.producer import Producer
     from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
@@ -107,6 +109,19 @@ class Broker(Protocol):
         change times and keys, these are checked behind them, and named in the same way.
 
         Raises BrokerError only for an error of the whole topic. Cancelled: any of them may have been appended.
+        """
+        ...
+
+    def producer(
+        self, *, max_bytes: int = DEFAULT_MAX_BYTES, linger_s: float = 0.0
+    ) -> "AbstractAsyncContextManager[Producer]":
+        """A producer for as long as the context lasts: `send` takes a record without waiting, and what is sent in one
+        turn of the loop, or within `linger_s` seconds, is written together. It holds about `max_bytes` of what was sent
+        and is not written. Raises ValueError when the context is entered.
+
+        At its end everything that was sent is written, and every receipt is done. So it is when the context is
+        cancelled, but within 3 seconds; what could not be written by then may be stored or not, and its receipts raise
+        RequestTimedOut.
         """
         ...
 

@@ -335,6 +335,12 @@ class FencedInstanceId(BrokerError):
     code = ErrorCode.FENCED_INSTANCE_ID
 
 
+class RequestTimedOut(BrokerError):
+    """It was not done in time: whether it will be, or has been, is not known."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class OffsetMetadataTooLarge(BrokerError):
     code = ErrorCode.OFFSET_METADATA_TOO_LARGE
 

@@ -6,6 +6,9 @@ step of the loop, and many share their writes as connections do in the rounds of
 and writing no task runs; nothing is staged for a call that has been cancelled by then. A call whose batches are written
 by a worker thread returns when that is done.
 
+A caller that has gathered the records of its turn itself does not wait for the end of it once more: `begin` writes here
+and now what needs no worker thread, and `complete` waits for the rest.
+
 Topics, rights and the making of batches belong to the callers.
 """
 
@@ -44,7 +47,7 @@ _AT_ONCE: Final = 100
 """Batches staged in one turn of the loop: some milliseconds."""
 
 
-class _Call:
+class AppendCall:
     """The requests of one caller. `at` is the first one that has not been staged."""
 
     __slots__ = (
@@ -61,7 +64,9 @@ class _Call:
         "work",
     )
 
-    def __init__(self, requests: Sequence[AppendRequest], queue: "deque[_Call]", *, shielded: bool) -> None:
+    def __init__(
+        self, requests: Sequence[AppendRequest], queue: "deque[AppendCall]", *, shielded: bool
+    ) -> None:
         self.requests = requests
         self.principal = current_principal()
         self._queue = queue
@@ -74,7 +79,12 @@ class _Call:
         self._parked: trio.lowlevel.Task | None = None
         self._shielded = shielded
 
-    def stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[_Call, int]]]") -> int:
+    @property
+    def done(self) -> bool:
+        """Whether all of its requests have their results."""
+        return self.at == len(self.requests) and not self.pending
+
+    def stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[AppendCall, int]]]") -> int:
         """Stage from `at` on, up to the end or to a batch that a worker has to prepare first; returns how many were
         tried. Filters and validators see the principal of the caller, whichever task leads."""
         leads_for = current_principal()
@@ -86,7 +96,7 @@ class _Call:
         finally:
             act_for(leads_for)
 
-    def _stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[_Call, int]]]") -> int:
+    def _stage(self, now_ms: int, at_most: int, places: "dict[Log, list[tuple[AppendCall, int]]]") -> int:
         requests, results, before = self.requests, self.results, self.at
         while self.at < len(requests) and self.at - before < at_most:
             log, batch, origin = requests[self.at]
@@ -143,7 +153,7 @@ class Appender:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._queue: deque[_Call] = deque()
+        self._queue: deque[AppendCall] = deque()
         self._led = False
 
     async def append(self, requests: Sequence[AppendRequest], *, lent: bool = False) -> list[AppendResult]:
@@ -154,23 +164,44 @@ class Appender:
         Cancelled: of the batches that were staged every one is written, of the others none.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        call = _Call(requests, self._queue, shielded=lent)
+        call = AppendCall(requests, self._queue, shielded=lent)
         while call.at < len(requests):
             await self._turn(call)
             if call.work is not None:
-                work, call.work = call.work, None
-                try:
-                    call.prepared = await work.done(abandon_on_cancel=not lent)
-                except BrokerError as error:
-                    call.prepared = error
-                except Exception as error:
-                    log = requests[call.at].log
-                    call.prepared = as_refusal(
-                        log.resources.complaints, error, f"preparing a batch for {log.topic_partition}"
-                    )
+                await self._prepare(call, call.work, abandon_on_cancel=not lent)
         return call.results
 
-    async def _turn(self, call: _Call) -> None:
+    def begin(self, requests: Sequence[AppendRequest]) -> AppendCall:
+        """Append the batches without waiting; the bytes must be left alone for good. The call is `done` unless a worker
+        thread is needed: then `complete` it."""
+        call = AppendCall(requests, self._queue, shielded=False)
+        self._write_calls(deque((call,)), len(requests))
+        return call
+
+    async def complete(self, call: AppendCall) -> list[AppendResult]:
+        """The results of a call that was begun, as `append` returns them. Cancelled: as there."""
+        if call.pending:
+            await call.wait()
+        while call.at < len(call.requests):
+            if call.work is not None:
+                await self._prepare(call, call.work, abandon_on_cancel=True)
+            await self._turn(call)
+        return call.results
+
+    async def _prepare(self, call: AppendCall, work: Work, *, abandon_on_cancel: bool) -> None:
+        """Have a worker do what the next batch needs."""
+        call.work = None
+        try:
+            call.prepared = await work.done(abandon_on_cancel=abandon_on_cancel)
+        except BrokerError as error:
+            call.prepared = error
+        except Exception as error:
+            log = call.requests[call.at].log
+            call.prepared = as_refusal(
+                log.resources.complaints, error, f"preparing a batch for {log.topic_partition}"
+            )
+
+    async def _turn(self, call: AppendCall) -> None:
         """Have as many of its batches staged as possible, and wait until these are written."""
         self._queue.append(call)
         if self._led:
@@ -194,11 +225,14 @@ class Appender:
             first.leads = True
             first.wake()
 
-    @trio.lowlevel.enable_ki_protection
     def _write(self) -> None:
-        queue, places = self._queue, dict[Log, list[tuple[_Call, int]]]()
-        staged: list[_Call] = []
-        now_ms, left = self._clock.now_ms(), _AT_ONCE
+        self._write_calls(self._queue, _AT_ONCE)
+
+    @trio.lowlevel.enable_ki_protection
+    def _write_calls(self, queue: "deque[AppendCall]", at_most: int) -> None:
+        places = dict[Log, list[tuple[AppendCall, int]]]()
+        staged: list[AppendCall] = []
+        now_ms, left = self._clock.now_ms(), at_most
         while queue and left > 0:
             call = queue.popleft()
             left -= call.stage(now_ms, left, places)
@@ -215,7 +249,7 @@ class Appender:
                 call.wake()
 
 
-def _await(pending: PendingWrite, places: list[tuple[_Call, int]]) -> None:
+def _await(pending: PendingWrite, places: list[tuple[AppendCall, int]]) -> None:
     calls = {id(call): call for call, _ in places}
     for call in calls.values():
         call.pending += 1

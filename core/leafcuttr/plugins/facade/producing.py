@@ -21,7 +21,7 @@ from leafcuttr.errors import (
 )
 from leafcuttr.log.append.rules import LARGE, LONG_MAX, Origin
 from leafcuttr.log.append.staged import Staged
-from leafcuttr.log.appender import AppendRequest
+from leafcuttr.log.appender import AppendCall, AppendRequest, AppendResult
 from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.topics import ensured
 from leafcuttr.runtime.pacing import Pace
@@ -36,6 +36,8 @@ from leafcuttr_sdk.batches.partitioner import Sticky, partition_of
 
 _SLICE: Final = 200
 """Records that are encoded between two readings of the clock: a tenth of a millisecond."""
+_AT_ONCE: Final = 50
+"""Batches that are made and staged in one step of the loop: half a millisecond."""
 _NOT_ALONE: Final = "refused because of other records of its batch"
 
 
@@ -71,33 +73,85 @@ class Producing:
         """See `leafcuttr_sdk.Broker.produce_batch`."""
         if partitions is not None and len(partitions) != len(records):
             raise ValueError(f"{len(partitions)} partitions for {len(records)} records")
+        found = self.existing(topic) or await self.ensured(topic)
+        batches = self.batches(found, records, partitions)
+        await self.write((batches,))
+        return batches.answers()
+
+    def existing(self, topic: str) -> Topic | None:
+        """The topic to produce to, if it exists. Raises InvalidTopic, TopicAuthorizationFailed."""
         if topic in topic_names.INTERNAL:
             raise InvalidTopic(f"Topic '{topic}' is the broker's own: nobody else writes to it.")
-        found = self._core.topics.by_name.get(topic) or await ensured(self._core, topic)
+        found = self._core.topics.by_name.get(topic)
+        if found is not None:
+            check_owner(found, self._plugin)
+        return found
+
+    async def ensured(self, topic: str) -> Topic:
+        """The same, created if need be. Raises UnknownTopicOrPartition, InvalidTopic, TopicAuthorizationFailed,
+        StorageError."""
+        found = await ensured(self._core, topic)
         check_owner(found, self._plugin)
-        batches = _Batches(found, self._sticky_of(found), self._core.clock.now_ms(), records, partitions)
+        return found
+
+    def batches(
+        self, topic: Topic, records: Sequence[Record], partitions: Sequence[int | None] | None
+    ) -> "RecordBatches":
+        """These records, to be written."""
+        return RecordBatches(topic, self._sticky_of(topic), self._core.clock.now_ms(), records, partitions)
+
+    async def write(self, groups: "Sequence[RecordBatches]") -> None:
+        """Encode the records and append them, in short turns; then each of the groups has its answers."""
         pace = Pace()
-        for start in range(0, len(records), _SLICE):
-            if start:
-                await pace.turn()
-            batches.take(start, min(start + _SLICE, len(records)))
-        requested: list[AppendRequest] = []
-        for each in batches.made:
-            await pace.turn()
-            builder = each.builder
-            whole = (
-                builder.finish() if builder.size <= LARGE else await trio.to_thread.run_sync(builder.finish)
-            )
-            requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
-        outcomes = await self._core.appender.append(requested)
-        pace = Pace()
-        for each, outcome in zip(batches.made, outcomes, strict=True):
-            said = outcome if isinstance(outcome, Staged) else self._told(found, outcome)
-            for start in range(0, len(each.numbers), _SLICE):
-                if start:
+        for batches in groups:
+            while batches.taken < batches.count:
+                if batches.taken or batches is not groups[0]:
                     await pace.turn()
-                batches.answer(each, said, start, start + _SLICE)
-        return batches.answers()
+                batches.take(min(batches.taken + _SLICE, batches.count))
+        requested: list[AppendRequest] = []
+        for batches in groups:
+            for each in batches.made:
+                await pace.turn()
+                builder = each.builder
+                whole = (
+                    builder.finish()
+                    if builder.size <= LARGE
+                    else await trio.to_thread.run_sync(builder.finish)
+                )
+                requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
+        await self._answer(groups, await self._core.appender.append(requested))
+
+    def begin(self, groups: "Sequence[RecordBatches]") -> AppendCall | None:
+        """The same in one step, for few records. The call is to be given to `complete` if it is not done, and else to
+        `answer_at_once`. None if they are too many batches for one step: then `write` goes on."""
+        for batches in groups:
+            batches.take(batches.count)
+        made = [each for batches in groups for each in batches.made]
+        if len(made) > _AT_ONCE:
+            return None
+        requested = [AppendRequest(each.log, each.builder.finish(), Origin.ENCODER) for each in made]
+        return self._core.appender.begin(requested)
+
+    async def complete(self, groups: "Sequence[RecordBatches]", call: AppendCall) -> None:
+        """Wait for a call that was begun."""
+        await self._answer(groups, await self._core.appender.complete(call))
+
+    def answer_at_once(self, groups: "Sequence[RecordBatches]", call: AppendCall) -> None:
+        """Of a call that was begun and is done."""
+        outcomes = iter(call.results)
+        for batches in groups:
+            for each, outcome in zip(batches.made, outcomes, strict=False):
+                batches.answer(each, self._said(batches.topic, outcome), 0, len(each.numbers))
+
+    async def _answer(self, groups: "Sequence[RecordBatches]", results: Sequence[AppendResult]) -> None:
+        pace, outcomes = Pace(), iter(results)
+        for batches in groups:
+            for each, outcome in zip(batches.made, outcomes, strict=False):
+                said = self._said(batches.topic, outcome)
+                for start in range(0, len(each.numbers), _SLICE):
+                    if start:
+                        await pace.turn()
+                    batches.answer(each, said, start, start + _SLICE)
 
     def _topic_deleted(self, topic: Topic) -> None:
         self._sticky.pop(topic.id, None)
@@ -139,6 +193,9 @@ class Producing:
         check_owner(found.topic, self._plugin)
         return found.topic, found.log
 
+    def _said(self, topic: Topic, outcome: AppendResult) -> AppendResult:
+        return outcome if isinstance(outcome, Staged) else self._told(topic, outcome)
+
     def _told(self, topic: Topic, error: BrokerError) -> BrokerError:
         """The log of a topic that was deleted meanwhile says that it is offline."""
         if isinstance(error, StorageError) and self._core.topics.by_id.get(topic.id) is None:
@@ -171,7 +228,7 @@ class _Made:
         self.timestamps: list[int] = []
 
 
-class _Batches:
+class RecordBatches:
     """The batches that the records of one call become; `made` in the order in which they are appended."""
 
     def __init__(
@@ -182,12 +239,14 @@ class _Batches:
         records: Sequence[Record],
         partitions: Sequence[int | None] | None,
     ) -> None:
-        self._topic = topic
+        self.topic = topic
+        self.count = len(records)
+        self.taken = 0
         self._sticky = sticky
         self._now_ms = now_ms
         self._records = records
         self._partitions = partitions
-        self._count = len(topic.partitions)
+        self._partition_count = len(topic.partitions)
         config = topic.config
         self._limit = config.max_message_bytes
         # Filters may give a record another time, or a key: then both are checked behind them, with the whole batch.
@@ -205,10 +264,11 @@ class _Batches:
     def answers(self) -> list[Produced | BrokerError]:
         return [answer for answer in self._answers if answer is not None]
 
-    def take(self, start: int, end: int) -> None:
-        """Choose the partitions of these records, and encode them."""
+    def take(self, end: int) -> None:
+        """Choose the partitions of the records from those that were `taken` to this one, and encode them."""
+        start, self.taken = self.taken, end
         now_ms, count, partitions, topic, records = (
-            self._now_ms, self._count, self._partitions, self._topic, self._records,
+            self._now_ms, self._partition_count, self._partitions, self.topic, self._records,
         )  # fmt: skip
         earliest, latest = self._earliest, self._latest
         self._leave_offline()
@@ -250,7 +310,7 @@ class _Batches:
     def _leave_offline(self) -> None:
         """Records without a key go to another partition if theirs is offline."""
         at = self._sticky.partition
-        if at >= 0 and self._topic.partitions[at].log.offline is not None:
+        if at >= 0 and self.topic.partitions[at].log.offline is not None:
             self._sticky.leave()
 
     def _add(self, partition: int, numbers: list[int], rows: list[NewRecord]) -> None:
@@ -279,7 +339,7 @@ class _Batches:
                 made.timestamps.append(row[3])
                 return
             self._answers[number] = MessageTooLarge(
-                f"The record is larger than max.message.bytes of topic '{self._topic.name}' allows, "
+                f"The record is larger than max.message.bytes of topic '{self.topic.name}' allows, "
                 f"{self._limit} bytes."
             )
         except UnicodeEncodeError as error:
@@ -289,7 +349,7 @@ class _Batches:
         last = self._last.get(partition)
         if last is not None and not last.builder.count:
             return last
-        made = self._last[partition] = _Made(partition, self._topic.partitions[partition].log, self._limit)
+        made = self._last[partition] = _Made(partition, self.topic.partitions[partition].log, self._limit)
         self.made.append(made)
         return made
 
@@ -297,7 +357,7 @@ class _Batches:
         """What became of the records of one of the batches, from the one at `start` on."""
         answers, numbers = self._answers, made.numbers[start:end]
         if isinstance(outcome, Staged):
-            name, partition, offset = self._topic.name, made.partition, outcome.base_offset + start
+            name, partition, offset = self.topic.name, made.partition, outcome.base_offset + start
             appended = outcome.log_append_time
             for number, timestamp in zip(numbers, made.timestamps[start:end], strict=True):
                 answers[number] = Produced(name, partition, offset, timestamp if appended < 0 else appended)

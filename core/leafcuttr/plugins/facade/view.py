@@ -15,8 +15,10 @@ from leafcuttr.plugins.facade.topics import TopicsView
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.identity import of_plugin
 from leafcuttr_sdk import Clock
+from leafcuttr_sdk.producer import DEFAULT_MAX_BYTES
 
 if TYPE_CHECKING:
+    from leafcuttr.plugins.facade.producer.unread import UnreadFailures
     from leafcuttr_sdk import (
         Authentication,
         Broker,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         Listening,
         Metrics,
         Plugin,
+        Producer,
         Settings,
         Topics,
     )
@@ -74,7 +77,9 @@ class BrokerView:
         self.topics: Topics = TopicsView(core, name)
         self.groups: Groups = GroupsView(core)
         self.cluster: Cluster = ClusterView(core)
-        producing, reading = Producing(core, name), Reading(core)
+        self._producing = producing = Producing(core, name)
+        self._unread: UnreadFailures | None = None
+        reading = Reading(core)
         self.produce = producing.produce
         self.produce_batch = producing.produce_batch
         self.append = producing.append
@@ -96,6 +101,17 @@ class BrokerView:
     @property
     def metrics(self) -> "Metrics":
         return _given(self._metrics, "metrics")
+
+    def producer(
+        self, *, max_bytes: int = DEFAULT_MAX_BYTES, linger_s: float = 0.0
+    ) -> "AbstractAsyncContextManager[Producer]":
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.producer.producer")
+        from leafcuttr.plugins.facade.producer.producer import open_producer
+        from leafcuttr.plugins.facade.producer.unread import UnreadFailures
+
+        if self._unread is None:
+            self._unread = UnreadFailures(self.logger)
+        return open_producer(self._core, self._producing, self._unread, max_bytes, linger_s)
 
     def consumer(
         self,

@@ -1,0 +1,404 @@
+"""What the plugin calls, and the task that writes.
+
+A turn of a producer without a linger: the first `send` wakes the writer, which runs in the next turn of the loop, and
+writes everything that was sent meanwhile. So does a task that awaits the first receipt of a turn, or flushes: it is
+there in that turn anyway, and goes on in it, one turn before the writer could have woken it. Few records are encoded
+and appended in one step (`_begin_write`). Many, and what needs a worker thread, the writer sees to, in short turns;
+what is sent until that is done gathers for the next write.
+
+A topic that has to be created first keeps its records waiting, and no others.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from leafcuttr.errors import BrokerError, RequestTimedOut
+from leafcuttr.plugins.facade.producer.gathered import Gathered, Part, Segment
+from leafcuttr.plugins.facade.producer.receipt import RecordReceipt
+from leafcuttr.plugins.facade.producing import Producing
+from leafcuttr.runtime.pacing import Pace
+from leafcuttr.runtime.unexpected import as_refusal
+from leafcuttr.state.broker import Broker
+from leafcuttr_sdk.authentication import Principal, act_for, current_principal
+from leafcuttr_sdk.producer import RECORD_BYTES, ProducerFullError
+
+if TYPE_CHECKING:
+    from leafcuttr.plugins.facade.producer.unread import UnreadFailures
+    from leafcuttr_sdk.records import Record
+
+_AT_ONCE: Final = 500
+_AT_ONCE_BYTES: Final = 512 * 1024
+_AT_ONCE_TOPICS: Final = 50
+"""So much is encoded and appended in one step of the loop: a millisecond or two."""
+_SLICE: Final = 200
+"""Receipts that are settled between two readings of the clock."""
+END_S: Final = 3.0
+"""How long a producer whose context is cancelled may take to write what was sent: less than a service may take to
+end."""
+
+
+class RecordProducer:
+    """See `leafcuttr_sdk.Producer`."""
+
+    def __init__(
+        self, core: Broker, producing: Producing, unread: "UnreadFailures", max_bytes: int, linger_s: float
+    ) -> None:
+        self._core = core
+        self._producing = producing
+        self._unread = unread
+        self._max_bytes = max_bytes
+        self._linger_s = linger_s
+        self._gathered: dict[str, Gathered] = {}  # by topic: what the next write takes
+        self._count = 0  # its records
+        self._bytes = 0
+        self._since = 0.0  # when the first of them was sent
+        self._creating: dict[str, Gathered] = {}  # by topic: what waits for its topic
+        self._unfinished: dict[Gathered, None] = {}
+        # For the writer, who sees to one write at a time.
+        self._busy = False
+        self._taken: list[Gathered] = []
+        self._under_way: list[Segment] = []
+        self._hurried = False
+        self._parked: trio.lowlevel.Task | None = None  # the writer, while there is nothing for it
+        self._room = trio.lowlevel.ParkingLot()
+        self._nursery: trio.Nursery | None = None
+        self._scope = trio.CancelScope(shield=True)
+        self._closed = False
+        self.held_bytes = 0
+        self.first: RecordReceipt | None = None
+        """The receipt of the first record that was sent for the next write: a task that awaits it does that write."""
+
+    # --- what plugins call ----------------------------------------------------------------------------------
+
+    def send(self, topic: str, record: "Record", *, partition: int | None = None) -> RecordReceipt:
+        """Raises ProducerFullError, TypeError, trio.ClosedResourceError."""
+        if self.held_bytes >= self._max_bytes or self._closed:
+            self._refuse_all()
+        fields: Any = record
+        value, key, headers, timestamp = fields
+        size = RECORD_BYTES
+        if value is not None:
+            size += len(value) if isinstance(value, bytes) else _refuse("value", value)
+        if key is not None:
+            size += len(key) if isinstance(key, bytes) else _refuse("key", key)
+        if headers:
+            size += _size_of(headers)
+        if timestamp is not None and not isinstance(timestamp, int):
+            _refuse("timestamp", timestamp)
+        principal = current_principal()
+        gathered = self._gathered.get(topic)
+        if gathered is None:
+            gathered = self._gather(topic, principal)
+        receipt = RecordReceipt(self)
+        gathered.records.append(record)
+        gathered.receipts.append(receipt)
+        gathered.bytes += size
+        if (
+            partition is not None
+            or principal is not gathered.principal
+            or gathered.partitions is not None
+            or gathered.principals is not None
+        ):
+            gathered.note(partition, principal)
+        self.held_bytes += size
+        if not gathered.is_creating:
+            self._count += 1
+            self._bytes += size
+            if self._count == 1:
+                self._first_sent(receipt)
+            elif self._linger_s and self._bytes * 2 >= self._max_bytes:
+                self._hurry()
+        return receipt
+
+    async def flush(self) -> None:
+        """See `leafcuttr_sdk.Producer.flush`."""
+        await trio.lowlevel.checkpoint()
+        if not self._busy:
+            self._begin_write()
+        elif self._count:
+            self._hurried = True
+        for gathered in [*self._unfinished]:
+            if gathered in self._unfinished:
+                await gathered.wait()
+
+    async def room(self) -> None:
+        """Raises trio.ClosedResourceError."""
+        if self.held_bytes < self._max_bytes or self._closed:
+            await trio.lowlevel.checkpoint()
+        while self.held_bytes >= self._max_bytes and not self._closed:
+            self._hurry()
+            await self._room.park()
+        if self._closed:
+            raise trio.ClosedResourceError("The producer is closed.")
+
+    def lead(self) -> None:
+        """The task that awaits the first receipt has waited for the end of the turn."""
+        if not self._busy:
+            self._begin_write()
+
+    # --- gathering ------------------------------------------------------------------------------------------
+
+    def _gather(self, topic: str, principal: Principal | None) -> Gathered:
+        gathered = self._creating.get(topic)
+        if gathered is None:
+            name: object = topic
+            if not isinstance(name, str):
+                raise TypeError(f"The name of a topic cannot be of type {type(name).__name__}.")
+            gathered = self._gathered[topic] = Gathered(topic, principal)
+            self._unfinished[gathered] = None
+        return gathered
+
+    def _first_sent(self, receipt: RecordReceipt) -> None:
+        if self._linger_s:
+            self._since = trio.current_time()
+        else:
+            self.first = receipt
+        self._wake()
+
+    def _refuse_all(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError("The producer is closed.")
+        self._hurry()
+        raise ProducerFullError(
+            f"The producer holds {self.held_bytes} bytes, its max_bytes are {self._max_bytes}."
+        )
+
+    def _hurry(self) -> None:
+        if not self._hurried and self._count:
+            self._hurried = True
+            self._wake()
+
+    def _wake(self) -> None:
+        task, self._parked = self._parked, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    @trio.lowlevel.enable_ki_protection
+    def _begin_write(self) -> None:
+        """Write what was sent; what takes long is left to the writer."""
+        taken = [*self._gathered.values()]
+        few = self._count <= _AT_ONCE and self._bytes <= _AT_ONCE_BYTES and len(taken) <= _AT_ONCE_TOPICS
+        self._gathered, self._count, self._bytes, self.first, self._hurried = {}, 0, 0, None, False
+        if few:
+            segments: list[Segment] = []
+            for gathered in taken:
+                self._add(segments, gathered)
+            if not segments or (len(segments) == 1 and self._write_at_once(segments[0])):
+                return
+            self._under_way = segments
+        self._taken = [] if few else taken
+        self._busy = True
+        self._wake()
+
+    def _write_at_once(self, segment: Segment) -> bool:
+        """Whether all of it is done."""
+        before = current_principal()
+        act_for(segment.principal)
+        try:
+            segment.call = self._producing.begin(segment.batches)
+            if segment.call is None or not segment.call.done:
+                return False
+            self._producing.answer_at_once(segment.batches, segment.call)
+            for part in segment.parts:
+                part.settle(part.answers(), self._unread, 0, part.end)
+                self._settled(part)
+        except Exception as error:
+            self._failed(segment.parts, error)
+        finally:
+            act_for(before)
+        return True
+
+    def _add(self, segments: list[Segment], gathered: Gathered) -> None:
+        """Make it parts of a segment, if its topic exists."""
+        try:
+            topic = self._producing.existing(gathered.topic)
+        except BrokerError as error:
+            self._settle_all(gathered, error.with_traceback(None))
+            return
+        if topic is None:
+            self._create(gathered)
+            return
+        # Where nothing sees the principal, it does not matter for whom it is written.
+        seen = topic.partitions[0].log.chain is not None
+        for part in gathered.parts(by_principal=seen):
+            if not segments or (seen and segments[-1].principal != part.principal):
+                segments.append(Segment(part.principal))
+            part.batches = self._producing.batches(topic, part.records, part.partitions)
+            segments[-1].parts.append(part)
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """The writer."""
+        with self._scope:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                while True:
+                    if self._busy:
+                        await self._work_off()
+                    elif not self._count:
+                        await self._sleep()
+                    elif (left_s := self._left_of_linger()) > 0:
+                        with trio.move_on_after(left_s):
+                            await self._sleep()
+                    else:
+                        self._begin_write()
+
+    def _left_of_linger(self) -> float:
+        if not self._linger_s or self._hurried:
+            return 0.0
+        return self._since + self._linger_s - trio.current_time()
+
+    async def _sleep(self) -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._parked = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._parked = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    async def _work_off(self) -> None:
+        pace = Pace()
+        for gathered in self._taken:
+            await pace.turn()
+            self._add(self._under_way, gathered)
+        for segment in self._under_way:
+            act_for(segment.principal)
+            try:
+                if segment.call is None:
+                    await self._producing.write(segment.batches)
+                else:
+                    await self._producing.complete(segment.batches, segment.call)
+                await self._settle(segment.parts)
+            except Exception as error:
+                self._failed(segment.parts, error)
+        self._taken, self._under_way, self._busy = [], [], False
+
+    async def _settle(self, parts: Iterable[Part]) -> None:
+        pace = Pace()
+        for part in parts:
+            answers = part.answers()
+            for at in range(0, len(answers), _SLICE):
+                await pace.turn()
+                part.settle(answers, self._unread, at, at + _SLICE)
+            self._settled(part)
+
+    def _failed(self, parts: Iterable[Part], error: Exception) -> None:
+        """An unexpected error is that of all records of the call that have no answer."""
+        refusal = as_refusal(self._core.runtime.complaints, error, "writing the records of a producer")
+        for part in parts:
+            part.settle(refusal, self._unread, 0, part.end)
+            self._settled(part)
+
+    def _settled(self, part: Part) -> None:
+        if part.gathered.part_settled():
+            self._finish(part.gathered)
+
+    def _settle_all(self, gathered: Gathered, error: BrokerError) -> None:
+        for part in gathered.parts(by_principal=False):
+            part.settle(error, self._unread, 0, part.end)
+        self._finish(gathered)
+
+    def _finish(self, gathered: Gathered) -> None:
+        if gathered not in self._unfinished:
+            return
+        del self._unfinished[gathered]
+        self.held_bytes -= gathered.bytes
+        gathered.finish()
+        if self._room and self.held_bytes < self._max_bytes:
+            self._room.unpark_all()
+
+    # --- topics that are created ----------------------------------------------------------------------------
+
+    def _create(self, gathered: Gathered) -> None:
+        assert self._nursery is not None
+        if not self._creating:
+            self._nursery.start_soon(self._create_topics)
+        gathered.is_creating = True
+        self._creating[gathered.topic] = gathered
+
+    async def _create_topics(self) -> None:
+        while self._creating:
+            name, gathered = next(iter(self._creating.items()))
+            refusal: BrokerError | None = None
+            try:
+                await self._producing.ensured(name)
+            except BrokerError as error:
+                refusal = error.with_traceback(None)
+            except Exception as error:
+                refusal = as_refusal(self._core.runtime.complaints, error, f"creating topic {name}")
+            del self._creating[name]
+            if refusal is not None:
+                self._settle_all(gathered, refusal)
+                continue
+            gathered.is_creating = False
+            self._gathered[name] = gathered
+            self._count += len(gathered.records)
+            self._bytes += gathered.bytes
+            self._hurry()  # they have waited long enough
+
+    # --- its end --------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Write what was sent. Cancelled: the same, but for no longer than `END_S`."""
+        self._closed = True
+        self._room.unpark_all()
+        try:
+            await self.flush()
+        finally:
+            if self._unfinished:
+                with trio.move_on_after(END_S, shield=True):
+                    await self.flush()
+            self._scope.cancel()
+            self._abandon()
+
+    def _abandon(self) -> None:
+        for gathered in [*self._unfinished]:
+            self._settle_all(
+                gathered, RequestTimedOut("The producer was closed before the record was written.")
+            )
+
+
+def _refuse(what: str, given: object) -> int:
+    raise TypeError(f"The {what} of a record cannot be of type {type(given).__name__}.")
+
+
+def _size_of(headers: Any) -> int:
+    size = 0
+    for name, value in headers:
+        if not isinstance(name, str):
+            _refuse("header name", name)
+        size += len(name)
+        if value is not None:
+            size += len(value) if isinstance(value, bytes) else _refuse("header value", value)
+    return size
+
+
+@asynccontextmanager
+async def open_producer(
+    core: Broker, producing: Producing, unread: "UnreadFailures", max_bytes: int, linger_s: float
+) -> AsyncIterator[RecordProducer]:
+    """See `leafcuttr_sdk.Broker.producer`. Raises ValueError."""
+    if max_bytes < 1:
+        raise ValueError("max_bytes is at least 1.")
+    if not 0 <= linger_s < float("inf"):
+        raise ValueError("linger_s is at least 0.")
+    producer = RecordProducer(core, producing, unread, max_bytes, linger_s)
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(producer.run)
+        unread.opened()
+        try:
+            yield producer
+        except Exception as error:
+            failure = error  # raised outside the nursery, which would wrap it in a group
+        finally:
+            try:
+                await producer.close()
+            finally:
+                unread.closed()
+    if failure is not None:
+        raise failure
