@@ -230,7 +230,7 @@ class Appender:
 
     @trio.lowlevel.enable_ki_protection
     def _write_calls(self, queue: "deque[AppendCall]", at_most: int) -> None:
-        places = dict[Log, list[tuple[AppendCall, int]]]()
+        places: dict[Log, list[tuple[AppendCall, int]]] = {}
         staged: list[AppendCall] = []
         now_ms, left = self._clock.now_ms(), at_most
         while queue and left > 0:

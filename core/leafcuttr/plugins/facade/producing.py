@@ -132,6 +132,40 @@ class Producing:
         requested = [AppendRequest(each.log, each.builder.finish(), Origin.ENCODER) for each in made]
         return self._core.appender.begin(requested)
 
+    def begin_one(self, topic: Topic, record: Record) -> "tuple[_Made, AppendCall] | None":
+        """`begin` for one record at less cost. None, and nothing has happened, where a rule of the topic might refuse
+        it, or filters change it."""
+        value, key, headers, timestamp = record
+        config, partitions = topic.config, topic.partitions
+        if timestamp is not None or partitions[0].log.chain is not None:
+            return None
+        if key is not None:
+            partition = partition_of(key, len(partitions))
+        elif config.compact:
+            return None
+        else:
+            partition = self._sticky_of(topic).take(0 if value is None else len(value), _Online(topic))
+        made = _Made(partition, partitions[partition].log, config.max_message_bytes)
+        if made.log.offline is not None:
+            return None
+        now_ms = self._core.clock.now_ms()
+        try:
+            if not made.builder.extend_records(((value, key, headers, now_ms),)):
+                return None
+        except UnicodeEncodeError:
+            return None
+        made.numbers.append(0)
+        made.timestamps.append(now_ms)
+        request = AppendRequest(made.log, made.builder.finish(), Origin.ENCODER)
+        return made, self._core.appender.begin((request,))
+
+    def batches_of_one(self, topic: Topic, records: Sequence[Record], made: "_Made") -> "RecordBatches":
+        """The batches that `begin_one` has begun, for `complete` and `answer_at_once`."""
+        batches = self.batches(topic, records, None)
+        batches.made.append(made)
+        batches.taken = 1
+        return batches
+
     async def complete(self, groups: "Sequence[RecordBatches]", call: AppendCall) -> None:
         """Wait for a call that was begun."""
         await self._answer(groups, await self._core.appender.complete(call))
@@ -226,6 +260,12 @@ class _Made:
         self.builder = BatchBuilder(max_bytes)
         self.numbers: list[int] = []
         self.timestamps: list[int] = []
+
+    def produced(self, topic: str, outcome: Staged, index: int) -> Produced:
+        """What became of one of its records."""
+        appended = outcome.log_append_time
+        timestamp = self.timestamps[index] if appended < 0 else appended
+        return Produced(topic, self.partition, outcome.base_offset + index, timestamp)
 
 
 class RecordBatches:

@@ -1,19 +1,14 @@
-"""The records of one topic that were sent and will be written together, and the parts in which they are written."""
+"""The records of one topic that were sent and will be written together, and what is appended in one call."""
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 import trio
 
-from leafcuttr.errors import BrokerError
 from leafcuttr.log.appender import AppendCall
-from leafcuttr.plugins.facade.producer.receipt import RecordFailure, RecordReceipt
-from leafcuttr.plugins.facade.producer.unread import UnreadFailures
+from leafcuttr.plugins.facade.producer.receipt import RecordReceipt
 from leafcuttr.plugins.facade.producing import RecordBatches
 from leafcuttr_sdk.authentication import Principal
-from leafcuttr_sdk.records import Produced, Record
-
-T = TypeVar("T")
+from leafcuttr_sdk.records import Record
 
 
 class Gathered:
@@ -25,9 +20,9 @@ class Gathered:
 
     __slots__ = (
         "_done",
-        "_left",
         "bytes",
         "is_creating",
+        "is_finished",
         "partitions",
         "principal",
         "principals",
@@ -45,7 +40,7 @@ class Gathered:
         self.receipts: list[RecordReceipt] = []
         self.bytes = 0
         self.is_creating = False  # its topic does not exist yet
-        self._left = 0  # parts that are to be settled
+        self.is_finished = False
         self._done: trio.Event | None = None
 
     def note(self, partition: int | None, principal: Principal | None) -> None:
@@ -60,100 +55,54 @@ class Gathered:
         elif principal is not self.principal:
             self.principals = [*[self.principal] * before, principal]
 
-    def parts(self, *, by_principal: bool) -> "list[Part]":
-        """Everything as one part, or, in their order, those that were sent for one principal each."""
-        total = len(self.records)
-        if self.principals is None or not by_principal:
-            parts = [Part(self, 0, total, self.principal)]
-        else:
-            parts = [Part(self, *run) for run in _runs(self.principals)]
-        self._left = len(parts)
-        return parts
-
-    def part_settled(self) -> bool:
-        """Whether it was the last one."""
-        self._left -= 1
-        return self._left <= 0
+    def by_principal(self) -> "Iterable[Gathered]":
+        """The same, in their order, as those that were sent for one principal each. The bytes, and those who wait for
+        all of it, are with the last one, which is finished last."""
+        if self.principals is None:
+            return (self,)
+        found: list[Gathered] = []
+        for start, end in _runs(self.principals):
+            run = Gathered(self.topic, self.principals[start])
+            run.records, run.receipts = self.records[start:end], self.receipts[start:end]
+            run.partitions = None if self.partitions is None else self.partitions[start:end]
+            found.append(run)
+        found[-1].bytes, found[-1]._done = self.bytes, self._event()
+        return found
 
     def finish(self) -> None:
         """All of it is settled."""
+        self.is_finished = True
         if self._done is not None:
             self._done.set()
 
     async def wait(self) -> None:
         """Until it is finished."""
+        if not self.is_finished:
+            await self._event().wait()
+
+    def _event(self) -> trio.Event:
         if self._done is None:
             self._done = trio.Event()
-        await self._done.wait()
-
-
-class Part:
-    """Records of one topic, from `start` to `end`, all sent for one principal if filters or validators see them."""
-
-    __slots__ = ("batches", "end", "gathered", "principal", "start")
-
-    def __init__(self, gathered: Gathered, start: int, end: int, principal: Principal | None) -> None:
-        self.gathered = gathered
-        self.start = start
-        self.end = end
-        self.principal = principal
-        self.batches: RecordBatches | None = None
-
-    @property
-    def records(self) -> list[Record]:
-        return _cut(self.gathered.records, self.start, self.end)
-
-    @property
-    def partitions(self) -> list[int | None] | None:
-        partitions = self.gathered.partitions
-        return None if partitions is None else _cut(partitions, self.start, self.end)
-
-    def answers(self) -> list[Produced | BrokerError]:
-        """One for each record, once they are appended."""
-        return [] if self.batches is None else self.batches.answers()
-
-    def settle(
-        self, answers: list[Produced | BrokerError] | BrokerError, unread: UnreadFailures, at: int, to: int
-    ) -> None:
-        """What became of the records from `at` to `to`, counted from the first of the part; one error is that of all
-        that have none."""
-        topic = self.gathered.topic
-        receipts = self.gathered.receipts[self.start + at : min(self.start + to, self.end)]
-        if isinstance(answers, BrokerError):
-            for receipt in receipts:
-                if not receipt.done:
-                    receipt.settle(RecordFailure(answers, topic, unread))
-            return
-        for receipt, answer in zip(receipts, answers[at:to], strict=True):
-            receipt.settle(
-                RecordFailure(answer, topic, unread) if isinstance(answer, BrokerError) else answer
-            )
+        return self._done
 
 
 class Segment:
-    """Parts that are appended in one call, for one principal. `call` is it once it has begun."""
+    """What is appended in one call, for one principal. `call` is it once it has begun."""
 
-    __slots__ = ("call", "parts", "principal")
+    __slots__ = ("batches", "call", "groups", "principal")
 
     def __init__(self, principal: Principal | None) -> None:
         self.principal = principal
-        self.parts: list[Part] = []
+        self.groups: list[Gathered] = []
+        self.batches: list[RecordBatches] = []  # one for each of the groups
         self.call: AppendCall | None = None
 
-    @property
-    def batches(self) -> list[RecordBatches]:
-        return [part.batches for part in self.parts if part.batches is not None]
 
-
-def _runs(principals: list[Principal | None]) -> Iterator[tuple[int, int, Principal | None]]:
+def _runs(principals: list[Principal | None]) -> Iterator[tuple[int, int]]:
     """Where equal ones that follow each other begin and end."""
     start = 0
     for number, principal in enumerate(principals):
         if principal != principals[start]:
-            yield start, number, principals[start]
+            yield start, number
             start = number
-    yield start, len(principals), principals[start]
-
-
-def _cut(items: list[T], start: int, end: int) -> list[T]:
-    return items if start == 0 and end == len(items) else items[start:end]
+    yield start, len(principals)

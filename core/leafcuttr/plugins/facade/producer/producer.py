@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from leafcuttr.errors import BrokerError, RequestTimedOut
-from leafcuttr.plugins.facade.producer.gathered import Gathered, Part, Segment
-from leafcuttr.plugins.facade.producer.receipt import RecordReceipt
+from leafcuttr.log.append.staged import Staged
+from leafcuttr.plugins.facade.producer.gathered import Gathered, Segment
+from leafcuttr.plugins.facade.producer.receipt import RecordFailure, RecordReceipt
 from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.runtime.unexpected import as_refusal
@@ -27,7 +28,7 @@ from leafcuttr_sdk.producer import RECORD_BYTES, ProducerFullError
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.facade.producer.unread import UnreadFailures
-    from leafcuttr_sdk.records import Record
+    from leafcuttr_sdk.records import Produced, Record
 
 _AT_ONCE: Final = 500
 _AT_ONCE_BYTES: Final = 512 * 1024
@@ -64,6 +65,7 @@ class RecordProducer:
         self._hurried = False
         self._parked: trio.lowlevel.Task | None = None  # the writer, while there is nothing for it
         self._room = trio.lowlevel.ParkingLot()
+        self._is_full = False  # and somebody waits for room
         self._nursery: trio.Nursery | None = None
         self._scope = trio.CancelScope(shield=True)
         self._closed = False
@@ -81,13 +83,13 @@ class RecordProducer:
         value, key, headers, timestamp = fields
         size = RECORD_BYTES
         if value is not None:
-            size += len(value) if isinstance(value, bytes) else _refuse("value", value)
+            size += len(value) if isinstance(value, bytes) else _refuse_type("value", value)
         if key is not None:
-            size += len(key) if isinstance(key, bytes) else _refuse("key", key)
+            size += len(key) if isinstance(key, bytes) else _refuse_type("key", key)
         if headers:
             size += _size_of(headers)
         if timestamp is not None and not isinstance(timestamp, int):
-            _refuse("timestamp", timestamp)
+            _refuse_type("timestamp", timestamp)
         principal = current_principal()
         gathered = self._gathered.get(topic)
         if gathered is None:
@@ -121,14 +123,14 @@ class RecordProducer:
         elif self._count:
             self._hurried = True
         for gathered in [*self._unfinished]:
-            if gathered in self._unfinished:
-                await gathered.wait()
+            await gathered.wait()
 
     async def room(self) -> None:
         """Raises trio.ClosedResourceError."""
         if self.held_bytes < self._max_bytes or self._closed:
             await trio.lowlevel.checkpoint()
         while self.held_bytes >= self._max_bytes and not self._closed:
+            self._is_full = True
             self._hurry()
             await self._room.park()
         if self._closed:
@@ -181,69 +183,115 @@ class RecordProducer:
     @trio.lowlevel.enable_ki_protection
     def _begin_write(self) -> None:
         """Write what was sent; what takes long is left to the writer."""
-        taken = [*self._gathered.values()]
-        few = self._count <= _AT_ONCE and self._bytes <= _AT_ONCE_BYTES and len(taken) <= _AT_ONCE_TOPICS
+        taken, count = self._gathered, self._count
+        few = count <= _AT_ONCE and self._bytes <= _AT_ONCE_BYTES and len(taken) <= _AT_ONCE_TOPICS
         self._gathered, self._count, self._bytes, self.first, self._hurried = {}, 0, 0, None, False
+        if len(taken) == 1 == count and self._write_one(*taken.values()):
+            return
         if few:
             segments: list[Segment] = []
-            for gathered in taken:
+            for gathered in taken.values():
                 self._add(segments, gathered)
             if not segments or (len(segments) == 1 and self._write_at_once(segments[0])):
                 return
             self._under_way = segments
-        self._taken = [] if few else taken
+        else:
+            self._taken = [*taken.values()]
         self._busy = True
         self._wake()
 
+    def _write_one(self, gathered: Gathered) -> bool:
+        """A short cut for the record of a task that is alone. Whether it was taken."""
+        producing = self._producing
+        try:
+            topic = producing.existing(gathered.topic)
+            begun = None
+            if topic is not None and gathered.partitions is None:
+                begun = producing.begin_one(topic, gathered.records[0])
+        except BrokerError:
+            return False
+        except Exception as error:
+            self._failed((gathered,), error)
+            return True
+        if topic is None or begun is None:
+            return False
+        made, call = begun
+        if call.done and isinstance(outcome := call.results[0], Staged):
+            gathered.receipts[0].settle(made.produced(topic.name, outcome, 0))
+            self._finish(gathered)
+            return True
+        segment = Segment(gathered.principal)
+        segment.groups.append(gathered)
+        segment.batches.append(producing.batches_of_one(topic, gathered.records, made))
+        segment.call = call
+        self._under_way, self._busy = [segment], True
+        self._wake()
+        return True
+
     def _write_at_once(self, segment: Segment) -> bool:
         """Whether all of it is done."""
-        before = current_principal()
-        act_for(segment.principal)
+        producing, before = self._producing, current_principal()
+        if segment.principal is not before:
+            act_for(segment.principal)
         try:
-            segment.call = self._producing.begin(segment.batches)
-            if segment.call is None or not segment.call.done:
+            call = segment.call = producing.begin(segment.batches)
+            if call is None or not call.done:
                 return False
-            self._producing.answer_at_once(segment.batches, segment.call)
-            for part in segment.parts:
-                part.settle(part.answers(), self._unread, 0, part.end)
-                self._settled(part)
+            producing.answer_at_once(segment.batches, call)
+            for group, batches in zip(segment.groups, segment.batches, strict=True):
+                self._settle(group.topic, group.receipts, batches.answers())
+                self._finish(group)
         except Exception as error:
-            self._failed(segment.parts, error)
+            self._failed(segment.groups, error)
         finally:
-            act_for(before)
+            if segment.principal is not before:
+                act_for(before)
         return True
 
     def _add(self, segments: list[Segment], gathered: Gathered) -> None:
-        """Make it parts of a segment, if its topic exists."""
+        """Have it appended, if its topic exists."""
         try:
             topic = self._producing.existing(gathered.topic)
         except BrokerError as error:
-            self._settle_all(gathered, error.with_traceback(None))
+            assert self._nursery is not None
+            self._nursery.start_soon(self._refuse_in_turns, gathered, error.with_traceback(None))
             return
         if topic is None:
             self._create(gathered)
             return
         # Where nothing sees the principal, it does not matter for whom it is written.
         seen = topic.partitions[0].log.chain is not None
-        for part in gathered.parts(by_principal=seen):
-            if not segments or (seen and segments[-1].principal != part.principal):
-                segments.append(Segment(part.principal))
-            part.batches = self._producing.batches(topic, part.records, part.partitions)
-            segments[-1].parts.append(part)
+        if seen and gathered.principals is not None:
+            groups = gathered.by_principal()
+            del self._unfinished[gathered]
+            self._unfinished.update(dict.fromkeys(groups))
+        else:
+            groups = (gathered,)
+        for group in groups:
+            if segments and not (seen and segments[-1].principal != group.principal):
+                segment = segments[-1]
+            else:
+                segment = Segment(group.principal)
+                segments.append(segment)
+            segment.groups.append(group)
+            segment.batches.append(self._producing.batches(topic, group.records, group.partitions))
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """The writer."""
         with self._scope:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
+                task = trio.lowlevel.current_task()
                 while True:
                     if self._busy:
                         await self._work_off()
                     elif not self._count:
-                        await self._sleep()
+                        self._parked = task
+                        await trio.lowlevel.wait_task_rescheduled(self._no_wait)
                     elif (left_s := self._left_of_linger()) > 0:
                         with trio.move_on_after(left_s):
-                            await self._sleep()
+                            self._parked = task
+                            await trio.lowlevel.wait_task_rescheduled(self._no_wait)
                     else:
                         self._begin_write()
 
@@ -252,13 +300,9 @@ class RecordProducer:
             return 0.0
         return self._since + self._linger_s - trio.current_time()
 
-    async def _sleep(self) -> None:
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._parked = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._parked = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
+    def _no_wait(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     async def _work_off(self) -> None:
         pace = Pace()
@@ -272,34 +316,48 @@ class RecordProducer:
                     await self._producing.write(segment.batches)
                 else:
                     await self._producing.complete(segment.batches, segment.call)
-                await self._settle(segment.parts)
+                await self._settle_all(segment)
             except Exception as error:
-                self._failed(segment.parts, error)
+                self._failed(segment.groups, error)
         self._taken, self._under_way, self._busy = [], [], False
 
-    async def _settle(self, parts: Iterable[Part]) -> None:
+    async def _settle_all(self, segment: Segment) -> None:
         pace = Pace()
-        for part in parts:
-            answers = part.answers()
+        for group, batches in zip(segment.groups, segment.batches, strict=True):
+            answers = batches.answers()
             for at in range(0, len(answers), _SLICE):
                 await pace.turn()
-                part.settle(answers, self._unread, at, at + _SLICE)
-            self._settled(part)
+                to = at + _SLICE
+                self._settle(group.topic, group.receipts[at:to], answers[at:to])
+            self._finish(group)
 
-    def _failed(self, parts: Iterable[Part], error: Exception) -> None:
+    def _settle(
+        self, topic: str, receipts: list[RecordReceipt], answers: "list[Produced | BrokerError]"
+    ) -> None:
+        for receipt, answer in zip(receipts, answers, strict=True):
+            if isinstance(answer, BrokerError):
+                receipt.settle(RecordFailure(answer, topic, self._unread))
+            else:
+                receipt.settle(answer)
+
+    def _failed(self, groups: Iterable[Gathered], error: Exception) -> None:
         """An unexpected error is that of all records of the call that have no answer."""
         refusal = as_refusal(self._core.runtime.complaints, error, "writing the records of a producer")
-        for part in parts:
-            part.settle(refusal, self._unread, 0, part.end)
-            self._settled(part)
+        for group in groups:
+            self._refuse(group, refusal)
 
-    def _settled(self, part: Part) -> None:
-        if part.gathered.part_settled():
-            self._finish(part.gathered)
+    def _refuse(self, gathered: Gathered, error: BrokerError) -> None:
+        for receipt in gathered.receipts:
+            if not receipt.done:
+                receipt.settle(RecordFailure(error, gathered.topic, self._unread))
+        self._finish(gathered)
 
-    def _settle_all(self, gathered: Gathered, error: BrokerError) -> None:
-        for part in gathered.parts(by_principal=False):
-            part.settle(error, self._unread, 0, part.end)
+    async def _refuse_in_turns(self, gathered: Gathered, error: BrokerError) -> None:
+        receipts, pace = gathered.receipts, Pace()
+        for at in range(0, len(receipts), _SLICE):
+            await pace.turn()
+            these = receipts[at : at + _SLICE]
+            self._settle(gathered.topic, these, [error] * len(these))
         self._finish(gathered)
 
     def _finish(self, gathered: Gathered) -> None:
@@ -308,7 +366,8 @@ class RecordProducer:
         del self._unfinished[gathered]
         self.held_bytes -= gathered.bytes
         gathered.finish()
-        if self._room and self.held_bytes < self._max_bytes:
+        if self._is_full and self.held_bytes < self._max_bytes:
+            self._is_full = False
             self._room.unpark_all()
 
     # --- topics that are created ----------------------------------------------------------------------------
@@ -332,7 +391,7 @@ class RecordProducer:
                 refusal = as_refusal(self._core.runtime.complaints, error, f"creating topic {name}")
             del self._creating[name]
             if refusal is not None:
-                self._settle_all(gathered, refusal)
+                await self._refuse_in_turns(gathered, refusal)
                 continue
             gathered.is_creating = False
             self._gathered[name] = gathered
@@ -357,12 +416,10 @@ class RecordProducer:
 
     def _abandon(self) -> None:
         for gathered in [*self._unfinished]:
-            self._settle_all(
-                gathered, RequestTimedOut("The producer was closed before the record was written.")
-            )
+            self._refuse(gathered, RequestTimedOut("The producer was closed before the record was written."))
 
 
-def _refuse(what: str, given: object) -> int:
+def _refuse_type(what: str, given: object) -> int:
     raise TypeError(f"The {what} of a record cannot be of type {type(given).__name__}.")
 
 
@@ -370,10 +427,10 @@ def _size_of(headers: Any) -> int:
     size = 0
     for name, value in headers:
         if not isinstance(name, str):
-            _refuse("header name", name)
+            _refuse_type("header name", name)
         size += len(name)
         if value is not None:
-            size += len(value) if isinstance(value, bytes) else _refuse("header value", value)
+            size += len(value) if isinstance(value, bytes) else _refuse_type("header value", value)
     return size
 
 
