@@ -146,6 +146,15 @@ async def test_what_can_never_be_stored_is_refused_alone(view: Broker) -> None:
     assert "1000" in str(answers[1]) and "2 partition(s)" in str(answers[4])
 
 
+async def test_records_that_are_all_refused(view: Broker) -> None:
+    await view.topics.create("t", configs={"max.message.bytes": "1000"})
+    with pytest.raises(MessageTooLarge, match="1000 bytes"):
+        await view.produce("t", b"x" * 2000)
+    answers = await view.produce_batch("t", [Record(b"x" * 2000)] * 3)
+    assert {type(each) for each in answers} == {MessageTooLarge} and len(answers) == 3
+    assert (await view.produce("t", b"fine")).offset == 0
+
+
 async def test_more_than_one_batch_can_hold_becomes_several(core: Core, view: Broker) -> None:
     await view.topics.create("t", configs={"max.message.bytes": "10000"})
     records = [Record(b"x" * 990, b"%d" % n) for n in range(500)]

@@ -346,6 +346,9 @@ class RecordBatches:
             these[1].append((value, key, headers, timestamp))
         for partition, (numbers, rows) in chosen.items():
             self._add(partition, numbers, rows)
+        if end == self.count:
+            # Where all records of a partition were refused.
+            self.made = [made for made in self.made if made.numbers]
 
     def _leave_offline(self) -> None:
         """Records without a key go to another partition if theirs is offline."""
