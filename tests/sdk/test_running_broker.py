@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from leafcuttr.errors import ConfigError
-from leafcuttr_sdk import Broker, Plugin, RecordFilterSpec, Setting, Type
+from leafcuttr_sdk import Broker, Plugin, Record, RecordFilterSpec, Setting, Type
 from leafcuttr_sdk.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from leafcuttr_sdk.testing import RunningBroker, running_broker
 from support import librdkafka
@@ -35,6 +35,16 @@ def test_real_clients_talk_to_it(shared: RunningBroker) -> None:
     assert (produced.partition, produced.offset) == (1, 1)
     message = librdkafka.read(shared.bootstrap_servers, "real", 2, partition=1)[1]
     assert (message.value(), message.key(), message.headers()) == (b"two", b"key", [("h", b"1")])
+
+
+def test_call_gives_the_view_with_a_producer(shared: RunningBroker) -> None:
+    async def send(broker: Broker) -> list[int]:
+        async with broker.producer() as producer:
+            receipts = [producer.send("sent", Record(b"%d" % number)) for number in range(3)]
+        return [receipt.result().offset for receipt in receipts]
+
+    assert shared.call(send) == [0, 1, 2]
+    assert [record.value for record in shared.consume("sent")] == [b"0", b"1", b"2"]
 
 
 def test_it_says_where_it_is(shared: RunningBroker) -> None:

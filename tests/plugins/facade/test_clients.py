@@ -60,6 +60,44 @@ def test_librdkafka_reads_what_a_plugin_produced(live: LiveBroker, view: Broker)
         assert tuple(message.headers()) == record.headers
 
 
+def test_kafka_python_reads_what_a_producer_sent(live: LiveBroker, view: Broker) -> None:
+    """Topics that exist and one that is created, keys and headers, refused records among them."""
+    from kafka import KafkaConsumer
+    from kafka import TopicPartition as Place
+
+    records = [
+        Record(b"%d" % n, b"k%d" % (n % 9), (("n", b"%d" % n), ("u", b"\xff")), 1000 + n) for n in range(900)
+    ]
+
+    async def send() -> list[Produced]:
+        await view.topics.create("sent", partitions=PARTITIONS)
+        async with view.producer() as producer:
+            receipts = []
+            for number, record in enumerate(records):
+                receipts.append(producer.send("sent" if number % 3 else "sent-too", record))
+                if not number % 100:
+                    producer.send("sent", record, partition=PARTITIONS)
+                    await receipts[-1]
+            return [await receipt for receipt in receipts]
+
+    answers = live.run(send)
+    consumer = KafkaConsumer(bootstrap_servers=live.address, check_crcs=True, consumer_timeout_ms=60_000)
+    places = [Place("sent", number) for number in range(PARTITIONS)] + [Place("sent-too", 0)]
+    consumer.assign(places)
+    consumer.seek_to_beginning()
+    found = {}
+    for message in consumer:
+        found[message.topic, message.partition, message.offset] = message
+        if len(found) == len(records):
+            break
+    assert sum(consumer.end_offsets(places).values()) == len(records) == len(found)
+    consumer.close()
+    for record, answer in zip(records, answers, strict=True):
+        message = found[answer.topic, answer.partition, answer.offset]
+        assert (message.key, message.value, message.timestamp) == (record.key, record.value, record.timestamp)
+        assert tuple(message.headers) == record.headers
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_plugin_reads_what_librdkafka_produced(live: LiveBroker, view: Broker, codec: str) -> None:
     from confluent_kafka import Producer
