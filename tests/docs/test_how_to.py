@@ -78,6 +78,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugin-services.md", 8),
         ("plugin-ports.md", 4),
         ("plugin-batches.md", 8),
+        ("plugin-producer.md", 4),
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),

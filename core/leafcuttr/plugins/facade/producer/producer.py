@@ -65,7 +65,7 @@ class RecordProducer:
         self._hurried = False
         self._parked: trio.lowlevel.Task | None = None  # the writer, while there is nothing for it
         self._room = trio.lowlevel.ParkingLot()
-        self._is_full = False  # and somebody waits for room
+        self._is_full = False  # and a task waits for space
         self._nursery: trio.Nursery | None = None
         self._scope = trio.CancelScope(shield=True)
         self._closed = False
