@@ -77,7 +77,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     real = commit_module.write_all
 
-    def write(fd: int, views: list[memoryview], position: int, size: int) -> None:
+    def write(fd: int, views: list[Any], position: int, size: int) -> None:
         made.append(len(views))
         real(fd, views, position, size)
 
@@ -758,6 +758,22 @@ async def test_filters_see_the_principal_of_each_sender(view: Broker, core: Core
                 assert each.headers == (("by", str(people[int(each.value or b"") % 3]).encode()),)
     assert len(await values(view, "plain")) == 610
     assert await batch_sizes(view, "plain") == [1, 9, 600]  # where nobody sees them they are not told apart
+
+
+@pytest.mark.parametrize("count", [3, 600])
+async def test_flush_waits_for_what_every_principal_has_sent(view: Broker, core: Core, count: int) -> None:
+    await make_topics(view, core)
+    receipts: list[Receipt] = []
+    async with view.producer() as producer:
+        for number in range(count):
+            act_for(Principal("User", f"{number % 3}"))
+            receipts.append(producer.send("t", Record(b"%d" % number), partition=0))
+        await producer.flush()
+        assert [each.result().offset for each in receipts] == list(range(count))
+        assert producer.held_bytes == 0
+    assert [each.headers[0][1] for each in await stored(view, "t")] == [
+        b"User:%d" % (number % 3) for number in range(count)
+    ]
 
 
 async def test_what_a_validator_refuses(view: Broker, core: Core) -> None:
