@@ -17,8 +17,8 @@ import trio
 
 from leafcuttr.errors import BrokerError, RequestTimedOut
 from leafcuttr.log.append.staged import Staged
-from leafcuttr.plugins.facade.producer.gathered import Gathered, Segment
 from leafcuttr.plugins.facade.producer.receipt import RecordFailure, RecordReceipt
+from leafcuttr.plugins.facade.producer.sent import JointAppend, SentRecords
 from leafcuttr.plugins.facade.producing import Producing
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.runtime.unexpected import as_refusal
@@ -52,16 +52,16 @@ class RecordProducer:
         self._unread = unread
         self._max_bytes = max_bytes
         self._linger_s = linger_s
-        self._gathered: dict[str, Gathered] = {}  # by topic: what the next write takes
+        self._gathered: dict[str, SentRecords] = {}  # by topic: what the next write takes
         self._count = 0  # its records
         self._bytes = 0
         self._since = 0.0  # when the first of them was sent
-        self._creating: dict[str, Gathered] = {}  # by topic: what waits for its topic
-        self._unfinished: dict[Gathered, None] = {}
+        self._creating: dict[str, SentRecords] = {}  # by topic: what waits for its topic
+        self._unfinished: dict[SentRecords, None] = {}
         # For the writer, who sees to one write at a time.
         self._busy = False
-        self._taken: list[Gathered] = []
-        self._under_way: list[Segment] = []
+        self._taken: list[SentRecords] = []
+        self._under_way: list[JointAppend] = []
         self._hurried = False
         self._parked: trio.lowlevel.Task | None = None  # the writer, while there is nothing for it
         self._room = trio.lowlevel.ParkingLot()
@@ -143,13 +143,13 @@ class RecordProducer:
 
     # --- gathering ------------------------------------------------------------------------------------------
 
-    def _gather(self, topic: str, principal: Principal | None) -> Gathered:
+    def _gather(self, topic: str, principal: Principal | None) -> SentRecords:
         gathered = self._creating.get(topic)
         if gathered is None:
             name: object = topic
             if not isinstance(name, str):
                 raise TypeError(f"The name of a topic cannot be of type {type(name).__name__}.")
-            gathered = self._gathered[topic] = Gathered(topic, principal)
+            gathered = self._gathered[topic] = SentRecords(topic, principal)
             self._unfinished[gathered] = None
         return gathered
 
@@ -189,18 +189,18 @@ class RecordProducer:
         if len(taken) == 1 == count and self._write_one(*taken.values()):
             return
         if few:
-            segments: list[Segment] = []
+            appends: list[JointAppend] = []
             for gathered in taken.values():
-                self._add(segments, gathered)
-            if not segments or (len(segments) == 1 and self._write_at_once(segments[0])):
+                self._add(appends, gathered)
+            if not appends or (len(appends) == 1 and self._write_at_once(appends[0])):
                 return
-            self._under_way = segments
+            self._under_way = appends
         else:
             self._taken = [*taken.values()]
         self._busy = True
         self._wake()
 
-    def _write_one(self, gathered: Gathered) -> bool:
+    def _write_one(self, gathered: SentRecords) -> bool:
         """A short cut for the record of a task that is alone. Whether it was taken."""
         producing = self._producing
         try:
@@ -220,35 +220,35 @@ class RecordProducer:
             gathered.receipts[0].settle(made.produced(topic.name, outcome, 0))
             self._finish(gathered)
             return True
-        segment = Segment(gathered.principal)
-        segment.groups.append(gathered)
-        segment.batches.append(producing.batches_of_one(topic, gathered.records, made))
-        segment.call = call
-        self._under_way, self._busy = [segment], True
+        append = JointAppend(gathered.principal)
+        append.groups.append(gathered)
+        append.batches.append(producing.batches_of_one(topic, gathered.records, made))
+        append.call = call
+        self._under_way, self._busy = [append], True
         self._wake()
         return True
 
-    def _write_at_once(self, segment: Segment) -> bool:
+    def _write_at_once(self, append: JointAppend) -> bool:
         """Whether all of it is done."""
         producing, before = self._producing, current_principal()
-        if segment.principal is not before:
-            act_for(segment.principal)
+        if append.principal is not before:
+            act_for(append.principal)
         try:
-            call = segment.call = producing.begin(segment.batches)
+            call = append.call = producing.begin(append.batches)
             if call is None or not call.done:
                 return False
-            producing.answer_at_once(segment.batches, call)
-            for group, batches in zip(segment.groups, segment.batches, strict=True):
+            producing.answer_at_once(append.batches, call)
+            for group, batches in zip(append.groups, append.batches, strict=True):
                 self._settle(group.topic, group.receipts, batches.answers())
                 self._finish(group)
         except Exception as error:
-            self._failed(segment.groups, error)
+            self._failed(append.groups, error)
         finally:
-            if segment.principal is not before:
+            if append.principal is not before:
                 act_for(before)
         return True
 
-    def _add(self, segments: list[Segment], gathered: Gathered) -> None:
+    def _add(self, appends: list[JointAppend], gathered: SentRecords) -> None:
         """Have it appended, if its topic exists."""
         try:
             topic = self._producing.existing(gathered.topic)
@@ -268,13 +268,13 @@ class RecordProducer:
         else:
             groups = (gathered,)
         for group in groups:
-            if segments and not (seen and segments[-1].principal != group.principal):
-                segment = segments[-1]
+            if appends and not (seen and appends[-1].principal != group.principal):
+                append = appends[-1]
             else:
-                segment = Segment(group.principal)
-                segments.append(segment)
-            segment.groups.append(group)
-            segment.batches.append(self._producing.batches(topic, group.records, group.partitions))
+                append = JointAppend(group.principal)
+                appends.append(append)
+            append.groups.append(group)
+            append.batches.append(self._producing.batches(topic, group.records, group.partitions))
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """The writer."""
@@ -309,21 +309,21 @@ class RecordProducer:
         for gathered in self._taken:
             await pace.turn()
             self._add(self._under_way, gathered)
-        for segment in self._under_way:
-            act_for(segment.principal)
+        for append in self._under_way:
+            act_for(append.principal)
             try:
-                if segment.call is None:
-                    await self._producing.write(segment.batches)
+                if append.call is None:
+                    await self._producing.write(append.batches)
                 else:
-                    await self._producing.complete(segment.batches, segment.call)
-                await self._settle_all(segment)
+                    await self._producing.complete(append.batches, append.call)
+                await self._settle_all(append)
             except Exception as error:
-                self._failed(segment.groups, error)
+                self._failed(append.groups, error)
         self._taken, self._under_way, self._busy = [], [], False
 
-    async def _settle_all(self, segment: Segment) -> None:
+    async def _settle_all(self, append: JointAppend) -> None:
         pace = Pace()
-        for group, batches in zip(segment.groups, segment.batches, strict=True):
+        for group, batches in zip(append.groups, append.batches, strict=True):
             answers = batches.answers()
             for at in range(0, len(answers), _SLICE):
                 await pace.turn()
@@ -340,19 +340,19 @@ class RecordProducer:
             else:
                 receipt.settle(answer)
 
-    def _failed(self, groups: Iterable[Gathered], error: Exception) -> None:
+    def _failed(self, groups: Iterable[SentRecords], error: Exception) -> None:
         """An unexpected error is that of all records of the call that have no answer."""
         refusal = as_refusal(self._core.runtime.complaints, error, "writing the records of a producer")
         for group in groups:
             self._refuse(group, refusal)
 
-    def _refuse(self, gathered: Gathered, error: BrokerError) -> None:
+    def _refuse(self, gathered: SentRecords, error: BrokerError) -> None:
         for receipt in gathered.receipts:
             if not receipt.done:
                 receipt.settle(RecordFailure(error, gathered.topic, self._unread))
         self._finish(gathered)
 
-    async def _refuse_in_turns(self, gathered: Gathered, error: BrokerError) -> None:
+    async def _refuse_in_turns(self, gathered: SentRecords, error: BrokerError) -> None:
         receipts, pace = gathered.receipts, Pace()
         for at in range(0, len(receipts), _SLICE):
             await pace.turn()
@@ -360,7 +360,7 @@ class RecordProducer:
             self._settle(gathered.topic, these, [error] * len(these))
         self._finish(gathered)
 
-    def _finish(self, gathered: Gathered) -> None:
+    def _finish(self, gathered: SentRecords) -> None:
         if gathered not in self._unfinished:
             return
         del self._unfinished[gathered]
@@ -372,7 +372,7 @@ class RecordProducer:
 
     # --- topics that are created ----------------------------------------------------------------------------
 
-    def _create(self, gathered: Gathered) -> None:
+    def _create(self, gathered: SentRecords) -> None:
         assert self._nursery is not None
         if not self._creating:
             self._nursery.start_soon(self._create_topics)

@@ -34,7 +34,7 @@ class RecordFailure:
 Outcome = Produced | RecordFailure
 
 
-class Sender(Protocol):
+class ReceiptOwner(Protocol):
     """The producer, for the receipts of what is not written yet."""
 
     first: "RecordReceipt | None"
@@ -48,10 +48,10 @@ class Sender(Protocol):
 class RecordReceipt:
     """See `leafcuttr_sdk.Receipt`."""
 
-    __slots__ = ("_outcome", "_parked", "_sender")
+    __slots__ = ("_outcome", "_owner", "_parked")
 
-    def __init__(self, sender: Sender) -> None:
-        self._sender: Sender | None = sender
+    def __init__(self, owner: ReceiptOwner) -> None:
+        self._owner: ReceiptOwner | None = owner
         self._outcome: Outcome | None = None
         self._parked: _Task | list[_Task] | None = None
 
@@ -74,14 +74,14 @@ class RecordReceipt:
         return self._wait().__await__()
 
     async def _wait(self) -> Produced:
-        sender = self._sender
-        if sender is None:
+        owner = self._owner
+        if owner is None:
             await trio.lowlevel.checkpoint()
         else:
-            if sender.first is self:
+            if owner.first is self:
                 await trio.lowlevel.checkpoint()
-                if sender.first is self:
-                    sender.lead()
+                if owner.first is self:
+                    owner.lead()
             if self._outcome is None:
                 await self._park()
         return self.result()
@@ -110,7 +110,7 @@ class RecordReceipt:
     def settle(self, outcome: Outcome) -> None:
         """It is done; who waits goes on."""
         self._outcome = outcome
-        self._sender = None
+        self._owner = None
         parked, self._parked = self._parked, None
         if parked is None:
             return

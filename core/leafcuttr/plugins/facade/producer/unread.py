@@ -1,11 +1,12 @@
 """Failures of records whose receipts were dropped unread: counted by topic and error, a line a minute at most for each.
 
 A receipt may be dropped anywhere, also where the garbage collector runs in another thread: there a failure is only
-counted. The line is written on the loop, in its next turn.
+noted. It is counted on the loop, in its next turn.
 """
 
 import logging
 import time
+from collections import deque
 from math import inf
 from typing import Final
 
@@ -34,6 +35,7 @@ class UnreadFailures:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
+        self._noted: deque[tuple[str, BrokerError]] = deque()
         self._counted: dict[tuple[str, str], _Counted] = {}
         self._users = 0
         self._token: trio.lowlevel.TrioToken | None = None
@@ -50,7 +52,25 @@ class UnreadFailures:
             self._report()
 
     def count(self, topic: str, error: BrokerError) -> None:
-        """A record was not stored, and nobody knows. Any thread."""
+        """A record was not stored, and nobody knows. Any thread, at any point."""
+        self._noted.append((topic, error))
+        if self._token is not None:
+            try:
+                self._token.run_sync_soon(self._report, idempotent=True)
+            except trio.RunFinishedError:
+                self._report()
+
+    def _report(self) -> None:
+        while self._noted:
+            topic, error = self._noted.popleft()
+            self._add(topic, error)
+        now = time.monotonic()
+        for (topic, _), counted in self._counted.items():
+            if counted.unsaid and (now - counted.said_at >= _QUIET_S or not self._users):
+                self._say(topic, counted)
+                counted.said_at = now
+
+    def _add(self, topic: str, error: BrokerError) -> None:
         key = topic, type(error).__name__
         counted = self._counted.get(key)
         if counted is None:
@@ -59,18 +79,6 @@ class UnreadFailures:
             counted = self._counted.setdefault(key, _Counted())
         counted.unsaid += 1
         counted.latest = error
-        if self._token is not None:
-            try:
-                self._token.run_sync_soon(self._report, idempotent=True)
-            except trio.RunFinishedError:
-                self._report()
-
-    def _report(self) -> None:
-        now = time.monotonic()
-        for (topic, _), counted in list(self._counted.items()):
-            if counted.unsaid and (now - counted.said_at >= _QUIET_S or not self._users):
-                self._say(topic, counted)
-                counted.said_at = now
 
     def _say(self, topic: str, counted: _Counted) -> None:
         count, counted.unsaid = counted.unsaid, 0

@@ -11,7 +11,7 @@ from leafcuttr_sdk.authentication import Principal
 from leafcuttr_sdk.records import Record
 
 
-class Gathered:
+class SentRecords:
     """Records with their receipts, in the order in which they were sent.
 
     `partitions` and `principals` have one for each record, once one of them has another than None, or than the first
@@ -55,14 +55,14 @@ class Gathered:
         elif principal is not self.principal:
             self.principals = [*[self.principal] * before, principal]
 
-    def by_principal(self) -> "Iterable[Gathered]":
+    def by_principal(self) -> "Iterable[SentRecords]":
         """The same, in their order, as those that were sent for one principal each. The bytes, and those who wait for
         all of it, are with the last one, which is finished last."""
         if self.principals is None:
             return (self,)
-        found: list[Gathered] = []
+        found: list[SentRecords] = []
         for start, end in _runs(self.principals):
-            run = Gathered(self.topic, self.principals[start])
+            run = SentRecords(self.topic, self.principals[start])
             run.records, run.receipts = self.records[start:end], self.receipts[start:end]
             run.partitions = None if self.partitions is None else self.partitions[start:end]
             found.append(run)
@@ -86,14 +86,14 @@ class Gathered:
         return self._done
 
 
-class Segment:
+class JointAppend:
     """What is appended in one call, for one principal. `call` is it once it has begun."""
 
     __slots__ = ("batches", "call", "groups", "principal")
 
     def __init__(self, principal: Principal | None) -> None:
         self.principal = principal
-        self.groups: list[Gathered] = []
+        self.groups: list[SentRecords] = []
         self.batches: list[RecordBatches] = []  # one for each of the groups
         self.call: AppendCall | None = None
 
