@@ -628,6 +628,41 @@ async def test_after_a_flush_the_next_records_linger_again(
             assert late.done
 
 
+async def test_a_flush_during_a_write_cuts_the_next_linger_short(
+    view: Broker, core: Core, monkeypatch: pytest.MonkeyPatch, mock_clock: trio.testing.MockClock
+) -> None:
+    await view.topics.create("t", configs=SYNC)
+    gate = Gate(monkeypatch, core.appender, "complete")
+    async with view.producer(linger_s=1000) as producer, trio.open_nursery() as nursery:
+        producer.send("t", Record(b"1"))
+        nursery.start_soon(producer.flush)
+        await gate.reached.wait()
+        late = producer.send("t", Record(b"2"))
+        nursery.start_soon(producer.flush)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.open()
+        assert (await late).offset == 1
+    assert mock_clock.current_time() < 1
+
+
+async def test_a_full_producer_does_not_linger(
+    view: Broker, core: Core, monkeypatch: pytest.MonkeyPatch, mock_clock: trio.testing.MockClock
+) -> None:
+    """Also where most of what it holds waits for a topic."""
+    await view.topics.create("t")
+    gate = Gate(monkeypatch, core.topics, "ensure")
+    async with view.producer(linger_s=1000, max_bytes=10_000) as producer:
+        producer.send("new", Record(b"x" * 9_000))
+        await gate.reached.wait()
+        receipt = producer.send("t", Record(b"x" * 600))
+        with pytest.raises(ProducerFullError):
+            while True:
+                producer.send("new", Record(b"v"))
+        assert (await receipt).offset == 0
+        gate.open()
+    assert mock_clock.current_time() < 1
+
+
 # --- its end ------------------------------------------------------------------------------------------------
 
 
@@ -758,6 +793,25 @@ async def test_filters_see_the_principal_of_each_sender(view: Broker, core: Core
                 assert each.headers == (("by", str(people[int(each.value or b"") % 3]).encode()),)
     assert len(await values(view, "plain")) == 610
     assert await batch_sizes(view, "plain") == [1, 9, 600]  # where nobody sees them they are not told apart
+
+
+async def test_who_writes_for_others_stays_who_it_is(view: Broker, core: Core) -> None:
+    await make_topics(view, core)
+
+    async def send() -> None:
+        act_for(Principal("User", "sender"))
+        for _ in range(2):
+            producer.send("t", Record(b"v"))
+
+    async with view.producer() as producer:
+        for _ in range(20):  # the writer may be faster
+            act_for(Principal("User", "flushes"))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send)
+                await trio.lowlevel.checkpoint()
+                await producer.flush()
+            assert current_principal() == Principal("User", "flushes")
+    assert {each.headers[0][1] for each in await stored(view, "t")} == {b"User:sender"}
 
 
 @pytest.mark.parametrize("count", [3, 600])

@@ -111,7 +111,7 @@ class RecordProducer:
             self._bytes += size
             if self._count == 1:
                 self._first_sent(receipt)
-            elif self._linger_s and self._bytes * 2 >= self._max_bytes:
+            if self._linger_s and self._bytes * 2 >= self._max_bytes:
                 self._hurry()
         return receipt
 
