@@ -35,8 +35,9 @@ ONE = TopicPartition("one", 0)
 
 
 async def rate_of(seconds: float, tasks: int, records: int, call: Callable[[], Awaitable[object]]) -> float:
-    """Have so many tasks call it again and again; each call is worth `records`. Records a second."""
-    calls = 0
+    """Have so many tasks call it again and again; each call is worth `records`. Records a second, from when all tasks
+    have started."""
+    calls, end = 0, float("inf")
 
     async def again() -> None:
         nonlocal calls
@@ -44,11 +45,12 @@ async def rate_of(seconds: float, tasks: int, records: int, call: Callable[[], A
             await call()
             calls += 1
 
-    began = time.perf_counter()
-    end = began + seconds
     async with trio.open_nursery() as nursery:
         for _ in range(tasks):
             nursery.start_soon(again)
+        await trio.lowlevel.checkpoint()
+        calls, began = 0, time.perf_counter()
+        end = began + seconds
     return calls * records / (time.perf_counter() - began)
 
 
