@@ -406,6 +406,14 @@ async def test_a_topic_that_is_deleted_and_one_that_is_offline(view: Broker, cor
         assert (await producer.send("t", Record(b"v"))).offset == 0  # created again
 
 
+async def test_a_lone_record_leaves_a_partition_that_goes_offline(view: Broker, core: Core) -> None:
+    await view.topics.create("t", partitions=2)
+    async with view.producer() as producer:
+        first = await producer.send("t", Record(b"v"))
+        core.topics.by_name["t"].partitions[first.partition].log.take_offline("a test says so")
+        assert (await producer.send("t", Record(b"v"))).partition == 1 - first.partition
+
+
 @pytest.mark.parametrize(
     ("topic", "record"),
     [
@@ -812,6 +820,15 @@ async def test_who_writes_for_others_stays_who_it_is(view: Broker, core: Core) -
                 await producer.flush()
             assert current_principal() == Principal("User", "flushes")
     assert {each.headers[0][1] for each in await stored(view, "t")} == {b"User:sender"}
+
+
+async def test_filters_see_the_principal_of_a_task_that_is_alone(view: Broker, core: Core) -> None:
+    await make_topics(view, core)
+    async with view.producer() as producer:
+        act_for(Principal("User", "alone"))
+        for _ in range(40):  # some are written by the task, some by the writer
+            await producer.send("t", Record(b"v"))
+    assert {each.headers[0][1] for each in await stored(view, "t")} == {b"User:alone"}
 
 
 @pytest.mark.parametrize("count", [3, 600])
