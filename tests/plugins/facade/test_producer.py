@@ -826,6 +826,8 @@ async def test_filters_see_the_principal_of_a_task_that_is_alone(view: Broker, c
     await make_topics(view, core)
     async with view.producer() as producer:
         act_for(Principal("User", "alone"))
+        producer.send("t", Record(b"v"))
+        await trio.testing.wait_all_tasks_blocked()  # the writer writes it
         for _ in range(40):  # some are written by the task, some by the writer
             await producer.send("t", Record(b"v"))
     assert {each.headers[0][1] for each in await stored(view, "t")} == {b"User:alone"}
