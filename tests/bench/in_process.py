@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 import trio
-import trio
 import trio.testing
 from reading import read
 
