@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat, RecordMaker
-    from leafcuttr_sdk.groups import CommittedOffset, GroupInfo, GroupMember, Groups
+    from leafcuttr_sdk.groups import CommittedOffset, ConsumerGroupMetadata, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
     from leafcuttr_sdk.peek import Peek, PeekedBatch
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         tls_settings,
     )
     from leafcuttr_sdk.topics import PartitionInfo, TopicInfo, Topics
+    from leafcuttr_sdk.transactions import OpenTransaction, TransactionalProducer
     from leafcuttr_sdk.trouble import Complaints, exhausted, import_late
     from leafcuttr_sdk.workers import (
         WorkerDeadlineError,
@@ -109,7 +110,7 @@ _PLACES: Final = {
     "filters": "DROP BatchValidator DeadLetter NotReady ProduceValidator ProduceValidatorSpec RecordFilter "
     "RecordFilterSpec TopicContext Verdict",
     "formats": "FormatCodec FormatError Place RecordFormat RecordMaker",
-    "groups": "CommittedOffset GroupInfo GroupMember Groups",
+    "groups": "CommittedOffset ConsumerGroupMetadata GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
     "peek": "Peek PeekedBatch",
@@ -121,6 +122,7 @@ _PLACES: Final = {
     "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
     "serving": "ByteStream Handler Peer",
     "topics": "PartitionInfo TopicInfo Topics",
+    "transactions": "OpenTransaction TransactionalProducer",
     "trouble": "Complaints exhausted import_late",
     "workers": "WorkerDeadlineError WorkerDiedError WorkerError WorkerMemoryError WorkerRaisedError "
     "WorkerTransferError",
@@ -156,6 +158,7 @@ __all__ = [
     "CommittedOffset",
     "Complaints",
     "Consumer",
+    "ConsumerGroupMetadata",
     "Counter",
     "Credentials",
     "DeadLetter",
@@ -180,6 +183,7 @@ __all__ = [
     "NewBatch",
     "NotReady",
     "NotReadyError",
+    "OpenTransaction",
     "PartitionInfo",
     "Peek",
     "PeekedBatch",
@@ -216,6 +220,7 @@ __all__ = [
     "TopicInfo",
     "TopicPartition",
     "Topics",
+    "TransactionalProducer",
     "Type",
     "Verdict",
     "WorkerDeadlineError",

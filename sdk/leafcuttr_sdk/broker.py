@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
+    from leafcuttr_sdk.transactions import TransactionalProducer
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -128,11 +129,22 @@ class Broker(Protocol):
     async def append(self, batches: Sequence[NewBatch]) -> "list[Appended | BrokerError]":
         """Append prebuilt batches, those of one call with one write for each log; an answer for each. Several calls in
         one turn of the loop share their writes too. Filters and validators of the topics see them. Topics are not
-        created, and transactional batches are refused: a transaction has a coordinator.
+        created, and transactional batches are refused: those are for `transaction`.
 
         Cancelled: any of them may have been appended. What a worker thread is writing already is waited for: the bytes
         are the caller's again when this returns or raises.
         """
+        ...
+
+    def transaction(
+        self, transactional_id: str, *, timeout_ms: int = 60_000
+    ) -> "AbstractAsyncContextManager[TransactionalProducer]":
+        """A transactional producer for as long as the context lasts. Its begin fences every producer, plugin or client,
+        that has the id, and aborts the transaction of that one; it waits until that is completed. A transaction that
+        takes longer than `timeout_ms` is aborted.
+
+        Raises, when it is entered: InvalidRequest for an empty id, InvalidTransactionTimeout below 1 ms or above
+        `transaction.max.timeout.ms`, CoordinatorNotAvailable, StorageError."""
         ...
 
     async def read_batches(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.groups import CommittedOffset, ConsumerGroupMetadata
 from leafcuttr_sdk.records import StoredRecord
 from leafcuttr_sdk.types import TopicPartition
 
@@ -42,6 +42,11 @@ class Consumer(Protocol):
         rebalances, UnknownMemberId and IllegalGeneration once it has gone on without this member (all three:
         poll, and go on with the new assignment), UnknownTopicOrPartition, OffsetMetadataTooLarge. Cancelled: it may
         have been committed."""
+        ...
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """In whose name it commits now (KIP-447). Raises RebalanceInProgress and UnknownMemberId as `commit`, and
+        InvalidGroupId without a group."""
         ...
 
     def subscribe(self, topics: Iterable[str] = (), *, pattern: str | None = None) -> None:
@@ -86,6 +91,11 @@ class Consumer(Protocol):
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
         """To the high watermarks, or with `committed` to the last stable offsets. Raises as `seek_to_beginning`."""
+        ...
+
+    def seek_to_committed(self) -> None:
+        """Go back to what the group has committed, as after an assignment: for records whose transaction was aborted.
+        `position` is None until the next `poll`."""
         ...
 
     async def committed(

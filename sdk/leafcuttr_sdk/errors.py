@@ -261,6 +261,27 @@ class InvalidProducerEpoch(BrokerError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+class TransactionTimedOut(InvalidProducerEpoch):
+    """A transaction took longer than its producer's `timeout_ms`, and has been aborted. The producer may begin
+    another."""
+
+
+class ProducerFenced(BrokerError):
+    """Another producer has begun with the same transactional id: this one is of no more use."""
+
+    code = ErrorCode.PRODUCER_FENCED
+
+
+class InvalidTransactionTimeout(BrokerError):
+    code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+class TransactionAborted(BrokerError):
+    """Something in the transaction failed before, so it was, or will be, aborted. `__cause__` is what failed."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+
+
 class InvalidTopic(BrokerError):
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 

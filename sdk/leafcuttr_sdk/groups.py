@@ -40,6 +40,16 @@ class GroupInfo(NamedTuple):
     members: Sequence[GroupMember]
 
 
+@described
+class ConsumerGroupMetadata(NamedTuple):
+    """In whose name a consumer commits. One that is no member has generation -1 and neither member nor instance id."""
+
+    group: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
 class Groups(Protocol):
     """All consumer groups of this broker, those of clients and of plugins."""
 

@@ -11,7 +11,7 @@ from leafcuttr.errors import ErrorCode
 from leafcuttr.log.log import Log
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.store import OffsetsLog
-from leafcuttr.state.internal_log import KeyValue, TransactionalProducer
+from leafcuttr.state.internal_log import KeyValue, ProducerIdAndEpoch
 
 RECORDS: list[KeyValue] = [(b"\0\0k", b"v"), (b"\0\0l", None)]
 
@@ -30,7 +30,7 @@ class Coordinator:
         log.config = replace(log.config, lc_log_sync_always=synced)
         return log
 
-    def write(self, producer: TransactionalProducer | None = None) -> None:
+    def write(self, producer: ProducerIdAndEpoch | None = None) -> None:
         def then(error: ErrorCode, offset: int) -> None:
             self.told.append((error, offset))
 
@@ -45,7 +45,7 @@ def coordinator(start: Callable[..., Broker]) -> Coordinator:
 async def test_a_plain_write_is_told_before_it_returns(coordinator: Coordinator) -> None:
     await coordinator.log(synced=False)
     coordinator.write()
-    coordinator.write(TransactionalProducer(7, 0))
+    coordinator.write(ProducerIdAndEpoch(7, 0))
     assert coordinator.told == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 2)]
 
 

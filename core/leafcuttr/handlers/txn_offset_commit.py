@@ -8,14 +8,13 @@ transaction by itself; before, AddOffsetsToTxn has to have done it (KIP-890).
 
 from typing import Final
 
-import trio
-
-from leafcuttr.errors import BrokerError, ErrorCode, InvalidGroupId
+from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.handlers.context import RequestContext
 from leafcuttr.runtime.pacing import Pace
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
+from leafcuttr.state.transactions.offset_commits import commit_in_transaction
 from leafcuttr.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -26,7 +25,6 @@ from leafcuttr.wire.messages.txn_offset_commit import (
 
 _ABORTABLE: Final = 4
 _ADDS_ITSELF: Final = 5
-_AT_ONCE: Final = 500  # offsets in one batch; a longer request is stored in several
 
 
 async def handle(
@@ -65,32 +63,17 @@ async def handle(
 async def _commit(
     broker: Broker, version: int, request: TxnOffsetCommitRequest, offsets: list[NewOffset]
 ) -> list[ErrorCode]:
-    if not request.group_id:
-        raise InvalidGroupId
-    await broker.groups.ready()
-    admitted = broker.transactions.admit(
+    return await commit_in_transaction(
+        broker.groups,
+        broker.transactions,
         request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
-        broker.groups.partition_of(request.group_id),
+        ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+        request.group_id,
+        Committer(request.generation_id, request.member_id, request.group_instance_id),
+        offsets,
         adds=version >= _ADDS_ITSELF,
         knows_abortable=version >= _ABORTABLE,
     )
-    code = admitted if isinstance(admitted, ErrorCode) else await admitted
-    if code:
-        return [code] * len(offsets)
-    codes: list[ErrorCode] = []
-    while len(codes) < len(offsets):
-        done = broker.groups.offsets.commit_in_transaction(
-            request.group_id,
-            Committer(request.generation_id, request.member_id, request.group_instance_id),
-            TransactionalProducer(request.producer_id, request.producer_epoch),
-            offsets[len(codes) : len(codes) + _AT_ONCE],
-        )
-        codes += done if isinstance(done, list) else await done
-        if len(codes) < len(offsets):
-            await trio.lowlevel.checkpoint()
-    return codes
 
 
 def _existing(broker: Broker, requested: TxnOffsetCommitRequestTopic) -> list[NewOffset]:

@@ -44,7 +44,7 @@ _ACTIVE_BYTES: Final = 1 << 20
 """An active segment below this is short enough to be read at every start: see `_keep_short`."""
 
 
-class TransactionalProducer(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """In whose transaction records are written."""
 
     producer_id: int
@@ -122,7 +122,7 @@ class InternalLog:
         entries: Sequence[KeyValue],
         then: WhenPublished,
         *,
-        producer: TransactionalProducer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         """Append the records as one batch, then call `then`: before this returns, unless the disk is slow.
 
@@ -184,7 +184,7 @@ class InternalLog:
             raise CoordinatorNotAvailable
         return topic.partitions[partition].log
 
-    def _batch(self, entries: Sequence[KeyValue], producer: TransactionalProducer | None) -> bytearray:
+    def _batch(self, entries: Sequence[KeyValue], producer: ProducerIdAndEpoch | None) -> bytearray:
         now_ms = self._clock.now_ms()
         records = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(entries)]
         if producer is None:

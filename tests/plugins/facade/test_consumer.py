@@ -15,7 +15,7 @@ from leafcuttr.plugins.facade.consumer.options import ConsumerOptions
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
 from leafcuttr_sdk import Broker, CommittedOffset, Consumer, Plugin, Record, StoredRecord, TopicPartition
@@ -612,9 +612,7 @@ async def test_a_position_that_a_transaction_may_change_is_waited_for(
         await view.groups.commit("g", {T0: CommittedOffset(1)})
         topic = core.topics.by_name["t"]
         new = NewOffset("t", topic.id, 0, 4, -1, "")
-        staged = core.groups.offsets.commit_in_transaction(
-            "g", Committer(), TransactionalProducer(9, 0), [new]
-        )
+        staged = core.groups.offsets.commit_in_transaction("g", Committer(), ProducerIdAndEpoch(9, 0), [new])
         assert staged == [0]
         partition = core.groups.partition_of("g").partition
         async with view.consumer("g", auto_offset_reset="earliest") as consumer:

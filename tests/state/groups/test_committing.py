@@ -9,7 +9,7 @@ from leafcuttr.errors import ErrorCode, GroupIdNotFound, IllegalGeneration, NonE
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.states import GroupState
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr_sdk import TopicPartition
 from support.coordinator import commit, join, join_event, running, sync, topics
 
@@ -65,7 +65,7 @@ async def test_a_group_that_is_not_there_has_no_generation(start: Start, generat
         with pytest.raises(IllegalGeneration):
             offsets.commit("g", who, [new(broker, 0, 1)], knows_missing_groups=False)
         with pytest.raises(IllegalGeneration):
-            offsets.commit_in_transaction("g", who, TransactionalProducer(7, 0), [new(broker, 0, 1)])
+            offsets.commit_in_transaction("g", who, ProducerIdAndEpoch(7, 0), [new(broker, 0, 1)])
         assert broker.groups.all() == []
 
 
@@ -75,9 +75,7 @@ async def test_a_transactional_commit_that_the_log_refused_leaves_nothing(start:
     async with running(broker.groups):
         assert await commit(broker, "g") is ErrorCode.NONE
         broker.topics.by_name["__consumer_offsets"].partitions[0].log.take_offline("a test")
-        codes = offsets.commit_in_transaction(
-            "g", Committer(), TransactionalProducer(7, 0), [new(broker, 0, 9)]
-        )
+        codes = offsets.commit_in_transaction("g", Committer(), ProducerIdAndEpoch(7, 0), [new(broker, 0, 9)])
         assert codes == [ErrorCode.NOT_COORDINATOR]
         assert offsets.unstable("g") == frozenset()
         offsets.transaction_ended(0, 7, commit=True, marker_at=99)

@@ -14,7 +14,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.events import JoinAnswer, Leaver
 from leafcuttr.state.groups.states import GroupState
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr_sdk import TopicPartition
 from support.coordinator import commit, join, join_event, running, sync, topics
 from support.logs import append_marker
@@ -231,9 +231,7 @@ async def test_offsets_of_a_simple_group_expire_after_the_commit(
 
 def commit_in_transaction(broker: Broker, group: str, *, partition: int, offset: int) -> ErrorCode:
     new = NewOffset("t", broker.topics.by_name["t"].id, partition, offset, 3, "said")
-    result = broker.groups.offsets.commit_in_transaction(
-        group, Committer(), TransactionalProducer(7, 0), [new]
-    )
+    result = broker.groups.offsets.commit_in_transaction(group, Committer(), ProducerIdAndEpoch(7, 0), [new])
     assert isinstance(result, list)
     return result[0]
 

@@ -17,7 +17,7 @@ from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.groups.offsets import OffsetAndMetadata
 from leafcuttr.state.groups.records import offset_value, parse_offset
 from leafcuttr.state.groups.store import OffsetsLog
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr.state.transactions.markers import End
 from leafcuttr.wire.errors import WireError
 from leafcuttr_sdk import TopicPartition
@@ -38,7 +38,7 @@ async def committed_in_transaction(start: Start) -> tuple[int, int]:
     offsets = broker.groups.offsets
     new = NewOffset("t", topic.id, 0, 9, -1, "")
     assert offsets.commit("h", Committer(), [new]) == [ErrorCode.NONE]
-    producer = TransactionalProducer(given.producer_id, given.epoch)
+    producer = ProducerIdAndEpoch(given.producer_id, given.epoch)
     assert offsets.commit_in_transaction("g", Committer(), producer, [new]) == [ErrorCode.NONE]
     return given.producer_id, given.epoch
 

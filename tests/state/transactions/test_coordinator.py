@@ -19,7 +19,7 @@ from leafcuttr.log.append import commit
 from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer, NewOffset
-from leafcuttr.state.internal_log import TransactionalProducer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr.state.transactions import loader
 from leafcuttr.state.transactions.machine import Transaction
 from leafcuttr.state.transactions.states import TransactionState
@@ -239,7 +239,7 @@ async def test_offsets_wait_for_their_transaction(start: Start, commits: bool, r
     broker.groups.offsets.commit("g", Committer(), [NewOffset("t", topic.id, 0, 1, -1, "")])
     new = NewOffset("t", topic.id, 0, 9, -1, "")
     codes = broker.groups.offsets.commit_in_transaction(
-        "g", Committer(), TransactionalProducer(producer_id, epoch), [new]
+        "g", Committer(), ProducerIdAndEpoch(producer_id, epoch), [new]
     )
     assert codes == [ErrorCode.NONE]
 

@@ -17,13 +17,8 @@ _AT_ONCE: Final = 500
 _NO_EPOCH: Final = -1
 
 
-async def commit_offsets(
-    broker: Broker, group: str, committer: Committer, offsets: Mapping[TopicPartition, CommittedOffset]
-) -> None:
-    """Commit, some hundred at a time. Raises BrokerError: those before may have been committed. Offsets of partitions
-    that do not exist are refused before any is written."""
-    if not group:
-        raise InvalidGroupId("A group has a name.")
+async def new_offsets(broker: Broker, offsets: Mapping[TopicPartition, CommittedOffset]) -> list[NewOffset]:
+    """The offsets as the coordinator takes them. Raises UnknownTopicOrPartition."""
     new: list[NewOffset] = []
     pace = Pace()
     for partition, (offset, metadata) in offsets.items():
@@ -32,6 +27,17 @@ async def commit_offsets(
         if topic is None or not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartition(f"There is no partition {partition}.")
         new.append(NewOffset(topic.name, topic.id, partition.partition, offset, _NO_EPOCH, metadata))
+    return new
+
+
+async def commit_offsets(
+    broker: Broker, group: str, committer: Committer, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> None:
+    """Commit, some hundred at a time. Raises BrokerError: those before may have been committed. Offsets of partitions
+    that do not exist are refused before any is written."""
+    if not group:
+        raise InvalidGroupId("A group has a name.")
+    new = await new_offsets(broker, offsets)
     if not new:
         return
     await broker.groups.ready()

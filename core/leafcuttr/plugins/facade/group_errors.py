@@ -1,4 +1,4 @@
-"""Error codes of the coordinator as the exceptions that plugins get."""
+"""Error codes of the coordinators as the exceptions that plugins get."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,9 @@ _FAMILY: Final[Mapping[ErrorCode, type[BrokerError]]] = {
         errors.InconsistentGroupProtocol,
         errors.InvalidCommitOffsetSize,
         errors.InvalidGroupId,
+        errors.InvalidRequest,
         errors.InvalidSessionTimeout,
+        errors.InvalidTransactionTimeout,
         errors.NonEmptyGroup,
         errors.NotCoordinator,
         errors.OffsetMetadataTooLarge,

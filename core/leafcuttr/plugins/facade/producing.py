@@ -5,7 +5,8 @@ compacted, a header that has no UTF-8) is refused by itself; the others of its c
 short turns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -38,7 +39,11 @@ _SLICE: Final = 200
 """Records that are encoded between two readings of the clock: a tenth of a millisecond."""
 _AT_ONCE: Final = 50
 """Batches that are made and staged in one step of the loop: half a millisecond."""
-_NOT_ALONE: Final = "refused because of other records of its batch"
+NOT_ALONE: Final = "refused because of other records of its batch"
+
+
+Write = Callable[[Sequence[AppendRequest]], Awaitable[Sequence[AppendResult]]]
+"""Appends batches: a result for each, in their order."""
 
 
 class Producing:
@@ -71,11 +76,21 @@ class Producing:
         self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
     ) -> list[Produced | BrokerError]:
         """See `leafcuttr_sdk.Broker.produce_batch`."""
+        return await self.produce_through(self._core.appender.append, topic, records, partitions)
+
+    async def produce_through(
+        self,
+        write: Write,
+        topic: str,
+        records: Sequence[Record],
+        partitions: Sequence[int | None] | None,
+    ) -> list[Produced | BrokerError]:
+        """As `produce_batch`, with the batches given to `write`."""
         if partitions is not None and len(partitions) != len(records):
             raise ValueError(f"{len(partitions)} partitions for {len(records)} records")
         found = self.existing(topic) or await self.ensured(topic)
         batches = self.batches(found, records, partitions)
-        await self.write((batches,))
+        await self.write((batches,), write)
         return batches.answers()
 
     def existing(self, topic: str) -> Topic | None:
@@ -100,8 +115,9 @@ class Producing:
         """These records, to be written."""
         return RecordBatches(topic, self._sticky_of(topic), self._core.clock.now_ms(), records, partitions)
 
-    async def write(self, groups: "Sequence[RecordBatches]") -> None:
-        """Encode the records and append them, in short turns; then each of the groups has its answers."""
+    async def write(self, groups: "Sequence[RecordBatches]", append: Write | None = None) -> None:
+        """Encode the records and append them, in short turns, or give the batches to `append`; then each of the groups
+        has its answers."""
         pace = Pace()
         for batches in groups:
             while batches.taken < batches.count:
@@ -119,7 +135,7 @@ class Producing:
                     else await trio.to_thread.run_sync(builder.finish)
                 )
                 requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
-        await self._answer(groups, await self._core.appender.append(requested))
+        await self._answer(groups, await (append or self._core.appender.append)(requested))
 
     def begin(self, groups: "Sequence[RecordBatches]") -> AppendCall | None:
         """The same in one step, for few records. The call is to be given to `complete` if it is not done, and else to
@@ -198,22 +214,32 @@ class Producing:
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
         """See `leafcuttr_sdk.Broker.append`."""
+        return await self.append_through(partial(self._core.appender.append, lent=True), batches)
+
+    async def append_through(
+        self, write: Write, batches: Sequence[NewBatch], *, in_transaction: bool = False
+    ) -> list[Appended | BrokerError]:
+        """As `append`, with the batches given to `write`; transactional ones only `in_transaction`."""
         answers: list[Appended | BrokerError | None] = [None] * len(batches)
         requested: list[AppendRequest] = []
         places: list[tuple[int, Topic]] = []
         for number, (partition, batch) in enumerate(batches):
             try:
                 found, log = self._writable(partition)
-                if len(batch) > ATTRIBUTES_AT + 1 and batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL:
+                if (
+                    not in_transaction
+                    and len(batch) > ATTRIBUTES_AT + 1
+                    and batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL
+                ):
                     raise InvalidRecord(
-                        f"A transactional batch for {partition}: transactions are for clients."
+                        f"A transactional batch for {partition} outside of a transaction: see Broker.transaction."
                     )
             except BrokerError as error:
                 answers[number] = error.with_traceback(None)
             else:
                 requested.append(AppendRequest(log, batch, Origin.CLIENT))
                 places.append((number, found))
-        outcomes = await self._core.appender.append(requested, lent=True)
+        outcomes = await write(requested)
         for (number, found), outcome in zip(places, outcomes, strict=True):
             answers[number] = (
                 Appended._make(outcome) if isinstance(outcome, Staged) else self._told(found, outcome)
@@ -412,7 +438,7 @@ class RecordBatches:
                 if index in reasons:
                     answers[number] = kind(reasons[index] or "refused")
                 else:
-                    answers[number] = InvalidRecord(_NOT_ALONE)
+                    answers[number] = InvalidRecord(NOT_ALONE)
         else:
             for number in numbers:
                 answers[number] = outcome

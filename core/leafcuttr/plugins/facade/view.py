@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Producer,
         Settings,
         Topics,
+        TransactionalProducer,
     )
 
 T = TypeVar("T")
@@ -140,6 +141,14 @@ class BrokerView:
             committed=committed,
         )
         return open_consumer(self._core, self.fetch, options, self.logger, topics, pattern)
+
+    def transaction(
+        self, transactional_id: str, *, timeout_ms: int = 60_000
+    ) -> "AbstractAsyncContextManager[TransactionalProducer]":
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.transactions")
+        from leafcuttr.plugins.facade.transactions import open_producer
+
+        return open_producer(self._core, self._producing, self.logger, transactional_id, timeout_ms)
 
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
         return _given(self._listen, "listeners")(prefix, authenticates=authenticates)

@@ -17,7 +17,7 @@ from leafcuttr.state.groups.states import GroupState
 from leafcuttr.state.groups.store import OffsetsLog
 from leafcuttr.state.groups.subscription import CONSUMER, subscribed_topics
 from leafcuttr.state.groups.table import Entry, GroupTable
-from leafcuttr.state.internal_log import KeyValue, TransactionalProducer
+from leafcuttr.state.internal_log import KeyValue, ProducerIdAndEpoch
 from leafcuttr_sdk import Clock, TopicPartition
 
 # Tombstones go out in batches of at most this many records, well below the largest batch a log takes.
@@ -108,7 +108,7 @@ class Offsets:
         self,
         group_id: str,
         committer: Committer,
-        producer: TransactionalProducer,
+        producer: ProducerIdAndEpoch,
         offsets: Sequence[NewOffset],
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """TxnOffsetCommit: as `commit`, but no client sees the offsets until `transaction_ended`. That the producer is
@@ -164,7 +164,7 @@ class Offsets:
         entry: Entry,
         offsets: Sequence[NewOffset],
         retention_ms: int,
-        producer: TransactionalProducer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         now_ms = self._clock.now_ms()
         expiry = NO_EXPIRY if retention_ms < 0 else min(now_ms + retention_ms, _LAST_MS)

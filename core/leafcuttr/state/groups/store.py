@@ -11,7 +11,7 @@ import trio
 
 from leafcuttr.config.settings import Settings
 from leafcuttr.errors import ErrorCode
-from leafcuttr.state.internal_log import InternalLog, KeyValue, TransactionalProducer, WhenPublished
+from leafcuttr.state.internal_log import InternalLog, KeyValue, ProducerIdAndEpoch, WhenPublished
 from leafcuttr.state.topic_names import CONSUMER_OFFSETS
 from leafcuttr.state.topics import Topics
 from leafcuttr.wire.compression import Codec
@@ -71,7 +71,7 @@ class OffsetsLog(InternalLog):
         entries: Sequence[KeyValue],
         then: WhenPublished,
         *,
-        producer: TransactionalProducer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         """As InternalLog, but only after the linger if there is one."""
         if self._linger_s <= 0 or self._nursery is None:

@@ -17,7 +17,7 @@ import trio
 
 from leafcuttr import crashpoints
 from leafcuttr.config.settings import Settings
-from leafcuttr.errors import ErrorCode
+from leafcuttr.errors import CoordinatorLoadInProgress, ErrorCode
 from leafcuttr.runtime import standstill
 from leafcuttr.state.features import Features
 from leafcuttr.state.groups.committing import Offsets
@@ -100,6 +100,7 @@ class TransactionCoordinator:
         self._table = TransactionTable(self._log)
         self._table.loading = self._log.partitions_to_load()
         self._nursery: trio.Nursery | None = None
+        self._settling = trio.lowlevel.ParkingLot()  # those that wait in `settled`
         self.committed = self.aborted = self.timed_out = (
             0  # decided since the start; the last are among the aborted
         )
@@ -149,6 +150,7 @@ class TransactionCoordinator:
                 prepared.append(transaction)
         if prepared and self._nursery is not None:
             self._nursery.start_soon(self._endings.finish_all, prepared)
+        self._settling.unpark_all()
 
     async def ready(self) -> None:
         """Make sure that transactions can be stored. Raises CoordinatorNotAvailable."""
@@ -277,6 +279,23 @@ class TransactionCoordinator:
             return TransactionAnswer(error, decision.next_id, 0)
         return TransactionAnswer(error, decision.producer_id, decision.epoch)
 
+    async def settled(self, transactional_id: str) -> Transaction | None:
+        """Wait until nothing is being written or completed of this id, and return it as it is then: what clients do who
+        repeat a request after CONCURRENT_TRANSACTIONS or COORDINATOR_LOAD_IN_PROGRESS. None if there is no such id.
+
+        Raises CoordinatorNotAvailable. Cancelled: nothing has happened.
+        """
+        await trio.lowlevel.checkpoint()
+        while True:
+            try:
+                found = self._table.find(transactional_id)
+            except CoordinatorLoadInProgress:
+                pass
+            else:
+                if found is None or not (found.busy or found.now.state in PREPARED):
+                    return found
+            await self._settling.park()
+
     def find(self, transactional_id: str) -> Transaction | None:
         """Raises as `add`."""
         return self._table.find(transactional_id)
@@ -300,6 +319,11 @@ class TransactionCoordinator:
     def _level(self) -> int:
         return self._features.transaction_version
 
+    @property
+    def version(self) -> int:
+        """The transaction version of a client that follows the broker's feature level, as Kafka's own does."""
+        return BUMPS_EPOCHS if self._level >= BUMPS_EPOCHS else 0
+
     def _write(
         self, transaction: Transaction, snapshot: Snapshot, then: Callable[[], None] | None = None
     ) -> ErrorCode | Awaitable[ErrorCode]:
@@ -316,6 +340,7 @@ class TransactionCoordinator:
                 if then is not None:
                     then()
             outcome.set(error)
+            self._settling.unpark_all()
 
         partition = self._log.partition_of(transaction.transactional_id)
         value = transaction_value(snapshot, 1 if self._level else 0)
@@ -358,6 +383,7 @@ class TransactionCoordinator:
                 logger.info(
                     "the transaction of %r takes too long and is aborted", transaction.transactional_id
                 )
+                transaction.overdue_epoch = transaction.now.epoch
                 error = await self._end(transaction, transaction.fence(self._clock.now_ms(), self._level))
                 self.timed_out += not error
 
@@ -402,6 +428,7 @@ class TransactionCoordinator:
             self._table.loading.clear()
             self._table.failed.clear()
             self._table.clear()
+            self._settling.unpark_all()
 
 
 def _for_writers(code: ErrorCode) -> ErrorCode:

@@ -55,7 +55,7 @@ Decision = Snapshot | ErrorCode
 class Transaction:
     """One transactional id. Not thread-safe; each call is complete when it returns."""
 
-    __slots__ = ("_pending", "began_s", "epoch_floor", "now", "transactional_id")
+    __slots__ = ("_pending", "began_s", "epoch_floor", "now", "overdue_epoch", "transactional_id")
 
     def __init__(self, transactional_id: str, snapshot: Snapshot) -> None:
         self.transactional_id = transactional_id
@@ -65,6 +65,8 @@ class Transaction:
         """When the transaction that goes on began, in monotonic seconds; kept by the coordinator, which has a clock."""
         self.epoch_floor = NO_EPOCH
         """The highest epoch that a partition knows of this producer id, where what is here may be older than that."""
+        self.overdue_epoch = NO_EPOCH
+        """The epoch of the last transaction that was aborted because its time was up. In memory only."""
 
     @property
     def busy(self) -> bool:

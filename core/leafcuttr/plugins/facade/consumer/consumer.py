@@ -27,7 +27,7 @@ from leafcuttr.state.groups.committing import Committer
 from leafcuttr.state.patterns import Pattern
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.errors import RebalanceInProgress
-from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.groups import CommittedOffset, ConsumerGroupMetadata
 from leafcuttr_sdk.records import Fetched, StoredRecord
 
 _FETCH_BYTES: Final = 1024 * 1024
@@ -253,17 +253,18 @@ class GroupConsumer:
             self._buffer.drop(partition)
         self._wake()
 
+    def seek_to_committed(self) -> None:
+        self._take_over(self._positions.partitions)
+
     # --- commits --------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
         """Raises RebalanceInProgress, UnknownMemberId, IllegalGeneration..."""
-        if not self._group:
-            raise InvalidGroupId("Without the name of a group nothing can be committed.")
         if offsets is None:
             offsets = {
                 partition: CommittedOffset(offset) for partition, offset in self._positions.known().items()
             }
-        committer = self._committer()
+        committer = Committer(*self.group_metadata()[1:])
         await trio.lowlevel.checkpoint()
         try:
             await commit_offsets(self._broker, self._group, committer, offsets)
@@ -272,14 +273,17 @@ class GroupConsumer:
                 self.member.heard(ErrorCode(error.code))
             raise
 
-    def _committer(self) -> Committer:
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Raises InvalidGroupId, RebalanceInProgress, UnknownMemberId."""
+        if not self._group:
+            raise InvalidGroupId("Without the name of a group nothing can be committed.")
         if not self._subscribed:
-            return Committer()
+            return ConsumerGroupMetadata(self._group)
         if self.member.in_rebalance:
             raise RebalanceInProgress("The group rebalances; poll first.")
         if self.member.lost:
             raise UnknownMemberId("This consumer is no member of its group, or not any more; poll first.")
-        return Committer(*self.member.identity)
+        return ConsumerGroupMetadata(self._group, *self.member.identity)
 
     async def committed(
         self, partitions: Iterable[TopicPartition]

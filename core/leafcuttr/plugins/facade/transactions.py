@@ -1,0 +1,454 @@
+"""`leafcuttr_sdk.transactions`: a transactional producer in this process, on the coordinator that clients use.
+
+It does what Kafka's client does: takes an epoch, adds each partition before its first batch, numbers the batches, ends
+the transaction, and goes on with the epoch that it is answered. What a client repeats after CONCURRENT_TRANSACTIONS
+waits here (`TransactionCoordinator.settled`). How records become batches is `producing`'s.
+
+Longer than other modules because what fails or is cancelled between two of these steps has to be seen beside them.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+
+from leafcuttr.errors import (
+    BrokerError,
+    CorruptMessage,
+    ErrorCode,
+    InvalidProducerEpoch,
+    InvalidRequest,
+    RecordError,
+)
+from leafcuttr.log.append.rules import LARGE
+from leafcuttr.log.appender import AppendRequest, AppendResult
+from leafcuttr.log.log import Log
+from leafcuttr.plugins.facade.committing import new_offsets
+from leafcuttr.plugins.facade.group_errors import error_of
+from leafcuttr.plugins.facade.producing import NOT_ALONE, Producing
+from leafcuttr.state.broker import Broker
+from leafcuttr.state.groups.committing import Committer
+from leafcuttr.state.internal_log import ProducerIdAndEpoch
+from leafcuttr.state.transactions.coordinator import TransactionAnswer
+from leafcuttr.state.transactions.machine import Transaction
+from leafcuttr.state.transactions.offset_commits import commit_in_transaction
+from leafcuttr.state.transactions.states import TransactionState
+from leafcuttr_sdk import (
+    Appended,
+    CommittedOffset,
+    Consumer,
+    ConsumerGroupMetadata,
+    NewBatch,
+    Produced,
+    Record,
+    TopicPartition,
+)
+from leafcuttr_sdk.batches.checksum import crc32c
+from leafcuttr_sdk.batches.header import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    seal,
+    sequence_after,
+)
+from leafcuttr_sdk.errors import ProducerFenced, TransactionAborted, TransactionTimedOut
+
+_T = TypeVar("_T")
+
+_PATIENCE_S: Final = 5.0
+"""How long an abort holds up a cancelled block; what is not over by then is aborted by the transaction's timeout."""
+
+_NOT_OURS: Final = frozenset(
+    {
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+    }
+)
+"""What the coordinator answers where the transaction, or the id, is not the producer's any more."""
+
+
+@asynccontextmanager
+async def open_producer(
+    core: Broker, producing: Producing, logger: logging.Logger, transactional_id: str, timeout_ms: int
+) -> "AsyncIterator[IdHolder]":
+    """See `leafcuttr_sdk.Broker.transaction`."""
+    holder = IdHolder(core, producing, logger, transactional_id, timeout_ms)
+    await holder.open()
+    try:
+        yield holder
+    finally:
+        await holder.close()
+
+
+class IdHolder:
+    """See `leafcuttr_sdk.TransactionalProducer`. `producer` is the id and epoch of the next transaction, or of the one
+    that is open; `sequences` are the next sequence numbers of that epoch."""
+
+    def __init__(
+        self,
+        core: Broker,
+        producing: Producing,
+        logger: logging.Logger,
+        transactional_id: str,
+        timeout_ms: int,
+    ) -> None:
+        self.core = core
+        self.producing = producing
+        self.logger = logger
+        self.transactional_id: Final = transactional_id
+        self.producer = ProducerIdAndEpoch(-1, -1)
+        self.sequences: dict[Log, int] = {}
+        self._timeout_ms = timeout_ms
+        self._open: BlockTransaction | None = None
+        self._began = False
+        self._closed = False
+        # Whether a write of this epoch has failed: its next sequence number is not known.
+        self._unsure = False
+        # Whether the answer to the last request was not waited for: the epoch may be a later one.
+        self._unanswered = False
+
+    async def open(self) -> None:
+        """Raises InvalidRequest, InvalidTransactionTimeout, CoordinatorNotAvailable, StorageError."""
+        if not self.transactional_id:
+            raise InvalidRequest("A transactional id is not empty.")
+        await self._take_epoch(None)
+
+    async def close(self) -> None:
+        """No transaction begins after this; one that another task has open is aborted."""
+        self._closed = True
+        if self._open is not None:
+            await self._open.abort()
+
+    @asynccontextmanager
+    async def begin(self) -> "AsyncIterator[BlockTransaction]":
+        """See `leafcuttr_sdk.TransactionalProducer.begin`."""
+        if self._closed:
+            raise RuntimeError("This producer is closed.")
+        if self._began:
+            raise trio.BusyResourceError("This producer has another transaction open.")
+        self._began = True
+        try:
+            await self._make_ready()
+            transaction = self._open = BlockTransaction(self)
+            try:
+                yield transaction
+                await transaction.commit()
+            finally:
+                await transaction.abort()
+        finally:
+            self._began, self._open = False, None
+
+    async def _make_ready(self) -> None:
+        """The last transaction is over, and the epoch is the id's. Raises ProducerFenced, BrokerError."""
+        found = await self.core.transactions.settled(self.transactional_id)
+        if found is None:
+            await self._take_epoch(None)  # forgotten, after `transactional.id.expiration.ms`
+        elif (found.now.producer_id, found.now.epoch) == self.producer:
+            if found.now.state is TransactionState.ONGOING:
+                await self.end(commit=False)  # its abort could not be stored when it was due
+            if self._unsure:
+                await self._take_epoch(self.producer)
+        elif self._unanswered:
+            await self._take_epoch(self.producer)
+        elif self._timed_out(found):
+            self.producer = ProducerIdAndEpoch(found.now.producer_id, found.now.epoch)
+            await self._take_epoch(self.producer)
+        else:
+            raise self._fenced()
+
+    async def _take_epoch(self, known: tuple[int, int] | None) -> None:
+        """InitProducerId, as often as it takes; with the id and epoch that we have it fences nobody (KIP-360)."""
+        transactions = self.core.transactions
+        answer = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
+        while answer.error is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await transactions.settled(self.transactional_id)
+            self._unanswered = True
+            answer = await transactions.init(self.transactional_id, self._timeout_ms, known)
+        if answer.error is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            most = self.core.settings.int("transaction.max.timeout.ms")
+            raise error_of(
+                answer.error, f"A timeout of {self._timeout_ms} ms is not from 1 to {most} ms, "
+                "transaction.max.timeout.ms."
+            )  # fmt: skip
+        self._go_on(answer)
+
+    async def end(self, *, commit: bool) -> None:
+        """EndTxn. A commit is not cancelled while its decision is being written: whether it has happened would not be
+        known. Raises BrokerError."""
+        answer = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
+        while answer.error is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await self.core.transactions.settled(self.transactional_id)
+            self._unanswered = True
+            with trio.CancelScope(shield=commit):
+                answer = await self.core.transactions.end(
+                    self.transactional_id,
+                    *self.producer,
+                    commit=commit,
+                    version=self.core.transactions.version,
+                )
+        self._go_on(answer)
+
+    def _go_on(self, answer: TransactionAnswer) -> None:
+        self._unanswered = False
+        if answer.error:
+            raise self.error(answer.error)
+        producer = ProducerIdAndEpoch(answer.producer_id, answer.epoch)
+        if producer != self.producer:
+            self.producer, self.sequences, self._unsure = producer, {}, False
+
+    def failed(self) -> None:
+        """A write of this epoch has failed, or was cancelled."""
+        self._unsure = True
+
+    def error(self, code: ErrorCode, message: str = "") -> BrokerError:
+        """The error that a code of the coordinator stands for."""
+        return self.lost() if code in _NOT_OURS else error_of(code, message)
+
+    def lost(self) -> BrokerError:
+        """Why the transaction is ours no longer."""
+        found = self.core.transactions.find(self.transactional_id)
+        if found is not None and self._timed_out(found):
+            return TransactionTimedOut(
+                f"The transaction of {self.transactional_id!r} took longer than {self._timeout_ms} ms and was aborted."
+            )
+        return self._fenced()
+
+    def is_current(self) -> bool:
+        """Whether nobody has taken the id, nor raised its epoch."""
+        found = self.core.transactions.find(self.transactional_id)
+        return found is not None and (found.now.producer_id, found.now.epoch) == self.producer
+
+    def _timed_out(self, found: Transaction) -> bool:
+        """Whether all that has happened to the id since is that our transaction was aborted by its timeout."""
+        now, (producer_id, epoch) = found.now, self.producer
+        return found.overdue_epoch == epoch and now.producer_id == producer_id and now.epoch == epoch + 1
+
+    def _fenced(self) -> ProducerFenced:
+        return ProducerFenced(f"Another producer has taken the transactional id {self.transactional_id!r}.")
+
+
+class BlockTransaction:
+    """See `leafcuttr_sdk.OpenTransaction`."""
+
+    def __init__(self, holder: IdHolder) -> None:
+        self._holder = holder
+        self._core = holder.core
+        self._one_at_a_time = trio.Lock()
+        self._begun = False  # as far as the coordinator may know
+        self._over = False
+        self._failed = False
+        self._failure: Exception | None = None
+
+    # --- what plugins call ------------------------------------------------------------------------------
+
+    async def produce_batch(
+        self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
+    ) -> list[Produced]:
+        with self._step():
+            answers = await self._holder.producing.produce_through(
+                partial(self._write, lent=False), topic, records, partitions
+            )
+            return self._stored(answers)
+
+    async def append(self, batches: Sequence[NewBatch]) -> list[Appended]:
+        with self._step():
+            answers = await self._holder.producing.append_through(
+                partial(self._write, lent=True), batches, in_transaction=True
+            )
+            return self._stored(answers)
+
+    async def commit_offsets(
+        self,
+        group: str | Consumer,
+        offsets: Mapping[TopicPartition, CommittedOffset] | None = None,
+    ) -> None:
+        with self._step():
+            if isinstance(group, str):
+                committer = ConsumerGroupMetadata(group)
+                if offsets is None:
+                    raise ValueError(f"The offsets of group {group!r} are to be named.")
+            else:
+                committer = group.group_metadata()
+                if offsets is None:
+                    offsets = _positions(group)
+            await self._commit_offsets(committer, offsets)
+
+    async def abort(self) -> None:
+        holder = self._holder
+        try:
+            with trio.move_on_after(_PATIENCE_S, shield=True):
+                async with self._one_at_a_time:
+                    if self._over:
+                        return
+                    self._over = True
+                    if self._begun:
+                        await holder.end(commit=False)
+                return
+            reason = f"it took longer than {_PATIENCE_S:g} s"
+        except (InvalidProducerEpoch, ProducerFenced):
+            return  # others have aborted it
+        except BrokerError as error:
+            reason = f"{error.code.name} {error}"
+        finally:
+            self._over = True
+        holder.logger.warning(
+            "the transaction of %r is left to its timeout, aborting it failed: %s",
+            holder.transactional_id,
+            reason,
+        )
+
+    async def commit(self) -> None:
+        """At the end of the block. Raises TransactionAborted, if it is to be aborted."""
+        async with self._one_at_a_time:
+            if self._over:
+                return
+            self._check()
+            if self._begun:
+                await self._holder.end(commit=True)
+            self._over = True
+
+    # --- how --------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._over:
+            raise RuntimeError("This transaction has ended.")
+        if self._failed:
+            why = "a call was cancelled" if self._failure is None else f"a call failed: {self._failure}"
+            raise TransactionAborted(
+                f"The transaction of {self._holder.transactional_id!r} can only be aborted: {why}"
+            ) from self._failure
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """One call. Whatever it raises, nothing can be committed after it."""
+        self._check()
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            if isinstance(raised, InvalidProducerEpoch) and not self._holder.is_current():
+                error = self._holder.lost()
+            if not self._failed:
+                self._failed = True
+                self._failure = error if isinstance(error, Exception) else None
+                self._holder.failed()
+            if error is raised:
+                raise
+            raise error from None
+
+    def _stored(self, answers: Sequence[_T | BrokerError]) -> list[_T]:
+        """The answers, if none is an error. Raises the first that is about its own record or batch."""
+        errors = [(place, one) for place, one in enumerate(answers) if isinstance(one, BrokerError)]
+        if not errors:
+            return [one for one in answers if not isinstance(one, BrokerError)]
+        at_fault = [(place, one) for place, one in errors if str(one) != NOT_ALONE] or errors
+        _, first = at_fault[0]
+        if not first.record_errors:
+            first.record_errors = [RecordError(place, one.message) for place, one in at_fault]
+        raise first
+
+    async def _write(self, requested: Sequence[AppendRequest], *, lent: bool) -> Sequence[AppendResult]:
+        """`Appender.append` for this transaction."""
+        async with self._one_at_a_time:
+            self._check()
+            await self._add({each.log.topic_partition for each in requested if not self._is_in(each.log)})
+            stamped = [each._replace(batch=await self._stamped(each)) for each in requested]
+            return await self._core.appender.append(stamped, lent=lent)
+
+    def _is_in(self, log: Log) -> bool:
+        """Whether this partition, and not one of this name before it, is in the transaction."""
+        producer_id, epoch = self._holder.producer
+        return log.ongoing(producer_id, epoch) >= 0
+
+    async def _add(self, partitions: set[TopicPartition]) -> None:
+        """AddPartitionsToTxn. The transaction may end before the batches are staged, but then its markers come into
+        these partitions, with an epoch that fences the batches."""
+        transactions, holder = self._core.transactions, self._holder
+        code = ErrorCode.CONCURRENT_TRANSACTIONS if partitions else ErrorCode.NONE
+        while code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await transactions.settled(holder.transactional_id)
+            self._begun = True
+            added = transactions.add(
+                holder.transactional_id, *holder.producer, partitions, transactions.version
+            )
+            code = added if isinstance(added, ErrorCode) else await added
+        if code:
+            raise holder.error(code)
+
+    async def _stamped(self, requested: AppendRequest) -> bytearray:
+        """The batch as one of this producer, with the sequence numbers that are next in its partition."""
+        sequences, log = self._holder.sequences, requested.log
+        batch, sequence = requested.batch, sequences.get(log, 0)
+        stamp = partial(stamp_batch, batch, self._holder.producer, sequence)
+        new, records = stamp() if len(batch) <= LARGE else await trio.to_thread.run_sync(stamp)
+        sequences[log] = sequence_after(sequence, records)
+        return new
+
+    async def _commit_offsets(
+        self, committer: ConsumerGroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        holder, new = self._holder, await new_offsets(self._core, offsets)
+        async with self._one_at_a_time:
+            self._check()
+            codes = [ErrorCode.CONCURRENT_TRANSACTIONS] if new else []
+            while ErrorCode.CONCURRENT_TRANSACTIONS in codes:
+                await self._core.transactions.settled(holder.transactional_id)
+                self._begun = True
+                codes = await commit_in_transaction(
+                    self._core.groups,
+                    self._core.transactions,
+                    holder.transactional_id,
+                    holder.producer,
+                    committer.group,
+                    Committer(*committer[1:]),
+                    new,
+                    adds=True,
+                    knows_abortable=True,
+                )
+        for code, each in zip(codes, new, strict=True):
+            if code:
+                raise holder.error(code, f"committing {each.topic}-{each.partition}: {code.name}")
+
+
+def stamp_batch(
+    batch: bytes | bytearray | memoryview, producer: ProducerIdAndEpoch, sequence: int
+) -> tuple[bytearray, int]:
+    """The batch as a transactional one of this producer, in place where that can be done, and how many records it
+    claims. Raises CorruptMessage for what is not one whole batch of magic 2 with its CRC: a new one would hide that."""
+    if len(batch) < HEADER_SIZE:
+        raise CorruptMessage(f"{len(batch)} bytes are too few for a batch header of {HEADER_SIZE}")
+    header = BatchHeader._make(HEADER.unpack_from(batch))
+    if header.magic != MAGIC or header.length != len(batch) - LOG_OVERHEAD:
+        raise CorruptMessage(
+            f"{len(batch)} bytes are not one batch: magic {header.magic}, length {header.length}"
+        )
+    computed = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
+    if computed != header.crc:
+        raise CorruptMessage(f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})")
+    new = batch if isinstance(batch, bytearray) else bytearray(batch)
+    seal(
+        new,
+        header._replace(
+            base_offset=0,
+            leader_epoch=-1,
+            attributes=header.attributes | TRANSACTIONAL,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+        ),
+    )
+    return new, header.last_offset_delta + 1
+
+
+def _positions(consumer: Consumer) -> dict[TopicPartition, CommittedOffset]:
+    known = {each: consumer.position(each) for each in consumer.assignment}
+    return {each: CommittedOffset(offset) for each, offset in known.items() if offset is not None}
