@@ -83,6 +83,15 @@ async def test_records_without_a_key_share_batches_and_reach_every_partition(vie
     assert {each.partition for each in many if isinstance(each, Produced)} == {0, 1, 2, 3}
 
 
+async def test_a_record_that_is_refused_and_has_no_other_beside_it(view: Broker) -> None:
+    await view.topics.create("t", configs={"max.message.bytes": "1000"})
+    with pytest.raises(MessageTooLarge):
+        await view.produce("t", bytes(2000))
+    with pytest.raises(InvalidRecord):
+        await view.produce("t", b"", headers=(("\ud800", b""),))
+    assert await everything(view, "t") == []
+
+
 async def test_records_without_a_key_leave_a_partition_that_is_offline(core: Core, view: Broker) -> None:
     await view.topics.create("t", partitions=3)
     first = (await view.produce("t", b"x")).partition

@@ -41,7 +41,6 @@ _AT_ONCE: Final = 50
 """Batches that are made and staged in one step of the loop: half a millisecond."""
 NOT_ALONE: Final = "refused because of other records of its batch"
 
-
 Write = Callable[[Sequence[AppendRequest]], Awaitable[Sequence[AppendResult]]]
 """Appends batches: a result for each, in their order."""
 

@@ -297,7 +297,7 @@ class BlockTransaction:
         except (InvalidProducerEpoch, ProducerFenced):
             return  # others have aborted it
         except BrokerError as error:
-            reason = f"{error.code.name} {error}"
+            reason = str(error) or error.code.name
         finally:
             self._over = True
         holder.logger.warning(
