@@ -422,7 +422,7 @@ async def test_a_fenced_one_learns_it_at_its_commit_and_in_a_new_partition(live:
 
 
 async def test_one_that_takes_too_long_is_aborted_and_the_producer_goes_on(
-    live: Live, caplog: pytest.LogCaptureFixture
+    live: Live, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with live() as view, view.transaction("id", timeout_ms=5000) as producer:
         for step in ("same partition", "new partition", "offsets", "commit"):
@@ -446,7 +446,9 @@ async def test_one_that_takes_too_long_is_aborted_and_the_producer_goes_on(
 
 
 @pytest.mark.parametrize("level", [0, 2])
-async def test_one_that_timed_out_in_a_block_that_ended_otherwise_goes_on_too(live: Live, level: int) -> None:
+async def test_one_that_timed_out_in_a_block_that_ended_otherwise_goes_on_too(
+    live: Live, autojump_clock: MockClock, level: int
+) -> None:
     async with live() as view:
         core_of(view).features.publish({"transaction.version": level})
         async with view.transaction("id", timeout_ms=5000) as producer:
@@ -460,7 +462,7 @@ async def test_one_that_timed_out_in_a_block_that_ended_otherwise_goes_on_too(li
             assert await read(view) == [b"next"]
 
 
-async def test_who_was_fenced_after_its_time_was_up_is_fenced(live: Live) -> None:
+async def test_who_was_fenced_after_its_time_was_up_is_fenced(live: Live, autojump_clock: MockClock) -> None:
     async with live() as view, view.transaction("id", timeout_ms=5000) as old:
         with pytest.raises(ProducerFenced):
             async with old.begin() as transaction:
@@ -473,7 +475,7 @@ async def test_who_was_fenced_after_its_time_was_up_is_fenced(live: Live) -> Non
                 pass
 
 
-async def test_an_id_that_was_forgotten_is_taken_anew(live: Live) -> None:
+async def test_an_id_that_was_forgotten_is_taken_anew(live: Live, autojump_clock: MockClock) -> None:
     async with live(transactional_id_expiration_ms="60000") as view, view.transaction("id") as producer:
         async with producer.begin() as transaction:
             await transaction.append([NewBatch(T0, batch(b"a"))])
@@ -584,7 +586,9 @@ async def test_a_topic_that_is_made_anew_within_a_transaction(live: Live) -> Non
         assert [each.header.base_sequence for each in await stored(view)] == [0, -1]
 
 
-async def test_a_zombie_cannot_open_a_transaction_in_a_topic_that_was_made_anew(live: Live) -> None:
+async def test_a_zombie_cannot_open_a_transaction_in_a_topic_that_was_made_anew(
+    live: Live, autojump_clock: MockClock
+) -> None:
     async with live() as view, view.transaction("id", timeout_ms=5000) as producer:
         with pytest.raises(TransactionTimedOut):
             async with producer.begin() as transaction:
