@@ -3,7 +3,8 @@ committed is lost, nothing that was aborted visible, nothing there twice; all of
 partitions and offsets.
 
 Writers (librdkafka, and one of transaction version 2) fill an input topic, copiers take it to output topics in
-transactions with their offsets, all in processes of their own (`txn_client`). The broker is killed at random moments
+transactions with their offsets, all in processes of their own (`txn_client`). A plugin in the broker does what copiers
+do (`txn_mover`). The broker is killed at random moments
 and at the points of the transaction coordinator, or told to stop, the clients in whatever they do; now and then one
 stands still, is replaced, and goes on as a zombie, which has to be fenced. At the end the log is read as files
 (`txn_audit`), by new readers, and compared with what a reader got that was there all the time.
@@ -30,6 +31,7 @@ import pytest
 from crash import acknowledged
 from crash import txn_audit as audit
 from crash.acknowledged import ALL, NONE, SOME, Files
+from crash.txn_mover import CONFIG
 from crash.txn_plan import COMMITTED, INPUT, PARTITIONS, Journal, plan
 from crash.workload import KEEP_COORDINATORS
 from support import librdkafka
@@ -43,8 +45,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": str(INTERNAL),
     "transaction.state.log.num.partitions": str(INTERNAL),
 }
-GROUPED, ALONE = "grouped", "alone"
-OUTPUTS = {GROUPED: "out-grouped", ALONE: "out-alone"}
+GROUPED, ALONE, PLUGIN = "grouped", "alone", "plugin"
+OUTPUTS = {GROUPED: "out-grouped", ALONE: "out-alone", PLUGIN: "out-plugin"}
 POINTS = [
     "append.written",
     "append.published",
@@ -127,6 +129,47 @@ class Child:
     def got_on(self) -> bool:
         """Whether it has committed anything since the mark."""
         return self.journal.count(COMMITTED) > self._seen
+
+
+class Mover:
+    """The plugin in the broker, whose life is the broker's."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.name = PLUGIN
+        self.output = OUTPUTS[PLUGIN]
+        self.journal = Journal(folder / f"{PLUGIN}.journal")
+        self.anomalies = folder / f"{PLUGIN}.anomalies"
+        self._plugins = folder / "plugins"
+        self._seed = seed
+        self._seen = 0
+        self._plugins.mkdir()
+        source = "from crash.txn_mover import PLUGIN, leafcuttr_register_services\n"
+        (self._plugins / "mover.py").write_text(source)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"lc.plugins.path": str(self._plugins)}
+
+    @property
+    def environ(self) -> dict[str, str]:
+        config = {
+            "name": self.name,
+            "output": self.output,
+            "seed": self._seed,
+            "journal": str(self.journal.path),
+            "anomalies": str(self.anomalies),
+        }
+        return {CONFIG: json.dumps(config), "PYTHONPATH": str(Path(__file__).parents[1])}
+
+    def mark(self) -> None:
+        self._seen = self.journal.count(COMMITTED)
+
+    @property
+    def got_on(self) -> bool:
+        return self.journal.count(COMMITTED) > self._seen
+
+    def check(self) -> None:
+        assert not self.anomalies.exists(), self.anomalies.read_text()
 
 
 class Watcher:
@@ -224,6 +267,7 @@ class Run:
             self._copier(ALONE, ALONE, member=False),
         ]
         self.children = [*self.writers, *self.copiers]
+        self.mover = Mover(folder, seed)
 
     def _child(self, kind: str, name: str, **more: Any) -> Child:
         codec = self.chance.choice(("none", "lz4"))
@@ -235,12 +279,15 @@ class Run:
 
     def start(self, point: str = "") -> None:
         """Start the broker; it may die at `point` before it is ready."""
-        settings = {**SETTINGS, "listeners": f"PLAINTEXT://{self.bootstrap}"}
+        settings = {**SETTINGS, **self.mover.settings, "listeners": f"PLAINTEXT://{self.bootstrap}"}
         if self.syncs:
             settings["lc.log.sync.always"] = "true"
         try:
             self.broker = start_broker(
-                self.folder, settings, environ={"LEAFCUTTR_CRASH_POINT": point}, seconds=PATIENCE_S
+                self.folder,
+                settings,
+                environ={**self.mover.environ, "LEAFCUTTR_CRASH_POINT": point},
+                seconds=PATIENCE_S,
             )
         except RuntimeError as error:
             if not point or "status -9" not in str(error):
@@ -274,21 +321,21 @@ class Run:
 
     def get_on(self, besides: Child | None = None) -> None:
         """Everybody runs, and everybody commits something; of the members of the group one, and `besides`."""
-        for child in self.children:
-            child.mark()
+        for client in (*self.children, self.mover):
+            client.mark()
 
         def all_got_on() -> bool:
             assert self.broker is not None and self.broker.alive(), "the broker has died"
             for child in self.children:
                 child.start()
             grouped = any(child.got_on for child in self.copiers[:-1])
-            alone = (*self.writers, self.copiers[-1], besides or self.copiers[-1])
+            alone = (*self.writers, self.copiers[-1], besides or self.copiers[-1], self.mover)
             return grouped and all(child.got_on for child in alone)
 
         try:
             until(all_got_on, "a transaction of everybody", seconds=PATIENCE_S, pause=0.05)
         except TimeoutError as error:
-            stuck = [child.name for child in self.children if not child.got_on]
+            stuck = [client.name for client in (*self.children, self.mover) if not client.got_on]
             for child in self.children:
                 child.say_where()
             self.linger(1)
@@ -381,11 +428,11 @@ class Run:
             for number in range(PARTITIONS)
         }
         source = [stored[INPUT, number] for number in range(PARTITIONS)]
-        for child in self.children:
-            if child in self.writers:
-                topic, due = INPUT, audit.due_of_writer(child.journal, self.seed, child.name)
+        for client in (*self.children, self.mover):
+            if client in self.writers:
+                topic, due = INPUT, audit.due_of_writer(client.journal, self.seed, client.name)
             else:
-                topic, due = child.output, audit.due_of_copier(child.journal, source)
+                topic, due = client.output, audit.due_of_copier(client.journal, source)
             for number, records in due.items():
                 yield from acknowledged.every(topic, number, files.counted(records), stored[topic, number])
 
@@ -455,7 +502,12 @@ class Run:
             notes.append(
                 f"{copier.name}: {len(copier.journal.transactions())} begun, {copier.fatal} fatal errors"
             )
+        self.mover.check()
+        words = Counter(self.mover.journal.transactions().values())
+        assert words[COMMITTED], "the plugin has committed nothing"
+        notes.append(f"{PLUGIN}: {dict(words)}")
         states = audit.transaction_states(files, INTERNAL)
+        assert PLUGIN in states
         assert set(states.values()) <= {"Empty", "CompleteCommit", "CompleteAbort"}, states
         return notes
 
