@@ -72,7 +72,9 @@ class TransactionalProducer(Protocol):
     """A producer that has a transactional id to itself, until another one begins with it. One transaction at a time."""
 
     @property
-    def transactional_id(self) -> str: ...
+    def transactional_id(self) -> str:
+        """As it was given to `Broker.transaction`."""
+        ...
 
     def begin(self) -> AbstractAsyncContextManager[OpenTransaction]:
         """A transaction for as long as the context lasts: committed at its end, aborted if the block raises or is

@@ -79,6 +79,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("plugin-ports.md", 4),
         ("plugin-batches.md", 8),
         ("plugin-producer.md", 4),
+        ("plugin-transactions.md", 4),
         ("plugin-monitoring.md", 4),
         ("plugin-commands.md", 5),
         ("record-filters.md", 6),
