@@ -186,3 +186,17 @@ def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
         broker.create_topic("loud", configs={"lc.filters": "shout"})
         broker.produce("loud", "hey")
         assert [record.value for record in broker.consume("loud", 1)] == [b"HEY?"]
+
+
+def test_transactions_in_it_are_those_of_a_broker(shared: RunningBroker) -> None:
+    async def write(broker: Broker) -> None:
+        async with broker.transaction("tested") as producer:
+            async with producer.begin() as transaction:
+                await transaction.produce_batch("txn", [Record(b"kept")])
+            async with producer.begin() as transaction:
+                await transaction.produce_batch("txn", [Record(b"aborted")])
+                await transaction.abort()
+
+    shared.call(write)
+    assert [record.value for record in shared.consume("txn", committed=True)] == [b"kept"]
+    assert [record.value for record in shared.consume("txn")] == [b"kept", b"aborted"]

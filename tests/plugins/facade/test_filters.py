@@ -156,3 +156,32 @@ def test_a_filter_that_fails_is_an_error_and_loses_nothing(live: LiveBroker, vie
     create(live, view, "f", lc_filters="fail")
     (answer,) = live.run(view.produce_batch, "f", [Record(b"v")])
     assert isinstance(answer, BrokerError) and "fail of topic f failed" in str(answer)
+
+
+def test_they_see_what_is_written_in_transactions(live: LiveBroker) -> None:
+    view = live.call(make_broker_view, live.broker, PLUGIN)
+    live.run(view.topics.create, "in-txn")
+    live.run(view.topics.alter, "in-txn", {"lc.filters": "sort", "lc.validators": "short"})
+
+    def one(*values: bytes) -> NewBatch:
+        records = [WireRecord(number, 0, None, value) for number, value in enumerate(values)]
+        return NewBatch(TopicPartition("in-txn", 0), encode_batch(records))
+
+    async def run() -> list[StoredRecord]:
+        async with view.transaction("filtered") as producer:
+            async with producer.begin() as transaction:
+                await transaction.produce_batch("in-txn", [Record(b"a"), Record(b"drop"), Record(b"c")])
+                await transaction.append([one(b"drop", b"b")])
+                await transaction.append(
+                    [one(b"drop"), one(b"c2")]
+                )  # sequence numbers go on over what is dropped
+            with pytest.raises(InvalidRecord, match="too long") as caught:
+                async with producer.begin() as transaction:
+                    await transaction.produce_batch("in-txn", [Record(b"a"), Record(b"x" * 100)])
+            assert [each.batch_index for each in caught.value.record_errors] == [1]
+            with pytest.raises(InvalidRecord):
+                async with producer.begin() as transaction:
+                    await transaction.append([one(b"x" * 100)])
+        return list((await view.fetch({TopicPartition("in-txn", 0): 0}, committed=True)).records)
+
+    assert [record.value for record in live.run(run)] == [b"a", b"changed", b"b", b"changed"]

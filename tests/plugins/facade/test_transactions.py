@@ -14,10 +14,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
+from leafcuttr.plugins.facade import transactions
 from leafcuttr.plugins.facade.view import make_broker_view
+from leafcuttr.runtime.writers import AT_ONCE
 from leafcuttr.state.broker import Broker as Core
-from leafcuttr.state.transactions.machine import LAST_EPOCH
+from leafcuttr.state.transactions import loader
+from leafcuttr.state.transactions.machine import LAST_EPOCH, Transaction
 from leafcuttr.state.transactions.states import TransactionState
+from leafcuttr.state.transactions.store import TransactionLog
 from leafcuttr_sdk import (
     Broker,
     BrokerError,
@@ -653,17 +657,133 @@ async def test_begin_waits_until_the_last_one_is_completed(
     # The nursery has seen the other end too.
 
 
+@pytest.mark.parametrize("level", [0, 2])
+async def test_a_commit_is_not_cancelled_while_it_is_written(live: Live, level: int) -> None:
+    """Whether it has happened is known when the block ends."""
+    async with live(lc_log_sync_always="true") as view:
+        core_of(view).features.publish({"transaction.version": level})
+        writers = core_of(view).runtime.writers
+        async with view.transaction("id") as producer, trio.open_nursery() as nursery:
+            committing, held, outcomes = trio.CancelScope(), trio.Event(), list[str]()
+
+            async def work() -> None:
+                with committing:
+                    async with producer.begin() as transaction:
+                        await transaction.append([NewBatch(T0, batch(b"a"))])
+                        writers.limit(0)
+                        held.set()
+                    outcomes.append("committed")
+                    await trio.lowlevel.checkpoint()
+                    outcomes.append("not cancelled")
+
+            nursery.start_soon(work)
+            await held.wait()
+            found = core_of(view).transactions.find("id")
+            assert found is not None
+            with trio.fail_after(30):
+                while not found.busy:
+                    await wait_all_tasks_blocked(0.01)
+            committing.cancel()
+            await wait_all_tasks_blocked(0.01)
+            assert outcomes == []
+            writers.limit(AT_ONCE)
+        assert outcomes == ["committed"]
+        assert await read(view) == [b"a"]
+
+
+@pytest.mark.parametrize("level", [0, 2])
+async def test_an_abort_that_the_disk_holds_up_does_not_hold_up_a_cancelled_block_for_long(
+    live: Live, level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on by itself, and the next transaction begins after it with the epoch that it has left."""
+    monkeypatch.setattr(transactions, "_PATIENCE_S", 0.05)
+    async with live(lc_log_sync_always="true") as view:
+        core_of(view).features.publish({"transaction.version": level})
+        writers = core_of(view).runtime.writers
+        async with view.transaction("id") as producer:
+            with trio.CancelScope() as scope:
+                async with producer.begin() as transaction:
+                    await transaction.append([NewBatch(T0, batch(b"a"))])
+                    writers.limit(0)
+                    scope.cancel()
+            (line,) = (each.getMessage() for each in caplog.records if each.name == "leafcuttr.plugin.sample")
+            assert line.endswith("aborting it failed: it took longer than 0.05 s")
+            writers.limit(AT_ONCE)
+            for value in (b"b", b"c"):
+                async with producer.begin() as transaction:
+                    await transaction.append([NewBatch(T0, batch(value))])
+        with trio.fail_after(30):
+            while await read(view) != [b"b", b"c"]:
+                await wait_all_tasks_blocked(0.01)
+
+
+async def test_a_write_that_is_cancelled_on_a_slow_disk_is_aborted_with_the_rest(live: Live) -> None:
+    async with live(lc_log_sync_always="true") as view:
+        writers = core_of(view).runtime.writers
+        async with view.transaction("id") as producer:
+            for partition in (T0, T1):  # its first batch, and one that is not
+                with pytest.raises(TransactionAborted):
+                    async with producer.begin() as transaction:
+                        await transaction.append([NewBatch(T1, batch(b"a"))])
+                        async with trio.open_nursery() as nursery:
+                            with trio.CancelScope() as scope:
+                                writers.limit(0)
+                                nursery.start_soon(let_go_when_blocked, scope, lambda: writers.limit(AT_ONCE))
+                                await transaction.produce_batch(
+                                    "t", [Record(b"b")], partitions=[partition[1]]
+                                )
+                            assert scope.cancelled_caught
+            async with producer.begin() as transaction:
+                await transaction.append([NewBatch(T0, batch(b"c"))])
+        with trio.fail_after(30):
+            while await read(view) != [b"c"]:
+                await wait_all_tasks_blocked(0.01)
+
+
+async def let_go_when_blocked(scope: trio.CancelScope, release: Callable[[], None]) -> None:
+    await wait_all_tasks_blocked(0.01)
+    scope.cancel()
+    release()
+
+
+async def test_a_producer_that_is_opened_during_the_start_waits_until_its_id_is_loaded(
+    live: Live, open_core: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with live() as view, view.transaction("id"):
+        pass
+    go_on, load_partition = trio.Event(), loader._load_partition
+
+    async def load_slowly(log: TransactionLog, partition: int) -> list[Transaction]:
+        await go_on.wait()
+        return await load_partition(log, partition)
+
+    monkeypatch.setattr(loader, "_load_partition", load_slowly)
+    async with live() as view, trio.open_nursery() as nursery:
+        opened = trio.Event()
+
+        async def open_it() -> None:
+            async with view.transaction("id"):
+                opened.set()
+
+        nursery.start_soon(open_it)
+        await wait_all_tasks_blocked()
+        assert not opened.is_set()
+        go_on.set()
+        with trio.fail_after(30):
+            await opened.wait()
+
+
 async def test_after_a_restart_the_next_producer_aborts_what_was_open(live: Live) -> None:
     async with live() as view:
         core = core_of(view)
         async with view.transaction("id") as producer:
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"committed"))])
-            first = producer.producer  # type: ignore[attr-defined]
-            assert not core.transactions.add("id", *first, [T0], 2)
+            producer_id, epoch = producer.producer  # type: ignore[attr-defined]
+            assert not core.transactions.add("id", producer_id, epoch, [T0], 2)
     async with live() as view:
         async with view.transaction("id") as producer:
-            assert producer.producer.epoch > first.epoch  # type: ignore[attr-defined]
+            assert producer.producer.epoch > epoch  # type: ignore[attr-defined]
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"after"))])
         assert await read(view) == [b"committed", b"after"]
