@@ -90,6 +90,68 @@ async def test_what_was_prepared_is_completed_by_the_next_start(
         assert log.log_end_offset == 1
 
 
+async def test_who_waits_until_an_id_is_settled_sees_it_then(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = start(**ONE)
+    seen: list[TransactionState | None] = []
+
+    async def wait() -> None:
+        found = await broker.transactions.settled("id")
+        seen.append(None if found is None else found.now.state)
+
+    async def settles(count: int) -> bool:
+        with trio.move_on_after(30):
+            while len(seen) < count:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        return len(seen) == count
+
+    async with running(broker), trio.open_nursery() as nursery:
+        await wait()
+        assert seen.pop() is None  # there is no such id
+        producer_id, epoch = await begin(broker)
+        await wait()
+        assert seen.pop() is TransactionState.ONGOING
+        # Decided, and not completed.
+        finish = broker.transactions._endings.finish
+        with monkeypatch.context() as patched:
+            patched.setattr(broker.transactions._endings, "finish", lambda transaction: None)
+            await broker.transactions.end("id", producer_id, epoch, commit=True, version=2)
+        for _ in range(2):
+            nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert seen == []
+        finish(broker.transactions.find("id"))  # type: ignore[arg-type]
+        assert await settles(2)
+        assert seen == [TransactionState.COMPLETE_COMMIT] * 2
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_id_that_is_being_written_settles_when_the_disk_has_it(start: Start) -> None:
+    broker = start(lc_log_sync_always="true", **ONE)
+    async with running(broker), trio.open_nursery() as nursery:
+        producer_id, epoch = (await broker.transactions.init("id", 60_000, None))[1:]
+        await broker.topics.create("t", 1, {})
+        broker.runtime.writers.limit(0)
+        coming = broker.transactions.add("id", producer_id, epoch, [P0], 2)
+        assert not isinstance(coming, ErrorCode)
+        settled = trio.Event()
+
+        async def wait() -> None:
+            found = await broker.transactions.settled("id")
+            assert found is not None and not found.busy
+            settled.set()
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert not settled.is_set()
+        broker.runtime.writers.limit(AT_ONCE)
+        with trio.fail_after(30):
+            await settled.wait()
+        assert not await coming
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_transaction_that_takes_too_long_is_aborted(
     start: Start, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -99,11 +161,21 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
         producer_id, epoch = await begin(broker)
         await trio.sleep(59)
         assert state(broker) is TransactionState.ONGOING
+        found = broker.transactions.find("id")
+        assert found is not None and found.overdue_epoch == -1
         await trio.sleep(12)
         assert state(broker) is TransactionState.COMPLETE_ABORT
+        assert (found.overdue_epoch, found.now.epoch) == (epoch, epoch + 1)
         answer = await broker.transactions.end("id", producer_id, epoch, commit=True, version=0)
         assert answer.error is ErrorCode.PRODUCER_FENCED
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 0), (2, 2)])
+def test_a_client_that_follows_the_feature_level(start: Start, level: int, version: int) -> None:
+    broker = start(**ONE)
+    broker.features.publish({"transaction.version": level})
+    assert broker.transactions.version == version
 
 
 @pytest.mark.parametrize(
