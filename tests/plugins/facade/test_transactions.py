@@ -456,6 +456,25 @@ async def test_one_that_takes_too_long_is_aborted_and_the_producer_goes_on(
         assert not [each for each in caplog.records if each.name == "leafcuttr.plugin.sample"]
 
 
+async def test_what_ends_it_while_a_batch_is_on_its_way_is_said_by_its_type(
+    live: Live, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was in the transaction when that was looked at, and the partition has the marker when it is staged."""
+    async with live() as view, view.transaction("id", timeout_ms=5000) as producer:
+        for takes_over in (False, True):
+            with pytest.raises(ProducerFenced if takes_over else TransactionTimedOut):
+                async with producer.begin() as transaction:
+                    await transaction.append([NewBatch(T0, batch(b"a"))])
+                    if takes_over:
+                        async with view.transaction("id"):
+                            pass
+                    else:
+                        await trio.sleep(20)
+                    monkeypatch.setattr(transaction, "_is_in", lambda log: True)
+                    await transaction.append([NewBatch(T0, batch(b"late"))])
+        assert await read(view, committed=False) == [b"a", b"a"]
+
+
 @pytest.mark.parametrize("level", [0, 2])
 async def test_one_that_timed_out_in_a_block_that_ended_otherwise_goes_on_too(
     live: Live, autojump_clock: MockClock, level: int
