@@ -40,7 +40,7 @@ class OpenTransaction(Protocol):
         self, topic: str, records: "Sequence[Record]", *, partitions: Sequence[int | None] | None = None
     ) -> "list[Produced]":
         """As `Broker.produce_batch`, but what refuses one record is raised: the error of the first that is at fault by
-        itself; its `record_errors` name all of these by their places in `records`."""
+        itself. Its `record_errors` name all of these by their places in `records`."""
         ...
 
     async def append(self, batches: "Sequence[NewBatch]") -> "list[Appended]":
@@ -57,14 +57,14 @@ class OpenTransaction(Protocol):
         """Commit offsets of a group with the transaction. Of a `Consumer` they are committed as by its `commit`: as a
         member (KIP-447), and all its positions unless there are `offsets`. By the name of a group they are committed
         without a look at its members. Until the transaction has ended, members that begin to read these partitions
-        wait.
+        wait. No task may poll the consumer between the `poll` that gave the records and this call.
 
         Raises as `Consumer.commit`; ValueError for a name without offsets."""
         ...
 
     async def abort(self) -> None:
-        """Abort now. The end of the block then does nothing. Raises nothing but Cancelled: what cannot be aborted now
-        is aborted by its timeout."""
+        """Abort now, whether cancelled or not. The end of the block then does nothing. Raises nothing: where the disk
+        does not take it within some seconds, one line in the log says so, and `begin` or the timeout aborts it."""
         ...
 
 
@@ -80,10 +80,10 @@ class TransactionalProducer(Protocol):
         """A transaction for as long as the context lasts: committed at its end, aborted if the block raises or is
         cancelled. While the last one is being completed, the context waits before it begins.
 
-        Entering it raises ProducerFenced; trio.BusyResourceError while another transaction is open; RuntimeError once
-        the producer is closed. Its end raises TransactionAborted, if a call has failed and the block went on; what each
-        call of the transaction raises; and StorageError or NotCoordinator where the commit cannot be stored: then it is
-        aborted.
+        Entering it raises ProducerFenced; StorageError, while what the last one has left cannot be aborted;
+        trio.BusyResourceError while another transaction is open; RuntimeError once the producer is closed. Its end
+        raises TransactionAborted, if a call has failed and the block went on; what each call of the transaction raises;
+        and StorageError where the commit cannot be stored: then it is aborted.
 
         A commit has happened once the context has ended without an error. Cancelled before that it is aborted; while
         the decision is being written it is not cancelled. After TransactionTimedOut, or any other error but

@@ -18,7 +18,16 @@ from leafcuttr.state.groups.committing import Committer, NewOffset
 from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr.wire.records import Record as WireRecord
 from leafcuttr.wire.records import encode_batch
-from leafcuttr_sdk import Broker, CommittedOffset, Consumer, Plugin, Record, StoredRecord, TopicPartition
+from leafcuttr_sdk import (
+    Broker,
+    CommittedOffset,
+    Consumer,
+    ConsumerGroupMetadata,
+    Plugin,
+    Record,
+    StoredRecord,
+    TopicPartition,
+)
 from leafcuttr_sdk.errors import (
     FencedInstanceId,
     GroupIdNotFound,
@@ -697,3 +706,38 @@ async def test_nothing_is_passed_over_when_members_come_and_go(
                 await trio.sleep(5)
         assert done == set(range(count))
         nursery.cancel_scope.cancel()
+
+
+async def test_in_whose_name_it_commits(live: Live) -> None:
+    async with live() as view:
+        await produce(view, range(3))
+        async with view.consumer("g", ["t"], auto_offset_reset="earliest", instance_id="static") as consumer:
+            with pytest.raises(UnknownMemberId):
+                consumer.group_metadata()
+            await drain(consumer, 3)
+            (member,) = core_of(view).groups.find("g").members
+            generation = core_of(view).groups.find("g").generation
+            assert consumer.group_metadata() == ("g", generation, member.member_id, "static")
+        async with view.consumer("g") as reader:
+            reader.assign([T0])
+            assert reader.group_metadata() == ConsumerGroupMetadata("g")
+        async with view.consumer("") as alone:
+            alone.assign([T0])
+            with pytest.raises(InvalidGroupId):
+                alone.group_metadata()
+
+
+async def test_back_to_what_is_committed(live: Live) -> None:
+    async with live() as view:
+        await produce(view, range(6))
+        async with view.consumer("g", ["t"], auto_offset_reset="earliest") as consumer:
+            assert await drain(consumer, 6) == [*range(6)]
+            consumer.seek_to_committed()
+            assert consumer.position(T0) is None
+            assert await drain(consumer, 6) == [*range(6)]  # nothing is committed: where the policy says
+            await consumer.commit({T0: CommittedOffset(4)})
+            consumer.seek_to_committed()
+            assert consumer.assignment == {T0, T1}
+            assert await drain(consumer, 2) == [4, 5]
+            await consumer.poll(wait_s=0)
+            assert consumer.position(T0) == 6

@@ -14,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leafcuttr.errors import ErrorCode
 from leafcuttr.log.append import commit
+from leafcuttr.log.append.rules import LARGE
 from leafcuttr.plugins.facade import transactions
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.writers import AT_ONCE
@@ -41,9 +42,9 @@ from leafcuttr_sdk.errors import (
     InvalidTopic,
     InvalidTransactionTimeout,
     MessageTooLarge,
-    NotCoordinator,
     ProducerFenced,
     RecordError,
+    StorageError,
     TransactionAborted,
     TransactionTimedOut,
     UnknownTopicOrPartition,
@@ -180,26 +181,29 @@ async def test_batches_carry_the_producer_an_epoch_for_each_transaction_and_sequ
         ]
 
 
-@pytest.mark.parametrize("level", [0, 1])
-async def test_where_the_feature_level_is_lower_it_keeps_its_epoch(live: Live, level: int) -> None:
+@pytest.mark.parametrize("level", [0, 1, 2])
+async def test_each_transaction_has_an_epoch_of_its_own_whatever_the_feature_level(
+    live: Live, level: int
+) -> None:
     async with live() as view:
         core_of(view).features.publish({"transaction.version": level})
         async with view.transaction("id") as producer:
             for number in range(3):
                 async with producer.begin() as transaction:
                     await transaction.append([NewBatch(T0, batch(b"%d" % number, b"x"))])
-            headers = [each.header for each in await stored(view) if not each.header.is_control]
-            assert [each.base_sequence for each in headers] == [0, 2, 4]
-            assert len({each.producer_epoch for each in headers}) == 1
+                    await transaction.commit_offsets("g", {SOURCE: CommittedOffset(number)})
             with pytest.raises(MessageTooLarge):
                 async with producer.begin() as transaction:
                     await transaction.append([NewBatch(T0, batch(b"y"))])
                     await transaction.produce_batch("t", [Record(bytes(2_000_000))])
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"z"))])
-            last = [each.header for each in await stored(view) if not each.header.is_control][-1]
-            assert (last.base_sequence, last.producer_epoch) == (0, headers[0].producer_epoch + 1)
+        headers = [each.header for each in await stored(view) if not each.header.is_control]
+        assert [each.base_sequence for each in headers] == [0] * 5
+        epoch = headers[0].producer_epoch
+        assert [each.producer_epoch - epoch for each in headers] == [0, 1, 2, 3, 4]
         assert await read(view) == [b"0", b"x", b"1", b"x", b"2", b"x", b"z"]
+        assert view.groups.committed("g") == {SOURCE: CommittedOffset(2)}
 
 
 async def test_what_the_block_raises_aborts_and_comes_out_as_it_is(live: Live) -> None:
@@ -290,6 +294,23 @@ async def test_the_record_that_is_at_fault_is_raised_and_not_those_beside_it(liv
         assert isinstance(caught.value.record_errors[0], RecordError)
 
 
+async def test_what_refuses_more_than_records_names_none(live: Live) -> None:
+    async with live() as view, view.transaction("id") as producer:
+        with pytest.raises(MessageTooLarge) as caught:
+            async with producer.begin() as transaction:
+                await transaction.append([NewBatch(T0, batch(bytes(2_000_000)))])
+        assert list(caught.value.record_errors) == []
+        core_of(view).topics.partition(T0).log.take_offline("the test says so")
+        with pytest.raises(StorageError, match="the test says so") as offline:
+            async with producer.begin() as transaction:
+                await transaction.produce_batch("t", [Record(b"a"), Record(b"b")], partitions=[1, 0])
+        assert list(offline.value.record_errors) == []
+        assert await core_of(view).transactions.settled("id") is not None
+        async with producer.begin() as transaction:
+            await transaction.produce_batch("t", [Record(b"c")], partitions=[1])
+        assert (await view.fetch({T1: 0}, committed=True)).records[0].value == b"c"
+
+
 async def test_a_partition_that_does_not_exist_is_refused(live: Live) -> None:
     async with live() as view, view.transaction("id") as producer:
         with pytest.raises(UnknownTopicOrPartition):
@@ -331,9 +352,11 @@ async def test_after_a_cancelled_call_it_can_only_be_aborted(live: Live) -> None
         assert await read(view) == [b"c"]
 
 
-def broken_crc() -> bytes:
+def with_byte(at: int, value: int) -> bytes:
+    """A batch with another byte. The CRC covers none before its attributes, at 21."""
     data = batch(b"value")
-    data[-2] ^= 1
+    assert data[at] != value
+    data[at] = value
     return bytes(data)
 
 
@@ -342,11 +365,12 @@ def broken_crc() -> bytes:
     [
         b"",
         bytes(60),
-        broken_crc(),
+        with_byte(-2, 0xFF),
         bytes(batch(b"a") + batch(b"b")),
-        bytes(batch(b"a")[:16]) + b"\1" + bytes(60),
+        with_byte(11, 0),
+        with_byte(16, 1),
     ],
-    ids=["nothing", "short", "crc", "two", "magic"],
+    ids=["nothing", "short", "crc", "two", "length", "magic"],
 )
 async def test_what_is_no_batch_is_not_given_a_crc_that_is_right(live: Live, bad: bytes) -> None:
     async with live() as view, view.transaction("id") as producer:
@@ -470,7 +494,7 @@ async def test_what_ends_it_while_a_batch_is_on_its_way_is_said_by_its_type(
                             pass
                     else:
                         await trio.sleep(20)
-                    monkeypatch.setattr(transaction, "_is_in", lambda log: True)
+                    monkeypatch.setattr(transaction, "_is_new", lambda log: False)
                     await transaction.append([NewBatch(T0, batch(b"late"))])
         assert await read(view, committed=False) == [b"a", b"a"]
 
@@ -490,6 +514,18 @@ async def test_one_that_timed_out_in_a_block_that_ended_otherwise_goes_on_too(
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"next"))])
             assert await read(view) == [b"next"]
+
+
+async def test_one_that_is_being_fenced_is_not_taken_for_one_that_took_too_long(live: Live) -> None:
+    """Another producer has had its transaction aborted, and has not got its own epoch yet."""
+    async with live() as view, view.transaction("id") as producer:
+        with pytest.raises(ProducerFenced):
+            async with producer.begin() as transaction:
+                await transaction.append([NewBatch(T0, batch(b"a"))])
+                answer = await core_of(view).transactions.init("id", 60_000, None)
+                assert answer.error is ErrorCode.CONCURRENT_TRANSACTIONS
+                await transaction.append([NewBatch(T0, batch(b"late"))])
+        assert await read(view, committed=False) == [b"a"]
 
 
 async def test_who_was_fenced_after_its_time_was_up_is_fenced(live: Live, autojump_clock: MockClock) -> None:
@@ -522,7 +558,7 @@ async def test_when_the_epochs_are_used_up_it_goes_on_with_a_new_producer_id(liv
         found = core_of(view).transactions.find("id")
         assert found is not None
         found.now = found.now._replace(epoch=LAST_EPOCH - 1)
-        producer.producer = producer.producer._replace(epoch=LAST_EPOCH - 1)  # type: ignore[attr-defined]
+        producer.identity = producer.identity._replace(epoch=LAST_EPOCH - 1)  # type: ignore[attr-defined]
         for number in range(4):
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"%d" % number))])
@@ -602,6 +638,42 @@ async def test_many_tasks_write_to_one_transaction(live: Live) -> None:
         assert sorted(int(value or b"") for value in await read(view)) == list(range(50))
 
 
+async def test_a_small_batch_does_not_overtake_one_that_a_worker_checks(live: Live) -> None:
+    """Their sequence numbers are in the order of the calls."""
+    async with live() as view, view.transaction("id") as producer:
+        await view.topics.create("large", configs={"max.message.bytes": "20000000"})
+        place = TopicPartition("large", 0)
+        async with producer.begin() as transaction, trio.open_nursery() as nursery:
+            for size in (LARGE + 1, 1):
+                nursery.start_soon(transaction.append, [NewBatch(place, batch(bytes(size)))])
+                await trio.lowlevel.checkpoint()
+        read = await view.read_batches(place, 0, max_bytes=30_000_000)
+        found = [each.header for each in batches_in(read.data)]
+        assert [each.base_sequence for each in found] == [0, 1, -1]
+        assert found[0].size > LARGE > found[1].size
+
+
+async def test_what_waits_for_a_call_that_fails_is_not_written(live: Live) -> None:
+    async with live() as view, view.transaction("id") as producer:
+        raised: list[type[Exception]] = []
+        with pytest.raises(TransactionAborted):
+            async with producer.begin() as transaction:
+
+                async def write(data: bytes) -> None:
+                    try:
+                        await transaction.append([NewBatch(T0, data)])
+                    except BrokerError as error:
+                        raised.append(type(error))
+
+                lock = transaction._one_at_a_time  # type: ignore[attr-defined]
+                async with trio.open_nursery() as nursery, lock:
+                    for data in (b"no batch", bytes(batch(b"a"))):
+                        nursery.start_soon(write, data)
+                        await wait_all_tasks_blocked()
+        assert raised == [CorruptMessage, TransactionAborted]
+        assert await read(view, committed=False) == []
+
+
 async def test_a_topic_that_is_made_anew_within_a_transaction(live: Live) -> None:
     """What was written to the one before is gone with it; the new one gets its own partition in the transaction, and
     its marker."""
@@ -630,8 +702,13 @@ async def test_a_zombie_cannot_open_a_transaction_in_a_topic_that_was_made_anew(
         assert await read(view, committed=False) == []
 
 
+@pytest.mark.parametrize("after_s", [0, 100], ids=["at once", "after its timeout"])
 async def test_a_commit_that_cannot_be_stored_is_raised_and_the_next_begin_cleans_up(
-    live: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    live: Live,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    after_s: int,
 ) -> None:
     def full(fd: int, *rest: Any) -> None:
         if "__transaction_state" in str(Path(f"/proc/self/fd/{fd}").readlink()):
@@ -640,17 +717,19 @@ async def test_a_commit_that_cannot_be_stored_is_raised_and_the_next_begin_clean
 
     original = commit.write_all
     async with live() as view, view.transaction("id") as producer:
-        with pytest.raises(NotCoordinator), monkeypatch.context() as disk:
+        with pytest.raises(StorageError), monkeypatch.context() as disk:
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"a"))])
                 disk.setattr(commit, "write_all", full)
         assert state(view) is TransactionState.ONGOING
         lines = [each.getMessage() for each in caplog.records if each.name == "leafcuttr.plugin.sample"]
         assert lines == [
-            "the transaction of 'id' is left to its timeout, aborting it failed: NOT_COORDINATOR"
+            "the transaction of 'id' is left to its timeout, aborting it failed: "
+            "The state of 'id' could not be stored."
         ]
+        await trio.sleep(after_s)
         async with producer.begin() as transaction:
-            assert state(view) is TransactionState.COMPLETE_ABORT
+            assert state(view) in (TransactionState.COMPLETE_ABORT, TransactionState.EMPTY)
             await transaction.append([NewBatch(T0, batch(b"b"))])
         assert await read(view) == [b"b"]
 
@@ -801,11 +880,11 @@ async def test_after_a_restart_the_next_producer_aborts_what_was_open(live: Live
         async with view.transaction("id") as producer:
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"committed"))])
-            producer_id, epoch = producer.producer  # type: ignore[attr-defined]
+            producer_id, epoch = producer.identity  # type: ignore[attr-defined]
             assert not core.transactions.add("id", producer_id, epoch, [T0], 2)
     async with live() as view:
         async with view.transaction("id") as producer:
-            assert producer.producer.epoch > epoch  # type: ignore[attr-defined]
+            assert producer.identity.epoch > epoch  # type: ignore[attr-defined]
             async with producer.begin() as transaction:
                 await transaction.append([NewBatch(T0, batch(b"after"))])
         assert await read(view) == [b"committed", b"after"]

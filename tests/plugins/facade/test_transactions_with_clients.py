@@ -88,8 +88,9 @@ def of_confluent(live: LiveBroker, count: int) -> list[bytes]:
     while True:
         message = consumer.poll(30)
         assert message is not None, f"{len(found)} of {count}"
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF
+        error = message.error()
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF
             break
         found.append(message.value())
     consumer.close()
@@ -113,9 +114,9 @@ def of_aiokafka(live: LiveBroker, count: int) -> list[bytes]:
             found: list[bytes] = []
             while len(found) < count:
                 message = await asyncio.wait_for(consumer.getone(), 30)
-                found.append(message.value)
+                found.append(message.value or b"")
             more = await consumer.getmany(timeout_ms=200)
-            return found + [message.value for each in more.values() for message in each]
+            return found + [message.value or b"" for each in more.values() for message in each]
         finally:
             await consumer.stop()
 

@@ -171,13 +171,6 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 0), (2, 2)])
-def test_a_client_that_follows_the_feature_level(start: Start, level: int, version: int) -> None:
-    broker = start(**ONE)
-    broker.features.publish({"transaction.version": level})
-    assert broker.transactions.version == version
-
-
 @pytest.mark.parametrize(
     ("restarts", "set_by_ms"), [(False, 0), (False, 3_600_000), (False, -3_600_000), (True, 0)]
 )

@@ -6,6 +6,7 @@ short turns.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import Final
 
@@ -51,8 +52,17 @@ class Producing:
     def __init__(self, core: Broker, plugin: str | None = None) -> None:
         self._core = core
         self._plugin = plugin
+        self._write: Write = core.appender.append
+        self._write_lent: Write = partial(core.appender.append, lent=True)
+        self._in_transaction = False
         self._sticky: dict[bytes, Sticky] = {}  # by the topic's id
         core.topics.on_deleted.append(self._topic_deleted)
+
+    def in_transaction(self, write: Write, write_lent: Write) -> "Producing":
+        """The same for a transaction, whose batches go to these. What is `lent` are the bytes of `append`."""
+        part = copy(self)
+        part._write, part._write_lent, part._in_transaction = write, write_lent, True
+        return part
 
     async def produce(
         self,
@@ -75,21 +85,11 @@ class Producing:
         self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
     ) -> list[Produced | BrokerError]:
         """See `leafcuttr_sdk.Broker.produce_batch`."""
-        return await self.produce_through(self._core.appender.append, topic, records, partitions)
-
-    async def produce_through(
-        self,
-        write: Write,
-        topic: str,
-        records: Sequence[Record],
-        partitions: Sequence[int | None] | None,
-    ) -> list[Produced | BrokerError]:
-        """As `produce_batch`, with the batches given to `write`."""
         if partitions is not None and len(partitions) != len(records):
             raise ValueError(f"{len(partitions)} partitions for {len(records)} records")
         found = self.existing(topic) or await self.ensured(topic)
         batches = self.batches(found, records, partitions)
-        await self.write((batches,), write)
+        await self.write((batches,))
         return batches.answers()
 
     def existing(self, topic: str) -> Topic | None:
@@ -114,9 +114,8 @@ class Producing:
         """These records, to be written."""
         return RecordBatches(topic, self._sticky_of(topic), self._core.clock.now_ms(), records, partitions)
 
-    async def write(self, groups: "Sequence[RecordBatches]", append: Write | None = None) -> None:
-        """Encode the records and append them, in short turns, or give the batches to `append`; then each of the groups
-        has its answers."""
+    async def write(self, groups: "Sequence[RecordBatches]") -> None:
+        """Encode the records and append them, in short turns; then each of the groups has its answers."""
         pace = Pace()
         for batches in groups:
             while batches.taken < batches.count:
@@ -134,7 +133,7 @@ class Producing:
                     else await trio.to_thread.run_sync(builder.finish)
                 )
                 requested.append(AppendRequest(each.log, whole, Origin.ENCODER))
-        await self._answer(groups, await (append or self._core.appender.append)(requested))
+        await self._answer(groups, await self._write(requested))
 
     def begin(self, groups: "Sequence[RecordBatches]") -> AppendCall | None:
         """The same in one step, for few records. The call is to be given to `complete` if it is not done, and else to
@@ -213,12 +212,6 @@ class Producing:
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
         """See `leafcuttr_sdk.Broker.append`."""
-        return await self.append_through(partial(self._core.appender.append, lent=True), batches)
-
-    async def append_through(
-        self, write: Write, batches: Sequence[NewBatch], *, in_transaction: bool = False
-    ) -> list[Appended | BrokerError]:
-        """As `append`, with the batches given to `write`; transactional ones only `in_transaction`."""
         answers: list[Appended | BrokerError | None] = [None] * len(batches)
         requested: list[AppendRequest] = []
         places: list[tuple[int, Topic]] = []
@@ -226,9 +219,9 @@ class Producing:
             try:
                 found, log = self._writable(partition)
                 if (
-                    not in_transaction
-                    and len(batch) > ATTRIBUTES_AT + 1
+                    len(batch) > ATTRIBUTES_AT + 1
                     and batch[ATTRIBUTES_AT + 1] & TRANSACTIONAL
+                    and not self._in_transaction
                 ):
                     raise InvalidRecord(
                         f"A transactional batch for {partition} outside of a transaction: see Broker.transaction."
@@ -238,7 +231,7 @@ class Producing:
             else:
                 requested.append(AppendRequest(log, batch, Origin.CLIENT))
                 places.append((number, found))
-        outcomes = await write(requested)
+        outcomes = await self._write_lent(requested)
         for (number, found), outcome in zip(places, outcomes, strict=True):
             answers[number] = (
                 Appended._make(outcome) if isinstance(outcome, Staged) else self._told(found, outcome)

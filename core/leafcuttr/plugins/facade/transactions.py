@@ -1,8 +1,10 @@
 """`leafcuttr_sdk.transactions`: a transactional producer in this process, on the coordinator that clients use.
 
 It does what Kafka's client does: takes an epoch, adds each partition before its first batch, numbers the batches, ends
-the transaction, and goes on with the epoch that it is answered. What a client repeats after CONCURRENT_TRANSACTIONS
-waits here (`TransactionCoordinator.settled`). How records become batches is `producing`'s.
+the transaction, and goes on with the epoch that it is answered. It is of transaction version 2 whatever the feature
+level, so each transaction has an epoch of its own (KIP-890), and a batch that is late is refused by its partition. What
+a client repeats after CONCURRENT_TRANSACTIONS waits here (`TransactionCoordinator.settled`). How records become batches
+is `producing`'s.
 
 Longer than other modules because what fails or is cancelled between two of these steps has to be seen beside them.
 """
@@ -20,8 +22,13 @@ from leafcuttr.errors import (
     CorruptMessage,
     ErrorCode,
     InvalidProducerEpoch,
+    InvalidRecord,
     InvalidRequest,
+    InvalidTimestamp,
+    MessageTooLarge,
     RecordError,
+    StorageError,
+    UnknownTopicOrPartition,
 )
 from leafcuttr.log.append.rules import LARGE
 from leafcuttr.log.appender import AppendRequest, AppendResult
@@ -33,7 +40,7 @@ from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer
 from leafcuttr.state.internal_log import ProducerIdAndEpoch
 from leafcuttr.state.transactions.coordinator import TransactionAnswer
-from leafcuttr.state.transactions.machine import Transaction
+from leafcuttr.state.transactions.machine import BUMPS_EPOCHS, Transaction
 from leafcuttr.state.transactions.offset_commits import commit_in_transaction
 from leafcuttr.state.transactions.states import TransactionState
 from leafcuttr_sdk import (
@@ -75,23 +82,26 @@ _NOT_OURS: Final = frozenset(
 )
 """What the coordinator answers where the transaction, or the id, is not the producer's any more."""
 
+_OF_RECORDS: Final = (InvalidRecord, InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition)
+"""What a record is refused for by itself."""
+
 
 @asynccontextmanager
 async def open_producer(
     core: Broker, producing: Producing, logger: logging.Logger, transactional_id: str, timeout_ms: int
-) -> "AsyncIterator[IdHolder]":
+) -> "AsyncIterator[PluginProducer]":
     """See `leafcuttr_sdk.Broker.transaction`."""
-    holder = IdHolder(core, producing, logger, transactional_id, timeout_ms)
-    await holder.open()
+    producer = PluginProducer(core, producing, logger, transactional_id, timeout_ms)
+    await producer.open()
     try:
-        yield holder
+        yield producer
     finally:
-        await holder.close()
+        await producer.close()
 
 
-class IdHolder:
-    """See `leafcuttr_sdk.TransactionalProducer`. `producer` is the id and epoch of the next transaction, or of the one
-    that is open; `sequences` are the next sequence numbers of that epoch."""
+class PluginProducer:
+    """See `leafcuttr_sdk.TransactionalProducer`. `identity` is the producer id and epoch of the transaction that is
+    open, or of the next one; `sequences` are the next sequence numbers of that epoch."""
 
     def __init__(
         self,
@@ -105,14 +115,12 @@ class IdHolder:
         self.producing = producing
         self.logger = logger
         self.transactional_id: Final = transactional_id
-        self.producer = ProducerIdAndEpoch(-1, -1)
+        self.identity = ProducerIdAndEpoch(-1, -1)
         self.sequences: dict[Log, int] = {}
         self._timeout_ms = timeout_ms
-        self._open: BlockTransaction | None = None
+        self._open: PluginTransaction | None = None
         self._began = False
         self._closed = False
-        # Whether a write of this epoch has failed: its next sequence number is not known.
-        self._unsure = False
         # Whether the answer to the last request was not waited for: the epoch may be a later one.
         self._unanswered = False
 
@@ -129,7 +137,7 @@ class IdHolder:
             await self._open.abort()
 
     @asynccontextmanager
-    async def begin(self) -> "AsyncIterator[BlockTransaction]":
+    async def begin(self) -> "AsyncIterator[PluginTransaction]":
         """See `leafcuttr_sdk.TransactionalProducer.begin`."""
         if self._closed:
             raise RuntimeError("This producer is closed.")
@@ -138,7 +146,7 @@ class IdHolder:
         self._began = True
         try:
             await self._make_ready()
-            transaction = self._open = BlockTransaction(self)
+            transaction = self._open = PluginTransaction(self)
             try:
                 yield transaction
                 await transaction.commit()
@@ -152,16 +160,14 @@ class IdHolder:
         found = await self.core.transactions.settled(self.transactional_id)
         if found is None:
             await self._take_epoch(None)  # forgotten, after `transactional.id.expiration.ms`
-        elif (found.now.producer_id, found.now.epoch) == self.producer:
+        elif (found.now.producer_id, found.now.epoch) == self.identity:
             if found.now.state is TransactionState.ONGOING:
                 await self.end(commit=False)  # its abort could not be stored when it was due
-            if self._unsure:
-                await self._take_epoch(self.producer)
         elif self._unanswered:
-            await self._take_epoch(self.producer)
+            await self._take_epoch(self.identity)
         elif self._timed_out(found):
-            self.producer = ProducerIdAndEpoch(found.now.producer_id, found.now.epoch)
-            await self._take_epoch(self.producer)
+            self.identity = ProducerIdAndEpoch(found.now.producer_id, found.now.epoch)
+            await self._take_epoch(self.identity)
         else:
             raise self._fenced()
 
@@ -191,9 +197,9 @@ class IdHolder:
             with trio.CancelScope(shield=commit):
                 answer = await self.core.transactions.end(
                     self.transactional_id,
-                    *self.producer,
+                    *self.identity,
                     commit=commit,
-                    version=self.core.transactions.version,
+                    version=BUMPS_EPOCHS,
                 )
         self._go_on(answer)
 
@@ -202,16 +208,16 @@ class IdHolder:
         if answer.error:
             raise self.error(answer.error)
         producer = ProducerIdAndEpoch(answer.producer_id, answer.epoch)
-        if producer != self.producer:
-            self.producer, self.sequences, self._unsure = producer, {}, False
-
-    def failed(self) -> None:
-        """A write of this epoch has failed, or was cancelled."""
-        self._unsure = True
+        if producer != self.identity:
+            self.identity, self.sequences = producer, {}
 
     def error(self, code: ErrorCode, message: str = "") -> BrokerError:
         """The error that a code of the coordinator stands for."""
-        return self.lost() if code in _NOT_OURS else error_of(code, message)
+        if code in _NOT_OURS:
+            return self.lost()
+        if code is ErrorCode.NOT_COORDINATOR:  # what makes a client come back
+            return StorageError(message or f"The state of {self.transactional_id!r} could not be stored.")
+        return error_of(code, message)
 
     def lost(self) -> BrokerError:
         """Why the transaction is ours no longer."""
@@ -225,23 +231,24 @@ class IdHolder:
     def is_current(self) -> bool:
         """Whether nobody has taken the id, nor raised its epoch."""
         found = self.core.transactions.find(self.transactional_id)
-        return found is not None and (found.now.producer_id, found.now.epoch) == self.producer
+        return found is not None and (found.now.producer_id, found.now.epoch) == self.identity
 
     def _timed_out(self, found: Transaction) -> bool:
         """Whether all that has happened to the id since is that our transaction was aborted by its timeout."""
-        now, (producer_id, epoch) = found.now, self.producer
+        now, (producer_id, epoch) = found.now, self.identity
         return found.overdue_epoch == epoch and now.producer_id == producer_id and now.epoch == epoch + 1
 
     def _fenced(self) -> ProducerFenced:
         return ProducerFenced(f"Another producer has taken the transactional id {self.transactional_id!r}.")
 
 
-class BlockTransaction:
+class PluginTransaction:
     """See `leafcuttr_sdk.OpenTransaction`."""
 
-    def __init__(self, holder: IdHolder) -> None:
-        self._holder = holder
-        self._core = holder.core
+    def __init__(self, producer: PluginProducer) -> None:
+        self._producer = producer
+        self._core = producer.core
+        self._producing = producer.producing.in_transaction(self._write, partial(self._write, lent=True))
         self._one_at_a_time = trio.Lock()
         self._begun = False  # as far as the coordinator may know
         self._over = False
@@ -254,17 +261,12 @@ class BlockTransaction:
         self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
     ) -> list[Produced]:
         with self._step():
-            answers = await self._holder.producing.produce_through(
-                partial(self._write, lent=False), topic, records, partitions
-            )
-            return self._stored(answers)
+            answers = await self._producing.produce_batch(topic, records, partitions=partitions)
+            return _stored(answers, name_records=True)
 
     async def append(self, batches: Sequence[NewBatch]) -> list[Appended]:
         with self._step():
-            answers = await self._holder.producing.append_through(
-                partial(self._write, lent=True), batches, in_transaction=True
-            )
-            return self._stored(answers)
+            return _stored(await self._producing.append(batches), name_records=False)
 
     async def commit_offsets(
         self,
@@ -283,7 +285,7 @@ class BlockTransaction:
             await self._commit_offsets(committer, offsets)
 
     async def abort(self) -> None:
-        holder = self._holder
+        producer = self._producer
         try:
             with trio.move_on_after(_PATIENCE_S, shield=True):
                 async with self._one_at_a_time:
@@ -291,7 +293,7 @@ class BlockTransaction:
                         return
                     self._over = True
                     if self._begun:
-                        await holder.end(commit=False)
+                        await producer.end(commit=False)
                 return
             reason = f"it took longer than {_PATIENCE_S:g} s"
         except (InvalidProducerEpoch, ProducerFenced):
@@ -300,9 +302,9 @@ class BlockTransaction:
             reason = str(error) or error.code.name
         finally:
             self._over = True
-        holder.logger.warning(
+        producer.logger.warning(
             "the transaction of %r is left to its timeout, aborting it failed: %s",
-            holder.transactional_id,
+            producer.transactional_id,
             reason,
         )
 
@@ -313,7 +315,7 @@ class BlockTransaction:
                 return
             self._check()
             if self._begun:
-                await self._holder.end(commit=True)
+                await self._producer.end(commit=True)
             self._over = True
 
     # --- how --------------------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ class BlockTransaction:
         if self._failed:
             why = "a call was cancelled" if self._failure is None else f"a call failed: {self._failure}"
             raise TransactionAborted(
-                f"The transaction of {self._holder.transactional_id!r} can only be aborted: {why}"
+                f"The transaction of {self._producer.transactional_id!r} can only be aborted: {why}"
             ) from self._failure
 
     @contextmanager
@@ -333,62 +335,51 @@ class BlockTransaction:
         self._check()
         try:
             yield
-        except BaseException as raised:
-            error = raised
-            if isinstance(raised, InvalidProducerEpoch) and not self._holder.is_current():
-                error = self._holder.lost()
-            if not self._failed:
-                self._failed = True
-                self._failure = error if isinstance(error, Exception) else None
-                self._holder.failed()
-            if error is raised:
-                raise
-            raise error from None
+        except Exception as error:
+            known, self._failed = self._failed, True
+            if isinstance(error, InvalidProducerEpoch) and not self._producer.is_current():
+                error = self._producer.lost()
+            if not known:
+                self._failure = error
+            raise error from error.__cause__
+        except BaseException:
+            self._failed = True
+            raise
 
-    def _stored(self, answers: Sequence[_T | BrokerError]) -> list[_T]:
-        """The answers, if none is an error. Raises the first that is about its own record or batch."""
-        errors = [(place, one) for place, one in enumerate(answers) if isinstance(one, BrokerError)]
-        if not errors:
-            return [one for one in answers if not isinstance(one, BrokerError)]
-        at_fault = [(place, one) for place, one in errors if str(one) != NOT_ALONE] or errors
-        _, first = at_fault[0]
-        if not first.record_errors:
-            first.record_errors = [RecordError(place, one.message) for place, one in at_fault]
-        raise first
-
-    async def _write(self, requested: Sequence[AppendRequest], *, lent: bool) -> Sequence[AppendResult]:
+    async def _write(
+        self, requested: Sequence[AppendRequest], *, lent: bool = False
+    ) -> Sequence[AppendResult]:
         """`Appender.append` for this transaction."""
         async with self._one_at_a_time:
             self._check()
-            await self._add({each.log.topic_partition for each in requested if not self._is_in(each.log)})
+            await self._add({each.log.topic_partition for each in requested if self._is_new(each.log)})
             stamped = [each._replace(batch=await self._stamped(each)) for each in requested]
             return await self._core.appender.append(stamped, lent=lent)
 
-    def _is_in(self, log: Log) -> bool:
-        """Whether this partition, and not one of this name before it, is in the transaction."""
-        producer_id, epoch = self._holder.producer
-        return log.ongoing(producer_id, epoch) >= 0
+    def _is_new(self, log: Log) -> bool:
+        """Whether this partition is to become part of the transaction: one of its name before it does not count, and
+        one that is offline takes no batch, and could have no marker."""
+        producer_id, epoch = self._producer.identity
+        return log.offline is None and log.ongoing(producer_id, epoch) < 0
 
     async def _add(self, partitions: set[TopicPartition]) -> None:
         """AddPartitionsToTxn. The transaction may end before the batches are staged, but then its markers come into
         these partitions, with an epoch that fences the batches."""
-        transactions, holder = self._core.transactions, self._holder
+        transactions, producer = self._core.transactions, self._producer
         code = ErrorCode.CONCURRENT_TRANSACTIONS if partitions else ErrorCode.NONE
         while code is ErrorCode.CONCURRENT_TRANSACTIONS:
-            await transactions.settled(holder.transactional_id)
+            await transactions.settled(producer.transactional_id)
             self._begun = True
-            added = transactions.add(
-                holder.transactional_id, *holder.producer, partitions, transactions.version
-            )
+            added = transactions.add(producer.transactional_id, *producer.identity, partitions, BUMPS_EPOCHS)
             code = added if isinstance(added, ErrorCode) else await added
         if code:
-            raise holder.error(code)
+            raise producer.error(code)
 
     async def _stamped(self, requested: AppendRequest) -> bytearray:
         """The batch as one of this producer, with the sequence numbers that are next in its partition."""
-        sequences, log = self._holder.sequences, requested.log
+        sequences, log = self._producer.sequences, requested.log
         batch, sequence = requested.batch, sequences.get(log, 0)
-        stamp = partial(stamp_batch, batch, self._holder.producer, sequence)
+        stamp = partial(stamp_batch, batch, self._producer.identity, sequence)
         new, records = stamp() if len(batch) <= LARGE else await trio.to_thread.run_sync(stamp)
         sequences[log] = sequence_after(sequence, records)
         return new
@@ -396,18 +387,18 @@ class BlockTransaction:
     async def _commit_offsets(
         self, committer: ConsumerGroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        holder, new = self._holder, await new_offsets(self._core, offsets)
+        producer, new = self._producer, await new_offsets(self._core, offsets)
         async with self._one_at_a_time:
             self._check()
             codes = [ErrorCode.CONCURRENT_TRANSACTIONS] if new else []
             while ErrorCode.CONCURRENT_TRANSACTIONS in codes:
-                await self._core.transactions.settled(holder.transactional_id)
+                await self._core.transactions.settled(producer.transactional_id)
                 self._begun = True
                 codes = await commit_in_transaction(
                     self._core.groups,
                     self._core.transactions,
-                    holder.transactional_id,
-                    holder.producer,
+                    producer.transactional_id,
+                    producer.identity,
                     committer.group,
                     Committer(*committer[1:]),
                     new,
@@ -416,7 +407,7 @@ class BlockTransaction:
                 )
         for code, each in zip(codes, new, strict=True):
             if code:
-                raise holder.error(code, f"committing {each.topic}-{each.partition}: {code.name}")
+                raise producer.error(code, f"committing {each.topic}-{each.partition}: {code.name}")
 
 
 def stamp_batch(
@@ -447,6 +438,19 @@ def stamp_batch(
         ),
     )
     return new, header.last_offset_delta + 1
+
+
+def _stored(answers: Sequence[_T | BrokerError], *, name_records: bool) -> list[_T]:
+    """The answers, if none is an error. Raises the first that is about its own record or batch; with `name_records` it
+    names the others at fault."""
+    errors = [(place, one) for place, one in enumerate(answers) if isinstance(one, BrokerError)]
+    if not errors:
+        return [one for one in answers if not isinstance(one, BrokerError)]
+    at_fault = [(place, one) for place, one in errors if str(one) != NOT_ALONE] or errors
+    _, first = at_fault[0]
+    if name_records and isinstance(first, _OF_RECORDS):
+        first.record_errors = [RecordError(place, one.message) for place, one in at_fault]
+    raise first
 
 
 def _positions(consumer: Consumer) -> dict[TopicPartition, CommittedOffset]:

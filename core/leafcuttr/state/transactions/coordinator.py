@@ -319,11 +319,6 @@ class TransactionCoordinator:
     def _level(self) -> int:
         return self._features.transaction_version
 
-    @property
-    def version(self) -> int:
-        """The transaction version of a client that follows the broker's feature level, as Kafka's own does."""
-        return BUMPS_EPOCHS if self._level >= BUMPS_EPOCHS else 0
-
     def _write(
         self, transaction: Transaction, snapshot: Snapshot, then: Callable[[], None] | None = None
     ) -> ErrorCode | Awaitable[ErrorCode]:
