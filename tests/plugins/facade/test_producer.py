@@ -384,7 +384,7 @@ async def test_an_unexpected_error_is_that_of_its_records(
     async with view.producer() as producer:
         with monkeypatch.context() as patched:
             patched.setattr(core.appender, "begin", broken)
-            patched.setattr(core.appender, "append", broken)
+            patched.setattr(core.appender, "_turn", broken)
             receipts = [producer.send("t", Record(b"v")) for _ in range(count)]
             await producer.flush()
         assert {type(error_of(each)) for each in receipts} == {UnknownServerError}
