@@ -73,6 +73,7 @@ def running(installed: Environment, tmp_path_factory: pytest.TempPathFactory) ->
         "lc.plugin.greenhouse.auth": "sasl",
         "lc.plugin.greenhouse.token": "sesame",
         "lc.plugin.greenhouse.zone.7": "east",
+        "lc.plugin.greenhouse.zone.9": "west",
     }
     with installed.broker(folder, **settings) as ready:
         yield Running(installed, folder, ready, port)
@@ -128,7 +129,7 @@ def test_its_settings_are_the_brokers(installed: Environment, tmp_path: Path) ->
 
 def test_its_filter_and_validator_see_what_clients_send(running: Running) -> None:
     librdkafka.create(
-        running.address, "beds", **{"lc.filters": "plausible", "lc.plugin.greenhouse.highest": "50"}
+        running.address, "beds", **{"lc.plugin.greenhouse.highest": "50"}  # which implies the filter
     )
     values = [reading(7, 21.5), reading(8, -50.0), reading(9, 70.0), b"no reading", reading(8, 20.0)]
     answers = librdkafka.send(running.address, "beds", values, timestamp=NOW)
@@ -138,6 +139,7 @@ def test_its_filter_and_validator_see_what_clients_send(running: Running) -> Non
     assert [record.offset() for record in kept] == [0, 4]
     assert dict(kept[0].headers()) == {"zone": b"east"}
     dead = librdkafka.read(running.address, "beds.dlq", 2)
+    assert [dict(record.headers()).get("zone") for record in dead] == [b"west", None]
     assert [record.value() for record in dead] == [values[2], values[3]]
     assert [dict(record.headers())["lc.dead.letter.reason"].decode() for record in dead] == [
         "70.0 °C is above 50.0",

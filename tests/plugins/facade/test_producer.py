@@ -1019,3 +1019,12 @@ async def test_receipts_wait_without_cost(view: Broker, core: Core, monkeypatch:
         await trio.testing.wait_all_tasks_blocked()
         gate.open()
         await eventually(lambda: producer.held_bytes == 0, "the write")
+
+
+@pytest.mark.timeout(20)  # nothing else would end a writer that is left behind
+async def test_one_that_is_opened_by_a_cancelled_task_ends(view: Broker) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        async with view.producer():
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught

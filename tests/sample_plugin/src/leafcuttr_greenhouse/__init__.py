@@ -11,6 +11,7 @@ from leafcuttr_sdk import (
     CliCommand,
     HealthCheck,
     MetricReading,
+    Peek,
     Plugin,
     ProduceValidatorSpec,
     RecordFilterSpec,
@@ -108,13 +109,16 @@ def leafcuttr_register_authenticators(broker: Broker) -> Iterable[AuthenticatorS
 def leafcuttr_register_record_filters() -> Iterable[RecordFilterSpec]:
     from leafcuttr_greenhouse.plausible import Plausible
 
-    yield RecordFilterSpec("plausible", "drops what is too cold, dead-letters what is too hot", Plausible)
+    yield RecordFilterSpec(
+        "plausible", "drops what is too cold, dead-letters what is too hot", Plausible, (LOWEST, HIGHEST)
+    )
 
 
 def leafcuttr_register_produce_validators() -> Iterable[ProduceValidatorSpec]:
+    from leafcuttr_greenhouse.reading import BYTES
     from leafcuttr_greenhouse.readings import Readings
 
-    yield ProduceValidatorSpec("readings", "takes readings only", Readings)
+    yield ProduceValidatorSpec("readings", "takes readings only", Readings, Peek(value_bytes=BYTES + 1))
 
 
 def leafcuttr_register_record_formats() -> Iterable[RecordFormat]:

@@ -20,9 +20,9 @@ class Plausible:
             return DeadLetter(str(error))
         if reading.celsius < self._lowest:
             return DROP
-        if not reading.celsius <= self._highest:
-            return DeadLetter(f"{reading.celsius:.1f} °C is above {self._highest:.1f}")
         zone = self._zones.get(str(reading.sensor))
-        if zone is None:
-            return record
-        return record._replace(headers=(*record.headers, ("zone", str(zone).encode())))
+        if zone is not None:
+            record = record._replace(headers=(*record.headers, ("zone", str(zone).encode())))
+        if not reading.celsius <= self._highest:
+            return DeadLetter(f"{reading.celsius:.1f} °C is above {self._highest:.1f}", record=record)
+        return record

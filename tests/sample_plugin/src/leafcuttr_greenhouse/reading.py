@@ -3,7 +3,8 @@
 import struct
 from typing import NamedTuple
 
-_BYTES = struct.Struct(">Hf")
+_LAYOUT = struct.Struct(">Hf")
+BYTES = _LAYOUT.size
 
 
 class Reading(NamedTuple):
@@ -14,14 +15,14 @@ class Reading(NamedTuple):
         return f"{self.sensor} {self.celsius:.1f}"
 
     def encode(self) -> bytes:
-        return _BYTES.pack(self.sensor, self.celsius)
+        return _LAYOUT.pack(self.sensor, self.celsius)
 
 
 def decode(data: bytes) -> Reading:
     """Raises ValueError for bytes that are no reading."""
-    if len(data) != _BYTES.size:
-        raise ValueError(f"{len(data)} bytes are no reading: it has {_BYTES.size}")
-    return Reading(*_BYTES.unpack(data))
+    if len(data) != BYTES:
+        raise ValueError(f"{len(data)} bytes are no reading: it has {BYTES}")
+    return Reading(*_LAYOUT.unpack(data))
 
 
 def parse(text: str) -> Reading:

@@ -1,18 +1,18 @@
-"""The validator."""
+"""The validator. It looks at the beginning of each value only, and no records are made for it."""
 
-from leafcuttr_greenhouse.reading import decode
-from leafcuttr_sdk import Record, TopicContext
+from collections.abc import Mapping
+
+from leafcuttr_greenhouse.reading import BYTES
+from leafcuttr_sdk import NotReady, PeekedBatch, TopicContext
 
 
 class Readings:
     def __init__(self, context: TopicContext) -> None:
-        self._topic = context.topic
+        self._refusal = f"{context.topic} takes readings only: one has {BYTES} bytes"
 
-    def validate(self, record: Record) -> str | None:
-        if record.value is None:
-            return None
-        try:
-            decode(record.value)
-        except ValueError as error:
-            return f"{self._topic} takes readings only: {error}"
-        return None
+    def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str | NotReady]:
+        return {
+            index: self._refusal
+            for index, value in enumerate(batch.values)
+            if value is not None and len(value) != BYTES
+        }

@@ -15,6 +15,8 @@ from leafcuttr_sdk import (
     ByteStream,
     Challenge,
     Listening,
+    ProducerFullError,
+    Record,
     TopicPartition,
     act_for,
 )
@@ -34,7 +36,7 @@ class Station:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         await self._broker.topics.ensure(self._topic)
         serve = partial(self._broker.serve, authenticates=self._authentication.required)
-        async with trio.open_nursery() as nursery:
+        async with self._broker.producer() as self._producer, trio.open_nursery() as nursery:
             nursery.start_soon(self._follow)
             listening: Listening = await nursery.start(serve, PREFIX, self._serve)
             if self._broker.settings.int(f"{WEBSOCKET}.port") >= 0:
@@ -90,8 +92,9 @@ class Station:
         try:
             reading = parse(line.decode("utf-8", "replace"))
             key = str(reading.sensor).encode()
-            produced = await self._broker.produce(self._topic, reading.encode(), key)
-        except (ValueError, BrokerError) as error:
+            await self._producer.room()
+            produced = await self._producer.send(self._topic, Record(reading.encode(), key))
+        except (ValueError, BrokerError, ProducerFullError) as error:
             self._lines.add(1, "refused")
             return f"error: {error}\n".encode()
         self._lines.add(1, "stored")

@@ -446,7 +446,8 @@ async def open_producer(
     producer = RecordProducer(core, producing, unread, max_bytes, linger_s)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
-        await nursery.start(producer.run)
+        with trio.CancelScope(shield=True):
+            await nursery.start(producer.run)  # cancelled in here, it would wait for the writer, which is shielded
         unread.opened()
         try:
             yield producer
