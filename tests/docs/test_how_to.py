@@ -76,6 +76,7 @@ def test_migrate_from_kafka(tmp_path: Path) -> None:
         ("embed.md", 2),
         ("plugins.md", 7),
         ("plugin-services.md", 8),
+        ("plugin-examples.md", 8),
         ("plugin-ports.md", 4),
         ("plugin-batches.md", 8),
         ("plugin-producer.md", 4),
