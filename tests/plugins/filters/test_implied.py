@@ -347,7 +347,7 @@ def test_describe_shows_it(folder: Path) -> None:
     shown = CliRunner().invoke(cli, options).stdout
     assert "IMPLIED BY" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("check ")]
-    assert line.split() == ["check", "refuses", "what", "has", "an", "x", CHECK]
+    assert line.split() == ["check", "refuses", "what", "has", "an", "x", CHECK, "whole", "records"]
     described = json.loads(CliRunner().invoke(cli, [*options, "--json"]).stdout)
     assert [one["implied_by"] for one in described["record_filters"]] == [
         [],
