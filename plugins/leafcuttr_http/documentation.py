@@ -65,7 +65,7 @@ def _produce_paths() -> dict[str, Any]:
     def produce(summary: str, parameters: list[Any]) -> dict[str, Any]:
         good = openapi.answers(
             openapi.ref("Produced"),
-            (400, 404, 408, 413, 415, 422, 500, 503),
+            (400, 403, 404, 408, 413, 415, 422, 500, 503),
             types=dict.fromkeys(AS_JSON + METADATA),
         )
         good["200"]["content"][LINES] = {"schema": {"type": "string"}}

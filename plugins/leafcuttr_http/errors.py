@@ -26,6 +26,7 @@ CODES: Final[Mapping[int, str]] = {
     415: "The body is compressed in a way that the proxy does not read.",
     422: "The body is JSON, but a member is missing, unknown or of the wrong type.",
     503: "Too many connections or streams, too few descriptors or threads, or the broker is stopping.",
+    40301: "The topic belongs to a plugin, and nobody else writes to it.",
     40401: "There is no such topic.",
     40402: "The topic has no such partition.",
     40403: "There is no such consumer.",
@@ -57,6 +58,8 @@ def of_topic(error: BrokerError, topic: str) -> ApiError:
             return no_topic(topic)
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
             return ApiError(422, error.message or f"{topic!r} is no legal name of a topic")
+        case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return ApiError(40301, str(error))
     return of_broker(error)
 
 

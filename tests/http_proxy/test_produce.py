@@ -111,6 +111,15 @@ async def test_a_partition_of_the_path(proxy: Running) -> None:
         assert (answer.status_code, answer.json()["error_code"]) == (status, code), path
 
 
+async def test_a_topic_that_belongs_to_another_plugin(proxy: Running) -> None:
+    await proxy.broker.topics.create("theirs", internal=True, owned=True)
+    for path in ("/topics/theirs", "/topics/theirs/partitions/0"):
+        answer = await post(proxy, path, {"records": [{"value": 1}]})
+        assert (answer.status_code, answer.json()["error_code"]) == (403, 40301), path
+        assert "belongs to" in answer.json()["message"]
+    assert await proxy.records("theirs") == []
+
+
 async def test_nothing_is_stored_of_a_request_that_is_wrong(proxy: Running) -> None:
     await proxy.broker.topics.create("t")
     for content_type, body, code, says in (
