@@ -22,6 +22,7 @@ PARTITION: Final = {
 }
 REASONS: Final[Mapping[int, str]] = {
     **openapi.REASONS,
+    403: "The topic belongs to a plugin, or the client has no certificate",
     404: "There is no such topic, partition or consumer",
     409: "Not in this state of the consumer",
 }

@@ -93,11 +93,17 @@ def test_the_document_of_each_way_to_authenticate(ways: tuple[str, ...]) -> None
     schemathesis.openapi.from_dict(document).validate()
     offered = [way for way in ways if way != "none"]
     assert [*document["components"].get("securitySchemes", {})] == offered
-    operations = [each for operations in document["paths"].values() for each in operations.values()]
+    plain = documentation.describe(app.PARTS, "1", ("none",))
+    operations = _operations(document)
     assert len(operations) == len(_routes())
-    for operation in operations:
+    for operation, without in zip(operations, _operations(plain), strict=True):
         refusals = {"401", "403"} & operation["responses"].keys()
-        assert refusals == ({"403"} if offered == ["mtls"] else {"401"} if offered else set())
+        of_topics = {"403"} & without["responses"].keys()
+        assert refusals == ({"403"} if offered == ["mtls"] else {"401"} if offered else set()) | of_topics
+
+
+def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for operations in document["paths"].values() for each in operations.values()]
 
 
 def test_requests_made_from_the_document(served: Served, pytestconfig: pytest.Config) -> None:

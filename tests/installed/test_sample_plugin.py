@@ -129,7 +129,9 @@ def test_its_settings_are_the_brokers(installed: Environment, tmp_path: Path) ->
 
 def test_its_filter_and_validator_see_what_clients_send(running: Running) -> None:
     librdkafka.create(
-        running.address, "beds", **{"lc.plugin.greenhouse.highest": "50"}  # which implies the filter
+        running.address,
+        "beds",
+        **{"lc.plugin.greenhouse.highest": "50"},  # which implies the filter
     )
     values = [reading(7, 21.5), reading(8, -50.0), reading(9, 70.0), b"no reading", reading(8, 20.0)]
     answers = librdkafka.send(running.address, "beds", values, timestamp=NOW)

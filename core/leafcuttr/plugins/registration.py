@@ -22,7 +22,6 @@ from leafcuttr.runtime.frames import package_of
 from leafcuttr.runtime.plugin_parts import Part, PartError, call, log_traceback
 from leafcuttr_sdk import hooks
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.peek import why_no_peek
 
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, HookspecOpts
@@ -199,9 +198,12 @@ def _check_fields(thing: Any) -> None:
         if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
             raise PluginError(f"{kind} has {names!r} as its {field}; it has to be a tuple of names")
     peek = getattr(thing, "peek", None)
-    wrong = why_no_peek(peek) if peek is not None else None
-    if wrong is not None:
-        raise PluginError(f"{kind} has {peek!r} as its peek: {wrong}")
+    if peek is not None:
+        from leafcuttr_sdk.peek import why_no_peek
+
+        wrong = why_no_peek(peek)
+        if wrong is not None:
+            raise PluginError(f"{kind} has {peek!r} as its peek: {wrong}")
     if kind == "a MetricReading" and kind_of(thing.metric) != "a Metric":
         raise PluginError(f"{kind} has {thing.metric!r} as its metric; `counter` and `gauge` make one")
 

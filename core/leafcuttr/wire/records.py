@@ -18,7 +18,7 @@ It is written down as data in `wire/record_layout.py`, from which all readers of
 
 from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from leafcuttr.wire.batch import (
     ATTRIBUTES_AT,
@@ -38,8 +38,10 @@ from leafcuttr.wire.compression import Codec, compress, decompress
 from leafcuttr.wire.errors import MalformedRecord
 from leafcuttr.wire.primitives import Buffer, as_long, write_varlong
 from leafcuttr.wire.record_frames import compile_frame
-from leafcuttr.wire.record_shapes import Shapes, no_tail
 from leafcuttr_sdk.batches.checksum import crc32c
+
+if TYPE_CHECKING:
+    from leafcuttr.wire.record_shapes import Shapes
 
 DECOMPRESSED_LIMIT: Final = 100 * 1024 * 1024
 """Bytes that the records of one batch may take once decompressed, unless the caller says otherwise."""
@@ -81,7 +83,7 @@ def record_bytes(batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT) -> memoryvie
 
 
 def decode_records(
-    batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT, shapes: Shapes | None = None
+    batch: Buffer, *, limit: int = DECOMPRESSED_LIMIT, shapes: "Shapes | None" = None
 ) -> Iterator[Record]:
     """The records of one batch, one at a time.
 
@@ -104,7 +106,9 @@ def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
     return _decode(batch, limit)
 
 
-def _compile_alike(batch: Buffer, limit: int, shapes: Shapes) -> Iterator[Record]:
+def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Record]:
+    from leafcuttr.wire.record_shapes import no_tail
+
     global _decode_alike  # noqa: PLW0603 - compiled once, at the first use
     _decode_alike = compile_frame(
         _compile_alike,
@@ -125,7 +129,7 @@ _MISFIT: Final = "record {index} does not end where its length says"
 _TRIES: Final = 8
 """Records in a row with an unknown tail, after which no more of their batch are looked up."""
 _decode: Callable[[Buffer, int], Iterator[Record]] = _compile
-_decode_alike: Callable[[Buffer, int, Shapes], Iterator[Record]] = _compile_alike
+_decode_alike: "Callable[[Buffer, int, Shapes], Iterator[Record]]" = _compile_alike
 _DECODE: Final = """
     def read(batch, limit):
         data = record_bytes(batch, limit=limit).tobytes()

@@ -447,7 +447,9 @@ async def open_producer(
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         with trio.CancelScope(shield=True):
-            await nursery.start(producer.run)  # cancelled in here, it would wait for the writer, which is shielded
+            await nursery.start(
+                producer.run
+            )  # cancelled in here, it would wait for the writer, which is shielded
         unread.opened()
         try:
             yield producer
