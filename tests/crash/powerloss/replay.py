@@ -8,13 +8,14 @@ after it  a broker starts on that, keeps its promises (`promises`), goes on, and
 from __future__ import annotations
 
 import logging
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from leafcuttr.log.layout.checkpoints import RECOVERY_POINTS
 from leafcuttr.log.layout.partition_state import STATE_FILE
 from leafcuttr.offline.verify import verify_directory
 from leafcuttr.runtime.clock import SystemClock
-from support.broker_process import running_broker, start_broker
+from support.broker_process import BrokerProcess, running_broker, start_broker
 from support.live_broker import live_broker
 from support.waiting import until
 
@@ -64,8 +65,7 @@ def live(library: Path, folder: Path, *, synced: bool, rounds: int) -> Life:
     try:
         traffic.run(broker.address, broker.data, rounds // 2)
     finally:
-        with recorder.between_entries():
-            broker.stop(signal.SIGKILL)
+        _cut(broker, recorder)
     recorder.close()
     entries = recorder.entries()
     return Life(entries, recorder.root, recorder.root.stat().st_ino, synced, Told.by(entries))
@@ -82,10 +82,29 @@ def start_again(library: Path, folder: Path, life: Life, state: State) -> tuple[
         if any(topic.there for topic in state.told.topics.values()):
             until(lambda: _checkpoints(data) != before, "a checkpoint", seconds=60)
     finally:
-        with recorder.between_entries():
-            broker.stop(signal.SIGKILL)
+        _cut(broker, recorder)
     recorder.close()
     return disk, recorder.entries()
+
+
+def _cut(broker: BrokerProcess, recorder: Recorder) -> None:
+    """End the broker, and a process that compacts for it: that one would go on until it notices, and be recorded."""
+    with recorder.between_entries():
+        processes = Path(f"/proc/{broker.process.pid}/task").glob("*/children")
+        children = [int(pid) for path in processes for pid in path.read_text().split()]
+        broker.stop(signal.SIGKILL)
+        for pid in children:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(map(_runs, children)), "the end of what compacts")
+
+
+def _runs(pid: int) -> bool:
+    """A zombie does not: nobody has waited for it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _checkpoints(data: Path) -> list[int]:
