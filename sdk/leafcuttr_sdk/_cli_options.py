@@ -113,8 +113,9 @@ def is_kept(parameter: click.Parameter) -> bool:
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     given: dict[str, Any] = context.meta.setdefault(GIVEN, {})
     name = str(parameter.name).removeprefix(PREFIX)
-    # A group and a command in it may both have the option: what a person typed for the group is not lost to a default.
-    typed = context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT
+    # A group and a command in it may both have the option: what a person typed for the group is not lost to the
+    # command's default, nor to a variable of the environment, which holds for both.
+    typed = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     if typed or name not in given:
         given[name] = value
     return value

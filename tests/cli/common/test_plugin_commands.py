@@ -344,7 +344,9 @@ def test_values_do_not_meet_those_of_the_commands_own_parameters() -> None:
     assert run_command(command, "x", "y", "-b", "h:1", "--timeout", "3").out == "x y h:1 3.0\n"
 
 
-def test_what_was_typed_for_a_group_is_not_lost_to_a_default_of_the_command() -> None:
+def test_what_was_typed_for_a_group_is_not_lost_to_a_default_of_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     @click.group()
     @bootstrap_server_options
     @json_option
@@ -361,6 +363,10 @@ def test_what_was_typed_for_a_group_is_not_lost_to_a_default_of_the_command() ->
 
     command = CliCommand("do", "do it", lambda: group)
     assert run_command(command, "-b", "h:1", "--json", "one").out == '["h:1", true]\n'
+    assert run_command(command, "-b", "h:1", "one", "-b", "h:2").out == '["h:2", false]\n'
+    monkeypatch.setenv("LEAFCUTTR_BOOTSTRAP_SERVER", "h:3")
+    assert run_command(command, "one").out == '["h:3", false]\n'
+    assert run_command(command, "-b", "h:1", "one").out == '["h:1", false]\n'
     assert run_command(command, "-b", "h:1", "one", "-b", "h:2").out == '["h:2", false]\n'
 
 

@@ -52,9 +52,12 @@ class Router:
         if parts is None:
             parts = tuple(request.path[1:].split("/"))
         found = self._table.find(parts)
-        if found is None and not parts[-1]:
+        if not parts[-1]:
             last = max((at for at, part in enumerate(parts) if part), default=0)
-            found = self._table.find(parts[: last + 1])
+            without = self._table.find(parts[: last + 1])
+            # The same route may have the slash in `{rest*}`.
+            if found is None or (without is not None and without.pattern != found.pattern):
+                found = without
         if found is None:
             return problem(404, "not_found", f"{request.path} is not here", paths=sorted(self._summaries))
         if request.method not in ("GET", "HEAD"):
