@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from leafcuttr_sdk.formats import FormatError
 
@@ -137,9 +137,17 @@ def contains(value: Any, literal: Any) -> bool:
     return any(equal(one, literal) for one in elements)
 
 
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_decode_json: Final = json.JSONDecoder(parse_constant=_no_constant).decode
+"""`json.loads` without NaN and Infinity, which it takes and JSON (RFC 8259, 6) has not."""
+
+
 def _document(text: str | None) -> Any:
     try:
-        return None if text is None else json.loads(text)
+        return None if text is None else _decode_json(text)
     except (ValueError, RecursionError):
         return None
 

@@ -100,6 +100,8 @@ def test_what_holds(condition: str) -> None:
         (b"axb", r'value ~ "a\.b"', False),
         (b'say "hi"', r'value contains "\"hi\""', True),
         (b"[" * 100_000, "value[0] == 1", False),
+        (b"Infinity", "value > 5", False),
+        (b'{"a": 1, "b": NaN}', "value.a", False),
     ],
 )
 def test_values(value: bytes | None, condition: str, holds: bool) -> None:
