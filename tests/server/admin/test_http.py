@@ -146,6 +146,7 @@ async def test_parameters_of_a_path(
         ("/subjects/%ff", 400, "no UTF-8"),
         ("/subjects/a%00", 400, "its path has the control character '\\x00'"),
         ("/subjects/a%0d%0aX:%20y", 400, "its path has the control character '\\r'"),
+        ("/subjects/a%C2%85b", 400, "its path has the control character '\\x85'"),
         ("/subjects/..", 404, "/subjects/.. is not here"),
         ("/subjects/%2e%2e", 404, "is not here"),
         ("/subjects/./versions/1", 404, "is not here"),

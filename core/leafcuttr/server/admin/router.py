@@ -19,7 +19,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 LONGEST_PATH: Final = 4096
 """Characters of a request's path as it comes. Names in it are at most a few hundred."""
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class RequestTarget(NamedTuple):
