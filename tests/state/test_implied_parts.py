@@ -144,6 +144,25 @@ def test_what_is_remembered(store: MetadataStore) -> None:
     assert not again.wanted(stored_topic_config(gone, {}), {CHECK.name: "true"})
 
 
+def test_a_default_of_the_broker_under_a_name_that_is_unknown_now(store: MetadataStore) -> None:
+    parts(store, implied(MARK), implied(CHECK))
+    gone = Settings({MARK.name: "m"}, catalog=CORE)
+    gone.replace_dynamic({CHECK.name: "false"}, cluster=True)
+    told: list[frozenset[str]] = []
+    gone.on_change(told.append)
+    found = ImpliedParts(store, gone)
+    found.replace((), (), {}, [])
+    config = stored_topic_config(gone, {})
+    assert found.wanted(config, {}).lack.startswith(f"it has {MARK.name}, ")
+    assert found.wanted(config, {}).filters == ("mark",)
+    gone.replace_dynamic({CHECK.name: "true"})
+    assert {part.setting for part in store.implied_parts()} == {MARK.name, CHECK.name}
+    assert set(found.wanted(config, {}).filters) == {"mark", "check"}
+    gone.replace_dynamic({})
+    assert found.wanted(config, {}).filters == ("mark",)
+    assert told == [frozenset({CHECK.name})] * 2
+
+
 def test_defaults_are_remembered_with_their_types(store: MetadataStore) -> None:
     parts(store, *map(implied, ROWS))
     defaults: dict[str, Value] = {row.name: row.default for row in ROWS}

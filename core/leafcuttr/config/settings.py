@@ -70,6 +70,8 @@ class Settings(Values):
         self._static: dict[str, Value] = {}
         self._cluster: dict[str, Value] = {}
         self._broker: dict[str, Value] = {}
+        self._unknown_of_cluster: Mapping[str, str] = {}
+        self._unknown_of_broker: Mapping[str, str] = {}
         self._callbacks: list[Changed] = []
         self._values: Mapping[str, Value] = {}
         self._topic_defaults: dict[str, Value] = {}
@@ -109,6 +111,12 @@ class Settings(Values):
     def topic_defaults(self) -> Mapping[str, Value]:
         """`topic_default` for every topic setting. The same object until a change."""
         return self._topic_defaults
+
+    @property
+    def unknown(self) -> Mapping[str, str]:
+        """What there is under names that no table knows, as texts: given at the start, or changed while running."""
+        started = {name: given.text for name, given in self.extra.items()}
+        return {**started, **self._unknown_of_cluster, **self._unknown_of_broker}
 
     @property
     def made_names(self) -> list[str]:
@@ -195,9 +203,10 @@ class Settings(Values):
     def replace_dynamic(self, texts: Mapping[str, str], *, cluster: bool = False) -> None:
         """Set all changes of one scope at once, as the metadata store holds them. Raises InvalidRequest.
 
-        A name that no table knows has no effect: Kafka takes and keeps those too.
+        A name that no table knows has no value here: Kafka takes and keeps those too. See `unknown`.
         """
-        self._replace(self.parse_dynamic(texts), cluster=cluster)
+        unknown = {name: text for name, text in texts.items() if self._for_messages(name) is None}
+        self._replace(self.parse_dynamic(texts), unknown, cluster=cluster)
 
     def parse_dynamic(self, texts: Mapping[str, str]) -> dict[str, Value]:
         """The typed values of changes made over the wire, of those that are known. Raises InvalidRequest."""
@@ -218,16 +227,18 @@ class Settings(Values):
         """The changes in force for this broker or for the cluster."""
         return self._cluster if cluster else self._broker
 
-    def _replace(self, layer: dict[str, Value], *, cluster: bool) -> None:
+    def _replace(self, layer: dict[str, Value], unknown: Mapping[str, str], *, cluster: bool) -> None:
         before, topics_before, of_topics_before = self._values, self._topic_defaults, self._of_topics
+        unknown_before = self.unknown
         if cluster:
-            self._cluster = layer
+            self._cluster, self._unknown_of_cluster = layer, unknown
         else:
-            self._broker = layer
+            self._broker, self._unknown_of_broker = layer, unknown
         self._publish()
         changed = {
             name for name in before.keys() | self._values if self._values.get(name) != before.get(name)
         }
+        changed |= {name for name, _ in unknown_before.items() ^ self.unknown.items()}
         if self._topic_defaults == topics_before:
             self._topic_defaults = topics_before
         if self._of_topics == of_topics_before:

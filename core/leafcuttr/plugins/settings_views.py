@@ -98,7 +98,8 @@ class PluginSettings(_View):
         part, tell = Part(self._plugin, "callback on changed settings"), Failures()
 
         def told(names: frozenset[str]) -> None:
-            concerned = frozenset(n for n in names if n in own or catalog.owner_of(n) == self._plugin)
+            known = (n for n in names if catalog.broker_setting(n) is not None)
+            concerned = frozenset(n for n in known if n in own or catalog.owner_of(n) == self._plugin)
             if not concerned:
                 return
             try:

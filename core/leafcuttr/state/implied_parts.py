@@ -44,7 +44,7 @@ class Implied(NamedTuple):
         self, catalog: Catalog, config: TopicConfig, overrides: Mapping[str, str], broker: Mapping[str, str]
     ) -> str | None:
         """The setting by which a topic has it, if it has. `overrides` are what the topic overrides as texts, which may
-        be of a setting that is unknown now; `broker` what the broker was started with under unknown names."""
+        be of a setting that is unknown now; `broker` what the broker has under unknown names."""
         if self.setting.is_family:
             names = {**config.extra, **overrides}
             return next((name for name in names if self._is_member(catalog, name)), None)
@@ -158,7 +158,7 @@ class ImpliedParts:
     # Steps of the above
 
     def _found(self, config: TopicConfig, overrides: Mapping[str, str]) -> Iterator[tuple[Implied, str]]:
-        broker = {name: given.text for name, given in self._settings.extra.items()}
+        broker = self._settings.unknown
         for each in self._all:
             setting = each.found_in(self._settings.catalog, config, overrides, broker)
             if setting is not None:
@@ -170,7 +170,7 @@ class ImpliedParts:
         if each.setting.is_family:
             return any(each._is_member(catalog, one) for overrides in topics for one in overrides)
         known = name in catalog.topic
-        return known or name in self._settings.extra or any(name in overrides for overrides in topics)
+        return known or name in self._settings.unknown or any(name in overrides for overrides in topics)
 
 
 def _remembered(stored: StoredImplied) -> Implied:

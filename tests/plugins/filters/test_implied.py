@@ -288,6 +288,22 @@ def test_a_default_of_a_plugin_that_is_gone(tmp_path: Path, folder: Path) -> Non
         assert send(broker, "t", b"1").error_code == 0
 
 
+def test_a_default_that_was_set_while_running_of_a_plugin_that_is_gone(tmp_path: Path, folder: Path) -> None:
+    with running_broker(tmp_path, on(folder)) as broker:
+        create(broker, "t")
+        librdkafka.alter(broker.address, "broker", "1", {MARK: "m"})
+        assert send(broker, "t", b"1").error_code == 0
+        assert values(broker, "t", 1) == [b"1m"]
+    for later in ("later", "latest"):  # it is still known at the start after
+        with running_broker(tmp_path) as broker:
+            create(broker, later)
+            for topic in ("t", later):
+                assert "record filter mark of plugin stamps, which is not installed" in refusal(broker, topic)
+    with running_broker(tmp_path) as broker:
+        librdkafka.alter(broker.address, "broker", "1", {MARK: None})
+        assert send(broker, "t", b"1").error_code == 0
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
