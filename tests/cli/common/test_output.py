@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
 import sys
 
-from leafcuttr.cli.common.output import count, printable, size
+import pytest
+
+from leafcuttr.cli.common.output import count, print_json, printable, size
 from support.broker_process import clean_environ
 
 
@@ -25,6 +28,22 @@ def test_numbers_for_people() -> None:
 def test_what_would_move_the_cursor_is_escaped() -> None:
     assert printable("orders-é") == "orders-é"
     assert printable("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        ({"a": "é"}, '{"a": "é"}'),
+        (["é", b"caf\xe9".decode(errors="surrogateescape")], '["\\u00e9", "caf\\udce9"]'),
+    ],
+)
+def test_json_is_utf8_whatever_is_in_it(
+    value: object, printed: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    print_json(value)
+    out = capfdbinary.readouterr().out
+    assert out == printed.encode() + b"\n"
+    assert json.loads(out) == value
 
 
 def on_a_terminal(script: str) -> str:

@@ -23,7 +23,14 @@ def json_option(function: F) -> F:
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except (
+        UnicodeEncodeError
+    ):  # lone surrogates, which stand for bytes that are no UTF-8: JSON has escapes for them
+        text = json.dumps(value)
+    click.echo(text)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
