@@ -18,7 +18,7 @@ declare for topics is not dropped, so a test that is marked for such a setting w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,12 +117,15 @@ def _of_starts(about: Callable[[str], bool], note: Note) -> None:
 def _of_changes(about: Callable[[str], bool], note: Note) -> None:
     replace = Settings._replace
 
-    def replace_others(self: Settings, layer: dict[str, Value], *, cluster: bool) -> None:
+    def replace_others(
+        self: Settings, layer: dict[str, Value], unknown: Mapping[str, str], *, cluster: bool
+    ) -> None:
         for name in filter(about, layer):
             setting = self.catalog.broker_setting(name)
             if setting is not None and layer[name] != setting.default:
                 note("of all brokers" if cluster else "of this broker", f"{name}={layer[name]}")
-        replace(self, {name: value for name, value in layer.items() if not about(name)}, cluster=cluster)
+        others = {name: value for name, value in layer.items() if not about(name)}
+        replace(self, others, unknown, cluster=cluster)
 
     Settings._replace = replace_others  # type: ignore[method-assign]
 

@@ -26,9 +26,8 @@ def print_json(value: object) -> None:
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
-    except (
-        UnicodeEncodeError
-    ):  # lone surrogates, which stand for bytes that are no UTF-8: JSON has escapes for them
+    except UnicodeEncodeError:
+        # Lone surrogates, which stand for bytes that are no UTF-8: JSON has escapes for them.
         text = json.dumps(value)
     click.echo(text)
 
