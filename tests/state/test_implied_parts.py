@@ -163,6 +163,15 @@ def test_a_default_of_the_broker_under_a_name_that_is_unknown_now(store: Metadat
     assert told == [frozenset({CHECK.name})] * 2
 
 
+def test_what_is_said_twice_is_remembered(store: MetadataStore, caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings(catalog=KNOWN)
+    found = parts(store, implied(CHECK), implied(MARK), implied(CHECK), settings=settings)
+    assert {one.setting for one in store.implied_parts()} == {CHECK.name, MARK.name}
+    overrides = {CHECK.name: "true"}
+    assert found.wanted(stored_topic_config(settings, overrides), overrides).filters == ("check",)
+    assert not caplog.text
+
+
 def test_defaults_are_remembered_with_their_types(store: MetadataStore) -> None:
     parts(store, *map(implied, ROWS))
     defaults: dict[str, Value] = {row.name: row.default for row in ROWS}

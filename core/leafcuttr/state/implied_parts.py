@@ -116,7 +116,7 @@ class ImpliedParts:
             if each.plugin not in by and self._is_set(each, present)
         ]
         self._all = (*said, *kept)
-        rows = sorted(map(_stored, self._all))
+        rows = sorted({*map(_stored, self._all)})  # a plugin may say the same twice
         try:
             if rows != sorted(self._metadata.implied_parts()):
                 self._metadata.set_implied_parts(rows)
