@@ -288,6 +288,29 @@ async def test_a_topic_that_is_created_keeps_its_order_and_holds_up_no_other(
     assert await values(view, "new") == [b"%d" % n for n in range(7)]
 
 
+@pytest.mark.timeout(60)  # nothing else would end a flush that waits for what is lost
+async def test_what_is_sent_while_the_writer_has_records_of_a_new_topic_keeps_the_order(view: Broker) -> None:
+    """Many records are left to the writer. What is sent before it has its turn comes to the same topic that does not
+    exist. trio runs the tasks of a turn in either order: with ten topics both come about."""
+    async with view.producer() as producer:
+        for topic in (f"new-{number}" for number in range(10)):
+            sent: list[Receipt] = []
+
+            async def later(topic: str = topic, sent: list[Receipt] = sent) -> None:
+                for _ in range(3):
+                    sent.append(producer.send(topic, Record(b"%d" % len(sent))))
+                    await trio.lowlevel.checkpoint()
+
+            async with trio.open_nursery() as nursery:
+                sent.append(producer.send(topic, Record(b"0")))  # wakes the writer
+                nursery.start_soon(later)
+                sent += [producer.send(topic, Record(b"%d" % n)) for n in range(1, 501)]
+                await sent[0]
+            await producer.flush()
+            assert [receipt.result().offset for receipt in sent] == list(range(504))
+            assert await values(view, topic) == [b"%d" % n for n in range(504)]
+
+
 async def test_a_topic_that_cannot_be_created_is_the_error_of_its_records(open_core: Open) -> None:
     from leafcuttr.plugins.facade.view import make_broker_view
 

@@ -56,7 +56,10 @@ class RecordProducer:
         self._count = 0  # its records
         self._bytes = 0
         self._since = 0.0  # when the first of them was sent
-        self._creating: dict[str, SentRecords] = {}  # by topic: what waits for its topic
+        self._creating: dict[
+            str, list[SentRecords]
+        ] = {}  # by topic: what waits for it, in the order of the sends
+        self._created: list[SentRecords] = []  # what has waited: the next write takes it before all others
         self._unfinished: dict[SentRecords, None] = {}
         # For the writer, who sees to one write at a time.
         self._busy = False
@@ -144,13 +147,14 @@ class RecordProducer:
     # --- gathering ------------------------------------------------------------------------------------------
 
     def _gather(self, topic: str, principal: Principal | None) -> SentRecords:
-        gathered = self._creating.get(topic)
-        if gathered is None:
-            name: object = topic
-            if not isinstance(name, str):
-                raise TypeError(f"The name of a topic cannot be of type {type(name).__name__}.")
-            gathered = self._gathered[topic] = SentRecords(topic, principal)
-            self._unfinished[gathered] = None
+        waiting = self._creating.get(topic)
+        if waiting is not None:
+            return waiting[-1]
+        name: object = topic
+        if not isinstance(name, str):
+            raise TypeError(f"The name of a topic cannot be of type {type(name).__name__}.")
+        gathered = self._gathered[topic] = SentRecords(topic, principal)
+        self._unfinished[gathered] = None
         return gathered
 
     def _first_sent(self, receipt: RecordReceipt) -> None:
@@ -183,25 +187,28 @@ class RecordProducer:
     @trio.lowlevel.enable_ki_protection
     def _begin_write(self) -> None:
         """Write what was sent; what takes long is left to the writer."""
-        taken, count = self._gathered, self._count
+        taken, count = [*self._created, *self._gathered.values()], self._count
         few = count <= _AT_ONCE and self._bytes <= _AT_ONCE_BYTES and len(taken) <= _AT_ONCE_TOPICS
         self._gathered, self._count, self._bytes, self.first, self._hurried = {}, 0, 0, None, False
-        if len(taken) == 1 == count and self._write_one(*taken.values()):
+        self._created = []
+        if len(taken) == 1 == count and self._write_one(taken[0]):
             return
         if few:
             appends: list[JointAppend] = []
-            for gathered in taken.values():
+            for gathered in taken:
                 self._add(appends, gathered)
             if not appends or (len(appends) == 1 and self._write_at_once(appends[0])):
                 return
             self._under_way = appends
         else:
-            self._taken = [*taken.values()]
+            self._taken = taken
         self._busy = True
         self._wake()
 
     def _write_one(self, gathered: SentRecords) -> bool:
         """A short cut for the record of a task that is alone. Whether it was taken."""
+        if gathered.topic in self._creating:
+            return False
         producing = self._producing
         try:
             topic = producing.existing(gathered.topic)
@@ -256,7 +263,8 @@ class RecordProducer:
             assert self._nursery is not None
             self._nursery.start_soon(self._refuse_in_turns, gathered, error.with_traceback(None))
             return
-        if topic is None:
+        # Also one that is there by now: what was sent before still waits for it.
+        if topic is None or gathered.topic in self._creating:
             self._create(gathered)
             return
         # Where nothing sees the principal, it does not matter for whom it is written.
@@ -377,11 +385,11 @@ class RecordProducer:
         if not self._creating:
             self._nursery.start_soon(self._create_topics)
         gathered.is_creating = True
-        self._creating[gathered.topic] = gathered
+        self._creating.setdefault(gathered.topic, []).append(gathered)
 
     async def _create_topics(self) -> None:
         while self._creating:
-            name, gathered = next(iter(self._creating.items()))
+            name = next(iter(self._creating))
             refusal: BrokerError | None = None
             try:
                 await self._producing.ensured(name)
@@ -389,14 +397,14 @@ class RecordProducer:
                 refusal = error.with_traceback(None)
             except Exception as error:
                 refusal = as_refusal(self._core.runtime.complaints, error, f"creating topic {name}")
-            del self._creating[name]
-            if refusal is not None:
-                await self._refuse_in_turns(gathered, refusal)
-                continue
-            gathered.is_creating = False
-            self._gathered[name] = gathered
-            self._count += len(gathered.records)
-            self._bytes += gathered.bytes
+            for gathered in self._creating.pop(name):
+                if refusal is not None:
+                    await self._refuse_in_turns(gathered, refusal)
+                    continue
+                gathered.is_creating = False
+                self._created.append(gathered)
+                self._count += len(gathered.records)
+                self._bytes += gathered.bytes
             self._hurry()  # they have waited long enough
 
     # --- its end --------------------------------------------------------------------------------------------
