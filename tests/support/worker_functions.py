@@ -151,6 +151,19 @@ def start_another_and_spin(path: str) -> None:
     spin()
 
 
+def fork(how: str) -> str:
+    """What the process that is forked does, it has done before its parent returns."""
+    forked = os.fork()
+    if forked:
+        os.waitid(os.P_PID, forked, os.WEXITED)
+        return "parent"
+    if how == "exits":
+        sys.exit(0)
+    if how == "fails":
+        raise SampleError("in the forked process")
+    return "forked"
+
+
 async def never() -> None:
     pass
 

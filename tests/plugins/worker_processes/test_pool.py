@@ -102,6 +102,10 @@ async def test_arguments_and_results_are_within_its_memory(run: Run, pool: Worke
             WorkerMemoryError, match=rf"arguments of {OURS}.echo are larger than {size} bytes"
         ):
             await run(functions.echo, b"x" * size, memory_bytes=size)
+    # It is not even read: what has to do with it beside its bytes is more.
+    with pytest.raises(WorkerMemoryError, match=rf"^{OURS}.echo needed more than {5 * MB + 100} bytes"):
+        await run(functions.echo, b"x" * (5 * MB), memory_bytes=5 * MB + 100)
+    assert await run(functions.add, 1, 1) == 2
     before = pool.pids
     with pytest.raises(WorkerMemoryError, match=rf"result of {OURS}.large is larger than 50000 bytes"):
         await run(functions.large, 60_000, memory_bytes=50_000)
@@ -148,6 +152,17 @@ async def test_a_process_that_dies(run: Run, function: Any, argument: tuple[Any,
     with pytest.raises(WorkerDiedError, match=rf"^{OURS}.{function.__name__}: its process {how}$"):
         await run(function, *argument)
     assert await run(functions.add, 1, 2) == 3
+
+
+@pytest.mark.parametrize("how", ["returns", "exits", "fails"])
+async def test_a_process_that_a_function_forks_does_not_answer(
+    run: Run, pool: WorkerPool, how: str
+) -> None:
+    assert await run(functions.fork, how) == "parent"
+    (pid,) = pool.pids
+    for number in range(3):
+        assert await run(functions.echo, number) == number
+    assert await run(functions.pid) == pid
 
 
 async def test_one_that_has_died_idle_is_not_taken(run: Run, pool: WorkerPool) -> None:

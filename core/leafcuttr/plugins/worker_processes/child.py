@@ -22,6 +22,9 @@ How it ends:
   without exec has that end too, and keeps it open.
 - `memory_bytes` of a call are over: see `_limited`.
 
+A process that a function has forked, and that returns from the function or raises, ends there: the answer to a call,
+and the next call, are of the process that the broker has started.
+
 What functions print goes to the standard streams, which the broker reads, and never among the frames.
 """
 
@@ -69,6 +72,7 @@ class _Worker:
         self._control = control
         self._incoming: BinaryIO = control.makefile("rb")
         self._functions: dict[int, Callable[..., Any]] = {}
+        self._pid = os.getpid()
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._kept = 0  # bytes that calls have left behind
         self._limit = resource.getrlimit(resource.RLIMIT_AS)
@@ -128,6 +132,8 @@ class _Worker:
         return int(os.pread(self._statm, 64, 0).split(b" ", 2)[1]) * _PAGE
 
     def _answer(self, kind: int, body: bytes = b"", *, last: bool = False) -> None:
+        if os.getpid() != self._pid:
+            os._exit(0)  # forked by the function
         header = ANSWER.pack(kind, last, len(body))
         if len(body) < 1 << 16:
             self._control.sendall(header + body)

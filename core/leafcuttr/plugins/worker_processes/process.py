@@ -105,7 +105,9 @@ class WorkerProcess:
                 number = await self._load(function)
             with trio.move_on_after(deadline_s):
                 chunks, size = arguments
-                await self._send(child.CALL, number, memory_bytes, chunks, size)
+                with suppress(_Ended):
+                    # If it has no memory for the arguments, it has answered and ended before it has read them.
+                    await self._send(child.CALL, number, memory_bytes, chunks, size)
                 return await self._outcome(function, memory_bytes)
         except _Ended:
             raise WorkerDiedError(f"{function}: {await self._how_it_ended()}") from None
@@ -148,6 +150,7 @@ class WorkerProcess:
             raise WorkerTransferError(f"{function}: {_text(body)}")
         if kind == child.NO_MEMORY:
             raise WorkerMemoryError(f"{function} needed more than {memory_bytes} bytes: {_text(body)}")
+        self.takes_more = False
         raise WorkerMemoryError(f"the result of {function} is larger than {memory_bytes} bytes")
 
     async def _send(self, kind: int, number: int, memory_bytes: int, chunks: list[bytes], size: int) -> None:
