@@ -143,7 +143,8 @@ class Broker(Protocol):
         that has the id, and aborts the transaction of that one; it waits until that is completed. A transaction that
         takes longer than `timeout_ms` is aborted.
 
-        Raises, when it is entered: InvalidRequest for an empty id, InvalidTransactionTimeout below 1 ms or above
+        Raises, when it is entered: InvalidRequest for an id that is empty, above 32767 bytes, or none
+        that UTF-8 can write; InvalidTransactionTimeout below 1 ms or above
         `transaction.max.timeout.ms`, CoordinatorNotAvailable, StorageError."""
         ...
 

@@ -460,6 +460,16 @@ async def test_what_is_no_record_is_the_senders_mistake(view: Broker, topic: Any
     assert await values(view) == [b"fine"]
 
 
+@pytest.mark.parametrize("partition", ["0", 0.0])
+async def test_what_is_no_partition_is_the_senders_mistake_alone(view: Broker, partition: Any) -> None:
+    await view.topics.create("t")
+    async with view.producer() as producer:
+        kept = producer.send("t", Record(b"fine"))
+        with pytest.raises(TypeError, match="partition of a record cannot be of type"):
+            producer.send("t", Record(b"v"), partition=partition)
+        assert (await kept).offset == 0 and producer.held_bytes == 0
+
+
 @pytest.mark.parametrize("options", [{"max_bytes": 0}, {"linger_s": -1}, {"linger_s": float("inf")}])
 async def test_options_that_cannot_be(view: Broker, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least"):

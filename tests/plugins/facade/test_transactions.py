@@ -31,6 +31,7 @@ from leafcuttr_sdk import (
     Plugin,
     Record,
     TopicPartition,
+    TransactionalProducer,
 )
 from leafcuttr_sdk.batches import Batch, BatchBuilder, batches_in
 from leafcuttr_sdk.errors import (
@@ -576,6 +577,18 @@ async def test_a_timeout_that_the_broker_does_not_allow(live: Live, timeout_ms: 
                 raise AssertionError("it is not opened")
 
 
+@pytest.mark.parametrize("transactional_id", ["x" * 32_768, "\u00e9" * 16_384, "\ud800"])
+async def test_an_id_that_cannot_be_stored_is_refused(live: Live, transactional_id: str) -> None:
+    async with live() as view:
+        for _ in range(2):
+            with pytest.raises(InvalidRequest, match="transactional id"):
+                async with view.transaction(transactional_id):
+                    raise AssertionError("it is not opened")
+        assert core_of(view).transactions.find(transactional_id) is None
+        async with view.transaction("x" * 32_767) as producer, producer.begin() as transaction:
+            await transaction.produce_batch("t", [Record(b"v")])
+
+
 async def test_an_empty_id_is_refused(live: Live) -> None:
     async with live() as view:
         with pytest.raises(InvalidRequest):
@@ -616,6 +629,20 @@ async def test_the_end_of_the_producer_aborts_what_another_task_has_open(live: L
             await begun.wait()
         assert state(view) is TransactionState.COMPLETE_ABORT
         over.set()
+
+
+async def test_none_begins_that_has_waited_until_after_the_end_of_the_producer(live: Live) -> None:
+    async with live() as view:
+        for _ in range(4):  # trio runs the tasks of a turn in either order
+            async with trio.open_nursery() as nursery, view.transaction("id") as producer:
+
+                async def work(producer: TransactionalProducer = producer) -> None:
+                    with pytest.raises(RuntimeError, match="closed"):
+                        async with producer.begin():
+                            raise AssertionError("it is not begun")
+
+                nursery.start_soon(work)
+                await trio.lowlevel.checkpoint()
 
 
 # --- several tasks, slow disks, starts ----------------------------------------------------------------------------

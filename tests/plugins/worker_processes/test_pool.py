@@ -155,9 +155,7 @@ async def test_a_process_that_dies(run: Run, function: Any, argument: tuple[Any,
 
 
 @pytest.mark.parametrize("how", ["returns", "exits", "fails"])
-async def test_a_process_that_a_function_forks_does_not_answer(
-    run: Run, pool: WorkerPool, how: str
-) -> None:
+async def test_a_process_that_a_function_forks_does_not_answer(run: Run, pool: WorkerPool, how: str) -> None:
     assert await run(functions.fork, how) == "parent"
     (pid,) = pool.pids
     for number in range(3):

@@ -72,6 +72,9 @@ _T = TypeVar("_T")
 _PATIENCE_S: Final = 5.0
 """How long an abort holds up a cancelled block; what is not over by then is aborted by the transaction's timeout."""
 
+_LONGEST_ID: Final = 32767
+"""Bytes of a string in Kafka's protocol."""
+
 _NOT_OURS: Final = frozenset(
     {
         ErrorCode.PRODUCER_FENCED,
@@ -128,6 +131,13 @@ class PluginProducer:
         """Raises InvalidRequest, InvalidTransactionTimeout, CoordinatorNotAvailable, StorageError."""
         if not self.transactional_id:
             raise InvalidRequest("A transactional id is not empty.")
+        # What no client can send could not be written by the coordinator either, which would stay at it.
+        try:
+            size = len(self.transactional_id.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"The transactional id cannot be written in UTF-8: {error}") from None
+        if size > _LONGEST_ID:
+            raise InvalidRequest(f"A transactional id has at most {_LONGEST_ID} bytes, not {size}.")
         await self._take_epoch(None)
 
     async def close(self) -> None:
@@ -139,13 +149,13 @@ class PluginProducer:
     @asynccontextmanager
     async def begin(self) -> "AsyncIterator[PluginTransaction]":
         """See `leafcuttr_sdk.TransactionalProducer.begin`."""
-        if self._closed:
-            raise RuntimeError("This producer is closed.")
+        self._check_open()
         if self._began:
             raise trio.BusyResourceError("This producer has another transaction open.")
         self._began = True
         try:
             await self._make_ready()
+            self._check_open()  # it may have been closed meanwhile
             transaction = self._open = PluginTransaction(self)
             try:
                 yield transaction
@@ -154,6 +164,10 @@ class PluginProducer:
                 await transaction.abort()
         finally:
             self._began, self._open = False, None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("This producer is closed.")
 
     async def _make_ready(self) -> None:
         """The last transaction is over, and the epoch is the id's. Raises ProducerFenced, BrokerError."""

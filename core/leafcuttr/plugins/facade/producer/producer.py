@@ -93,6 +93,8 @@ class RecordProducer:
             size += _size_of(headers)
         if timestamp is not None and not isinstance(timestamp, int):
             _refuse_type("timestamp", timestamp)
+        if partition is not None and not isinstance(partition, int):
+            _refuse_type("partition", partition)
         principal = current_principal()
         gathered = self._gathered.get(topic)
         if gathered is None:
