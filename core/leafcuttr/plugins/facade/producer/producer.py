@@ -93,8 +93,9 @@ class RecordProducer:
             size += _size_of(headers)
         if timestamp is not None and not isinstance(timestamp, int):
             _refuse_type("timestamp", timestamp)
-        if partition is not None and not isinstance(partition, int):
-            _refuse_type("partition", partition)
+        chosen: Any = partition
+        if chosen is not None and not isinstance(chosen, int):
+            _refuse_type("partition", chosen)
         principal = current_principal()
         gathered = self._gathered.get(topic)
         if gathered is None:
