@@ -13,6 +13,8 @@ import trio.testing
 
 import leafcuttr.log.append.commit as commit_module
 from leafcuttr.plugins.facade.producer import producer as producer_module
+from leafcuttr.plugins.facade.producing import RecordBatches
+from leafcuttr.runtime import pacing
 from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.chains import Instance, Tables
 from leafcuttr_sdk import (
@@ -496,6 +498,35 @@ async def test_many_records_topics_and_partitions(view: Broker, writes: list[int
         await producer.flush()
         assert [each.result().offset for each in many] == [n for n in range(3) for _ in topics]
     assert len(await values(view, "long")) == 10_000
+
+
+async def test_the_answers_of_many_topics_are_given_in_turns(
+    view: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [f"t{number}" for number in range(60)]
+    for topic in topics:
+        await view.topics.create(topic)
+    monkeypatch.setattr(pacing, "TURN_S", 0.0)
+    answered = [0]  # in each step of a task
+    real = RecordBatches.answer
+
+    def answer(*arguments: Any) -> None:
+        answered[-1] += 1
+        real(*arguments)
+
+    class Steps(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            answered.append(0)
+
+    monkeypatch.setattr(RecordBatches, "answer", answer)
+    async with view.producer() as producer:
+        steps = Steps()
+        trio.lowlevel.add_instrument(steps)
+        sent = [producer.send(topic, Record(b"v")) for topic in topics]
+        await producer.flush()
+        trio.lowlevel.remove_instrument(steps)
+        assert {receipt.result().offset for receipt in sent} == {0}
+    assert sum(answered) == 60 and max(answered) == 1
 
 
 async def test_a_large_record_goes_through_a_worker(view: Broker) -> None:

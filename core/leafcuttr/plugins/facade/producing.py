@@ -197,8 +197,7 @@ class Producing:
             for each, outcome in zip(batches.made, outcomes, strict=False):
                 said = self._said(batches.topic, outcome)
                 for start in range(0, len(each.numbers), _SLICE):
-                    if start:
-                        await pace.turn()
+                    await pace.turn()
                     batches.answer(each, said, start, start + _SLICE)
 
     def _topic_deleted(self, topic: Topic) -> None:
