@@ -44,20 +44,11 @@ from leafcuttr_sdk.errors import (
     UnknownTopicOrPartition,
 )
 from support.logs import append, stage_marker
+from support.trio_time import TrioTime
 
 Open = Callable[..., Core]
 Live = Callable[..., AbstractAsyncContextManager[Broker]]
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-class TrioTime:
-    """The broker's clocks are the test's."""
-
-    def now_ms(self) -> int:
-        return 1_700_000_000_000 + round(trio.current_time() * 1000)
-
-    def monotonic(self) -> float:
-        return trio.current_time()
 
 
 @pytest.fixture

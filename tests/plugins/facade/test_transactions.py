@@ -50,21 +50,12 @@ from leafcuttr_sdk.errors import (
     TransactionTimedOut,
     UnknownTopicOrPartition,
 )
+from support.trio_time import TrioTime
 
 Open = Callable[..., Core]
 Live = Callable[..., AbstractAsyncContextManager[Broker]]
 T0, T1, SOURCE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("source", 0)
 NAMES = ("t", "source")
-
-
-class TrioTime:
-    """The broker's clocks are the test's."""
-
-    def now_ms(self) -> int:
-        return 1_700_000_000_000 + round(trio.current_time() * 1000)
-
-    def monotonic(self) -> float:
-        return trio.current_time()
 
 
 @pytest.fixture

@@ -3,6 +3,9 @@
 A record that can never be stored (larger than the topic allows, a time that it does not allow, no key where it is
 compacted, a header that has no UTF-8) is refused by itself; the others of its call are stored. Encoding goes on in
 short turns.
+
+Longer than other modules because the steps of one call, which `produce_batch`, a producer and a transaction go through
+in ways of their own, stand beside the rules for its records.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

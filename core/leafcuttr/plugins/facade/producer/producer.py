@@ -7,6 +7,9 @@ and appended in one step (`_begin_write`). Many, and what needs a worker thread,
 what is sent until that is done gathers for the next write.
 
 A topic that has to be created first keeps its records waiting, and no others.
+
+Longer than other modules because what plugins call and the writer change the same few fields in turn: where one leaves
+them, the other goes on.
 """
 
 from collections.abc import AsyncIterator, Iterable
