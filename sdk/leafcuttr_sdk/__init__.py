@@ -4,9 +4,9 @@ The names are found in the modules beside this one when they are requested, so t
 nothing. `leafcuttr_sdk.testing` is for tests only.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from leafcuttr_sdk import _lazy
 from leafcuttr_sdk.types import Clock, TopicPartition
 
 if TYPE_CHECKING:
@@ -249,4 +249,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    return _lazy.find(__name__, _MODULES, name)
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

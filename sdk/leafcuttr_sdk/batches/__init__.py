@@ -6,8 +6,6 @@ For plugins that move more records than `Broker.produce_batch` and `Broker.fetch
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leafcuttr_sdk import _lazy
-
 if TYPE_CHECKING:
     from leafcuttr_sdk.batches.builder import (
         NO_HEADERS,
@@ -52,4 +50,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    return _lazy.find(__name__, _MODULES, name)
+    import importlib
+
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

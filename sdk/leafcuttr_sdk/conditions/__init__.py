@@ -15,9 +15,8 @@ the text only. The reference of the language has fields, operators and limits.
     errors          what is wrong with a condition, and where
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final
-
-from leafcuttr_sdk import _lazy
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.conditions.condition import Condition, parse
@@ -35,4 +34,9 @@ __all__ = ["Condition", "ConditionError", "Decode", "RecordFields", "parse", "ut
 
 
 def __getattr__(name: str) -> Any:
-    return _lazy.find(__name__, _MODULES, name)
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -9,9 +9,8 @@ Of the whole SDK only this package imports the broker (and trio), and only once 
 `running_broker` is used. The names below are imported when they are requested.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final
-
-from leafcuttr_sdk import _lazy
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.testing.admin_checks import check_health_check, check_metric_reading
@@ -73,4 +72,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    return _lazy.find(__name__, _MODULES, name)
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

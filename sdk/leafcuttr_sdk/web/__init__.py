@@ -20,9 +20,9 @@ PluginError with one line. `web_settings`, `ApiError` and `openapi` need no extr
     openapi                 elements of OpenAPI, and the document
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from leafcuttr_sdk import _lazy
 from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Raises PluginError where a package of the extra is missing."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return _lazy.find(__name__, _MODULES, name)
+        value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _EXTRA:
@@ -86,3 +89,5 @@ def __getattr__(name: str) -> Any:
         raise PluginError(
             f"leafcuttr_sdk.web needs {missing}, which is not installed; mend it with: pip install 'leafcuttr[web]'"
         ) from None
+    globals()[name] = value
+    return value
