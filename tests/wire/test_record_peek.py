@@ -266,15 +266,28 @@ def test_it_is_compiled_once(copied: bool) -> None:
     assert record_peek._walk_for(ALL, copied) is record_peek._walk_for(Peek(9, 9, ("b",)), copied)
 
 
-@example([1] * 200)
-@given(st.lists(st.integers(0, 400), min_size=33, max_size=200))
-def test_numbers_in_lanes(numbers: list[int]) -> None:
+@example([1] * 200, 0, 1)
+@example([127, 128, 16383] * 20, 16383, 2)
+@given(st.lists(st.integers(0, 16383), min_size=1, max_size=200), st.integers(0, 128**3 - 1), st.integers(0, 3))
+def test_sums_of_all_records_at_once(numbers: list[int], more: int, width: int) -> None:
+    count = len(numbers)
     low, high = bytes(n & 0x7F | 0x80 for n in numbers), bytes(n >> 7 for n in numbers)
-    ones = int.from_bytes(b"\1\0\0\0" * len(numbers), "little")
-    lanes = record_runs._numbers([low, high], ones)
-    assert [lanes >> 32 * n & 0xFFFFFFFF for n in range(len(numbers))] == numbers
-    other = record_runs._numbers([low[:-1] + b"\xff", high], ones)
-    assert record_runs._equal_lanes(lanes, other, len(numbers)) == len(numbers) - (numbers[-1] & 0x7F != 0x7F)
+    ones = int.from_bytes(b"\1" * count, "little")
+    digits = [record_runs._digits(column, ones) for column in (low, high)]
+    sums, carry = record_runs._sums(digits, more % 128**width, width, ones)
+    assert len(sums) == width
+    lanes = [one.to_bytes(count, "little") for one in (*sums, carry)]
+    for index, number in enumerate(numbers):
+        due = number % 128**width + more % 128**width
+        assert [lane[index] for lane in lanes] == [due >> 7 * at & 0x7F for at in range(width)] + [
+            due >> 7 * width
+        ]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200))
+def test_equal_lanes(lanes: list[int]) -> None:
+    found = record_runs._equal_lanes(int.from_bytes(bytes(lanes), "little"), len(lanes))
+    assert found == next((at for at, lane in enumerate(lanes) if lane), len(lanes))
 
 
 def test_it_takes_what_the_walk_over_records_takes() -> None:

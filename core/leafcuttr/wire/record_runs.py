@@ -3,8 +3,8 @@
 Records of one producer mostly differ in the length of their values only. The bytes in front of the value and those
 behind it are then as many in each record, and what stands in them is at the same places. So the first record is read
 number by number. Of the others these bytes are put together, a row a record, and each column of them is compared by a
-slice with a step: lengths, counts, how many bytes each number takes. That the fields fill each record is a sum of two
-columns, of all records at once (`_numbers`).
+slice with a step: lengths, counts, how many bytes each number takes. That the fields fill each record is a sum of
+lengths, of all records at once (`_sums`).
 
 A run ends before the first record that differs, or is wrong: how it is read, or refused, says `record_peek`. Nothing is
 read beyond the bytes that are there.
@@ -12,7 +12,7 @@ read beyond the bytes that are there.
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from itertools import repeat, takewhile
+from itertools import repeat, takewhile, zip_longest
 from operator import eq
 from struct import Struct
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ _WIDEST: Final = 4096
 _MOST_HEADERS: Final = 8
 """Of a record in a run."""
 _SURE: Final = 4
-"""Bytes up to which a length or count has no more bits than are allowed; so many take the numbers of `_numbers`."""
+"""Bytes up to which a length or count has no more bits than are allowed."""
 _SURE_LONG: Final = 9
 _ONE: Final = 1 << 6
 _TWO: Final = 1 << 13
@@ -44,7 +44,6 @@ _AT_ONCE: Final = 512
 """Rows that are taken out by one call: so many are worth a Struct."""
 _NARROW: Final = 8
 """Bytes of a field up to which its columns are compared one by one."""
-_HIGHEST: Final = 1 << 31
 
 
 class Taken(NamedTuple):
@@ -304,33 +303,43 @@ def _extent_of(number: _Number) -> _Extent:
 def _filled(rows: _Rows, layout: _Layout, least: int) -> int:
     """How many records, from the first on, have a value that fills what their length leaves to it, and has `least`
     bytes."""
-    ones = int.from_bytes(b"\1\0\0\0" * rows.count, "little")
-    lengths = _numbers(rows.columns(layout.length), ones)
-    value_lengths = _numbers(rows.columns(layout.value_length), ones)
+    ones = int.from_bytes(b"\1" * rows.count, "little")
+    lengths = [_digits(column, ones) for column in rows.columns(layout.length)]
+    values = [_digits(column, ones) for column in rows.columns(layout.value_length)]
     # Equal in all records, because all that is not the value is.
-    beside = (layout.length.encoded - layout.value_length.encoded) * ones
-    good = _equal_lanes(lengths, value_lengths + beside, rows.count)
-    if not least:
-        return good
-    # The highest bit of a lane is set by a value that has as many bytes.
-    enough = value_lengths + (_HIGHEST - 2 * least) * ones & _HIGHEST * ones
-    return min(good, _equal_lanes(enough, _HIGHEST * ones, rows.count))
+    beside = layout.length.encoded - layout.value_length.encoded
+    sums, differing = _sums(values, beside, max(len(lengths), len(values)), ones)
+    for due, found in zip_longest(sums, lengths, fillvalue=0):
+        differing |= due ^ found
+    if least:
+        # What is added carries out of the highest digit if, and only if, there are as many bytes.
+        _, enough = _sums(values, (1 << 7 * len(values)) - 2 * least, len(values), ones)
+        differing |= enough ^ ones
+    return _equal_lanes(differing, rows.count)
 
 
-def _numbers(columns: Sequence[bytes], ones: int) -> int:
-    """The numbers that these columns encode, as they are encoded, in lanes of 32 bits of one large number, the first
-    record's in the lowest. `ones` has 1 in each."""
-    lanes = bytearray(4 * len(columns[0]))
-    for at, column in enumerate(columns):
-        lanes[at::4] = column
-    whole = int.from_bytes(lanes, "little")
-    return sum((whole & (0x7F << 8 * at) * ones) >> at for at in range(len(columns)))
+def _digits(column: bytes, ones: int) -> int:
+    """Seven bits of the number of each record, in lanes of eight bits of one large number, the first record's in the
+    lowest. `ones` has 1 in each."""
+    return int.from_bytes(column, "little") & 0x7F * ones
 
 
-def _equal_lanes(one: int, other: int, run: int) -> int:
-    """How many lanes are equal, from the lowest on."""
-    differing = one ^ other
-    return min(run, ((differing & -differing).bit_length() - 1) // 32) if differing else run
+def _sums(numbers: Sequence[int], more: int, width: int, ones: int) -> tuple[list[int], int]:
+    """To the numbers of all records, whose digits are given from the lowest on, add the same one: so many digits of the
+    sums, and what is carried out of the highest. No lane overflows: two digits and a carry are at most 255."""
+    carry, sums = 0, list[int]()
+    for at in range(width):
+        whole = carry + (more >> 7 * at & 0x7F) * ones
+        if at < len(numbers):
+            whole += numbers[at]
+        sums.append(whole & 0x7F * ones)
+        carry = whole >> 7 & ones
+    return sums, carry
+
+
+def _equal_lanes(differing: int, run: int) -> int:
+    """How many lanes are 0, from the lowest on."""
+    return min(run, ((differing & -differing).bit_length() - 1) // 8) if differing else run
 
 
 @cache
