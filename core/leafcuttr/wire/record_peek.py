@@ -19,8 +19,10 @@ from leafcuttr_sdk.peek import Peek, PeekedBatch
 _APART: Final = 64
 """Records that are stepped over before the next search for a run; twice as many each time in which none is found."""
 _TOP_APART: Final = 1024
+_FIRST_REACH: Final = 512
 _REACH: Final = 64
-"""Records that the first run may have after records that were none, because some is done with all of them in vain."""
+"""Records that the first run may have, and one after records that were none, because some is done with all of them in
+vain."""
 _TOP_REACH: Final = 8192
 _COPIED: Final = 256
 """Bytes a record, on average, up to which a copy pays: indexing bytes costs less than indexing a view."""
@@ -40,7 +42,7 @@ def peek_records(records: memoryview, count: int, peek: Peek, *, most_headers: f
     total, copied = len(records), len(records) <= _COPIED * count
     data: Buffer = b""
     at = index = 0
-    reach, apart = _REACH, _APART
+    reach, apart = _FIRST_REACH, _APART
     while index < count:
         run, at = take_run(records, at, index, min(count - index, reach), peek, taken)
         index += run

@@ -6,13 +6,16 @@ number by number. Of the others these bytes are put together, a row a record, an
 slice with a step: lengths, counts, how many bytes each number takes. That the fields fill each record is a sum of
 lengths, of all records at once (`_sums`).
 
+From the 64th on the offset delta takes two bytes. A run may go on beyond it: in the rows of the records before, a zero
+is put behind the one byte (`_widened`).
+
 A run ends before the first record that differs, or is wrong: how it is read, or refused, says `record_peek`. Nothing is
 read beyond the bytes that are there.
 """
 
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from itertools import repeat, takewhile, zip_longest
+from itertools import chain, repeat, takewhile, zip_longest
 from operator import eq
 from struct import Struct
 from typing import Final, NamedTuple
@@ -37,6 +40,8 @@ _SURE_LONG: Final = 9
 _ONE: Final = 1 << 6
 _TWO: Final = 1 << 13
 """Offset deltas below them take one byte, or two."""
+_SAMPLED: Final = 64
+"""Records of different sizes beyond which the last one is looked at, before so many more are put together."""
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 """Bytes of a number behind which it goes on."""
 _LAST: Final = bytes(range(0x80))
@@ -93,10 +98,16 @@ class _Layout(NamedTuple):
     """What is wanted of them; None where they are null."""
     headers: list[tuple[bytes, _Extent | None]]
     """Their names and values."""
+    widened: bool
+    """The first offset delta takes one byte, and counts as if it took two, because those of others do."""
 
     @property
     def row(self) -> int:
         return self.tail + self.head
+
+    def narrow(self, index: int, run: int) -> int:
+        """How many of `run` records have an offset delta of as many bytes as the first, which has this index."""
+        return min(_ONE - index, run) if self.widened else run
 
 
 def take_run(
@@ -104,32 +115,67 @@ def take_run(
 ) -> tuple[int, int]:
     """Take out what is wanted of the run that begins with record `index`, at `at`, and has `most` records at the
     most: how many it has, and where the last one ends. A run of fewer than `SHORTEST` is none."""
-    most = min(most, (_ONE if index < _ONE else _TWO) - index)
-    layout = _layout(records, at, peek) if most >= SHORTEST else None
+    one_byte = max(_ONE - index, 0)
+    most = min(most, _TWO - index)
+    if min(most, one_byte or most) < SHORTEST:
+        return 0, at
+    layout = _layout(records, at, peek, widened=most > one_byte > 0)
     if layout is None:
         return 0, at
-    most = min(most, LARGEST // layout.row)
-    run = run_of_length(records, at, layout.size, most)
-    bounds: Sequence[int]
-    if run >= SHORTEST:
-        bounds = range(at, at + run * layout.size + 1, layout.size)
-    elif layout.varies:
-        bounds = bounds_of_records(records, at, most)
-    else:
-        return 0, at
-    run = len(bounds) - 1
-    while run and bounds[run - 1] + layout.head > len(records):
+    groups = _groups(records, at, index, layout, min(most, LARGEST // layout.row))
+    run = sum(len(begins) - 1 for begins in groups)
+    while run and groups[-1][-2] + layout.row > len(records):
+        groups[-1] = groups[-1][:-1]
+        if len(groups[-1]) == 1:
+            groups.pop()
         run -= 1
     if run < SHORTEST:
         return 0, at
-    if isinstance(bounds, range):
+    if isinstance(groups[0], range):
         layout = layout._replace(varies=False)
-    rows = _Rows(_put_together(records, bounds, run, layout), layout.tail, layout.row, run)
+    rows = _Rows(_put_together(records, groups, layout), layout.tail, layout.row + 1, run)
     rows.count = run = _conforming(rows, index, layout, peek.value_bytes or 0)
     if run < SHORTEST:
         return 0, at
     _take(rows, layout, peek, taken)
-    return run, bounds[run]
+    narrow = len(groups[0]) - 1
+    return run, layout.tail + (groups[0][run] if run <= narrow else groups[1][run - narrow])
+
+
+def _groups(records: memoryview, at: int, index: int, layout: _Layout, most: int) -> list[Sequence[int]]:
+    """Where the rows of the records begin that may be a run, and the row behind the last. If the layout is `widened`,
+    those with offset deltas of two bytes are a group of their own, which begins where the first one ends. They are
+    ranges if all records of a group have the same size."""
+    narrow, size = layout.narrow(index, most), layout.size
+    begin = at - layout.tail
+    run = run_of_length(records, at, size, narrow)
+    if run >= SHORTEST:
+        end = begin + run * size
+        groups: list[Sequence[int]] = [range(begin, end + 1, size)]
+        at += run * size
+        if run == narrow < most and bounds_of_records(records, at, 1) == [at, at + size + 1]:
+            run = run_of_length(records, at, size + 1, most - narrow)
+            groups.append(range(end, end + run * (size + 1) + 1, size + 1))
+        return groups
+    if not layout.varies:
+        return []
+    # In this view each record begins where in the other one its row does.
+    begins = [begin, *bounds_of_records(records[layout.tail :], begin + size, most - 1)]
+    if len(begins) - 1 > _SAMPLED and not _alike(records, at, begins[-2] + layout.tail, begins[-1], layout):
+        del begins[_SAMPLED + 1 :]
+    return [begins] if len(begins) <= narrow + 1 else [begins[: narrow + 1], begins[narrow:]]
+
+
+def _alike(records: memoryview, first: int, at: int, tail: int, layout: _Layout) -> bool:
+    """Whether the record at `at`, whose tail is at `tail`, may have the layout, which the first one has."""
+    pairs = [
+        *((first - layout.widened + field.at, at + field.at, field.size) for field in layout.common),
+        *(
+            (first + layout.size - layout.tail + field.at, tail + field.at, field.size)
+            for field in layout.common_in_tails
+        ),
+    ]
+    return all(records[one : one + size] == records[other : other + size] for one, other, size in pairs)
 
 
 class _Rows:
@@ -170,25 +216,37 @@ class _Rows:
         return good
 
 
-def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
+def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layout | None:
     """That of a run whose first record is at `at`; None if that is an unusual one, or wrong."""
-    start, total = at, len(records)
+    start = start_of_head = at
+    total = len(records)
+
+    def encoded(most: int) -> int:
+        nonlocal at
+        found = records[at]
+        at += 1
+        if found > 0x7F:
+            value, end = read_varlong(records, at - 1)
+            if end - at >= most:
+                raise _Unusual
+            found, at = value << 1 ^ value >> 63, end
+        return found
 
     def number(most: int) -> _Number:
-        nonlocal at
-        began = at
-        value, at = read_varlong(records, at)
-        if at - began > most:
-            raise _Unusual
-        return _Number(range(began - start, at - start), value << 1 ^ value >> 63)
+        began = at - start
+        found = encoded(most)
+        return _Number(range(began, at - start), found)
 
     def size(common: list[_Extent]) -> int:
         """A length or count; -1 for null."""
-        found = number(_SURE)
-        _join(common, _extent_of(found))
-        if found.encoded & 1 and found.encoded > 1:
-            raise _Unusual
-        return -1 if found.encoded & 1 else found.encoded >> 1
+        began = at - start
+        found = encoded(_SURE)
+        _join(common, _Extent(began, at - start - began))
+        if found & 1:
+            if found > 1:
+                raise _Unusual
+            return -1
+        return found >> 1
 
     def extent(length: int, most: int | None) -> _Extent | None:
         """Of a field of this length, the bytes that are wanted. Goes on behind it."""
@@ -204,6 +262,11 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
         end = at + (length.encoded >> 1)
         at += 1  # the attributes, which are unused
         time, offset = number(_SURE_LONG), number(2)
+        if widened:
+            if len(offset.columns) > 1:
+                return None
+            offset = offset._replace(columns=range(offset.columns.start, offset.columns.start + 2))
+            start -= 1
         key = extent(size(common), peek.key_bytes)
         value_length = number(_SURE)
         head = at - start
@@ -217,7 +280,7 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
             (length.encoded | value_length.encoded) & 1 and value_length.encoded != 1
         ) or not at < end <= total:
             return None
-        start_of_head, start = start, at
+        start = at
         headers: list[tuple[bytes, _Extent | None]] = []
         many = size(common_in_tails)
         if many > _MOST_HEADERS:
@@ -236,7 +299,7 @@ def _layout(records: memoryview, at: int, peek: Peek) -> _Layout | None:
         return None
     return _Layout(
         end - start_of_head, tail, head, length, time, offset, value_length,
-        common, common_in_tails, varies, key, value, headers,
+        common, common_in_tails, varies, key, value, headers, widened,
     )  # fmt: skip
 
 
@@ -248,17 +311,36 @@ def _join(extents: list[_Extent], more: _Extent) -> None:
         extents.append(more)
 
 
-def _put_together(records: memoryview, bounds: Sequence[int], run: int, layout: _Layout) -> bytes:
-    """The rows of `run` records, and one more for the tail of the last. Zeros stand where the first one has no tail,
-    and the last one no head."""
+def _put_together(records: memoryview, groups: Sequence[Sequence[int]], layout: _Layout) -> bytes:
+    """The rows of all records, and one more for the tail of the last, with a zero behind each. Zeros stand where the
+    first one has no tail, and the last one no head."""
     tail, head = layout.tail, layout.head
-    rows: list[bytes | memoryview] = [bytes(tail), records[bounds[0] : bounds[0] + head]]
-    if isinstance(bounds, range):
-        rows += _strided(records, bounds[1] - tail, layout.row, bounds.step, run - 1)
-    else:
-        rows += [records[at - tail : at + head] for at in bounds[1:run]]
-    rows += [records[bounds[run] - tail : bounds[run]], bytes(head)]
-    return b"".join(rows)
+    first, end = groups[0][0] + tail, groups[-1][-1]
+    rows: list[bytes | memoryview] = []
+    for begins in groups:
+        size = layout.row
+        if begins is groups[0]:
+            size -= layout.widened
+            rows.append(bytes(tail) + bytes(records[first : first + size - tail]))
+            begins = begins[1:]
+        if isinstance(begins, range):
+            rows += _strided(records, begins.start, size, begins.step, len(begins) - 1)
+        else:
+            one = _at_once(size, size, 1).unpack_from
+            rows += chain.from_iterable(map(one, repeat(records), begins[:-1]))
+        if size < layout.row:
+            rows = _widened(b"".join(rows), size, tail + layout.offset.columns.start + 1)
+    rows.append(bytes(records[end : end + tail]) + bytes(head))
+    return b"\0".join(rows)
+
+
+def _widened(rows: bytes, size: int, cut: int) -> list[bytes | memoryview]:
+    """Both parts of each row of this size, so that a zero can be put between them."""
+    count = len(rows) // size
+    parts: list[bytes | memoryview] = [b""] * (2 * count)
+    parts[::2] = _strided(rows, 0, cut, size, count)
+    parts[1::2] = _strided(rows, cut, size - cut, size, count)
+    return parts
 
 
 def _strided(data: Buffer, at: int, size: int, step: int, count: int) -> list[bytes]:
@@ -280,7 +362,7 @@ def _conforming(rows: _Rows, index: int, layout: _Layout, least: int) -> int:
         good = min(good, rows.equal(rows.head, field))
     for field in layout.common_in_tails:
         good = min(good, rows.equal(rows.tail, field))
-    varying = (layout.length, layout.time, layout.value_length) if layout.varies else (layout.time,)
+    varying = (layout.length, layout.time, *([layout.value_length] if layout.varies else ()))
     for number in varying:
         *continued, last = rows.columns(number)
         for found in continued:
@@ -293,27 +375,34 @@ def _conforming(rows: _Rows, index: int, layout: _Layout, least: int) -> int:
         wanted = due[index : index + run]
         if found != wanted:
             good = min(good, sum(1 for _ in takewhile(bool, map(eq, found, wanted))))
-    return min(good, _filled(rows, layout, least)) if layout.varies else good
+    return min(good, _filled(rows, layout, layout.narrow(index, run), least)) if layout.varies else good
 
 
 def _extent_of(number: _Number) -> _Extent:
     return _Extent(number.columns.start, len(number.columns))
 
 
-def _filled(rows: _Rows, layout: _Layout, least: int) -> int:
+def _filled(rows: _Rows, layout: _Layout, narrow: int, least: int) -> int:
     """How many records, from the first on, have a value that fills what their length leaves to it, and has `least`
-    bytes."""
+    bytes. Those behind the `narrow` first ones have one byte more that is not the value's."""
     ones = int.from_bytes(b"\1" * rows.count, "little")
+    wide = ones >> 8 * narrow << 8 * narrow
     lengths = [_digits(column, ones) for column in rows.columns(layout.length)]
     values = [_digits(column, ones) for column in rows.columns(layout.value_length)]
     # Equal in all records, because all that is not the value is.
     beside = layout.length.encoded - layout.value_length.encoded
-    sums, differing = _sums(values, beside, max(len(lengths), len(values)), ones)
+    width = max(len(lengths), len(values))
+    more = [
+        (beside >> at & 0x7F) * (ones ^ wide) + (beside + 2 >> at & 0x7F) * wide
+        for at in range(0, 7 * width, 7)
+    ]
+    sums, differing = _sums(values, more, ones)
     for due, found in zip_longest(sums, lengths, fillvalue=0):
         differing |= due ^ found
     if least:
         # What is added carries out of the highest digit if, and only if, there are as many bytes.
-        _, enough = _sums(values, (1 << 7 * len(values)) - 2 * least, len(values), ones)
+        added = (1 << 7 * len(values)) - 2 * least
+        _, enough = _sums(values, [(added >> at & 0x7F) * ones for at in range(0, 7 * len(values), 7)], ones)
         differing |= enough ^ ones
     return _equal_lanes(differing, rows.count)
 
@@ -324,14 +413,12 @@ def _digits(column: bytes, ones: int) -> int:
     return int.from_bytes(column, "little") & 0x7F * ones
 
 
-def _sums(numbers: Sequence[int], more: int, width: int, ones: int) -> tuple[list[int], int]:
-    """To the numbers of all records, whose digits are given from the lowest on, add the same one: so many digits of the
-    sums, and what is carried out of the highest. No lane overflows: two digits and a carry are at most 255."""
+def _sums(numbers: Sequence[int], others: Sequence[int], ones: int) -> tuple[list[int], int]:
+    """Add two numbers in each lane, which are given by their digits, the lowest first: as many digits of the sums as
+    `others` have, and what is carried out of the highest. No lane overflows: two digits and a carry are 255 at most."""
     carry, sums = 0, list[int]()
-    for at in range(width):
-        whole = carry + (more >> 7 * at & 0x7F) * ones
-        if at < len(numbers):
-            whole += numbers[at]
+    for digit, other in zip_longest(numbers[: len(others)], others, fillvalue=0):
+        whole = digit + other + carry
         sums.append(whole & 0x7F * ones)
         carry = whole >> 7 & ones
     return sums, carry
@@ -344,11 +431,12 @@ def _equal_lanes(differing: int, run: int) -> int:
 
 @cache
 def _offset_deltas(width: int) -> tuple[bytes, ...]:
-    """The n-th byte of the encoded offset deltas that take so many bytes, by offset delta. Below the first one is a
-    byte that none can have."""
+    """The n-th byte of the encoded offset deltas that take so many bytes, by offset delta. Where the second one is
+    missing, a zero is in its place."""
+    one = bytes(range(0, 2 * _ONE, 2))
     if width == 1:
-        return (bytes(range(0, 2 * _ONE, 2)),)
-    low = bytes(_ONE) + bytes(range(0x80, 0x100, 2)) * (_TWO // _ONE - 1)
+        return (one,)
+    low = one + bytes(range(0x80, 0x100, 2)) * (_TWO // _ONE - 1)
     return low, b"".join(bytes((high,)) * _ONE for high in range(_TWO // _ONE))
 
 
