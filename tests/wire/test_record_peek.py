@@ -274,9 +274,11 @@ def test_it_is_compiled_once(copied: bool) -> None:
 def test_sums_of_all_records_at_once(numbers: list[int], more: int, width: int) -> None:
     count = len(numbers)
     low, high = bytes(n & 0x7F | 0x80 for n in numbers), bytes(n >> 7 for n in numbers)
-    ones = int.from_bytes(b"\1" * count, "little")
-    digits = [record_runs._digits(column, ones) for column in (low, high)]
-    sums, carry = record_runs._sums(digits, [(more >> 7 * at & 0x7F) * ones for at in range(width)], ones)
+    ones = record_runs._ones(count)
+    low_bits = 0x7F * ones
+    digits = [int.from_bytes(column, "little") & low_bits for column in (low, high)]
+    others = [(more >> 7 * at & 0x7F) * ones for at in range(width)]
+    sums, carry = record_runs._sums(digits, others, low_bits)
     assert len(sums) == width
     lanes = [one.to_bytes(count, "little") for one in (*sums, carry)]
     for index, number in enumerate(numbers):

@@ -385,42 +385,41 @@ def _extent_of(number: _Number) -> _Extent:
 def _filled(rows: _Rows, layout: _Layout, narrow: int, least: int) -> int:
     """How many records, from the first on, have a value that fills what their length leaves to it, and has `least`
     bytes. Those behind the `narrow` first ones have one byte more that is not the value's."""
-    ones = int.from_bytes(b"\1" * rows.count, "little")
+    ones = _ones(rows.count)
     wide = ones >> 8 * narrow << 8 * narrow
-    lengths = [_digits(column, ones) for column in rows.columns(layout.length)]
-    values = [_digits(column, ones) for column in rows.columns(layout.value_length)]
-    # Equal in all records, because all that is not the value is.
+    low = 0x7F * ones
+    lengths = [int.from_bytes(column, "little") & low for column in rows.columns(layout.length)]
+    values = [int.from_bytes(column, "little") & low for column in rows.columns(layout.value_length)]
+    # Equal in all records of a width, because all that is not the value is.
     beside = layout.length.encoded - layout.value_length.encoded
-    width = max(len(lengths), len(values))
-    more = [
-        (beside >> at & 0x7F) * (ones ^ wide) + (beside + 2 >> at & 0x7F) * wide
-        for at in range(0, 7 * width, 7)
-    ]
-    sums, differing = _sums(values, more, ones)
+    places = range(0, 7 * max(len(lengths), len(values)), 7)
+    more = [(beside >> at & 0x7F) * (ones ^ wide) + (beside + 2 >> at & 0x7F) * wide for at in places]
+    sums, differing = _sums(values, more, low)
     for due, found in zip_longest(sums, lengths, fillvalue=0):
         differing |= due ^ found
     if least:
         # What is added carries out of the highest digit if, and only if, there are as many bytes.
         added = (1 << 7 * len(values)) - 2 * least
-        _, enough = _sums(values, [(added >> at & 0x7F) * ones for at in range(0, 7 * len(values), 7)], ones)
+        _, enough = _sums(values, [(added >> 7 * at & 0x7F) * ones for at in range(len(values))], low)
         differing |= enough ^ ones
     return _equal_lanes(differing, rows.count)
 
 
-def _digits(column: bytes, ones: int) -> int:
-    """Seven bits of the number of each record, in lanes of eight bits of one large number, the first record's in the
-    lowest. `ones` has 1 in each."""
-    return int.from_bytes(column, "little") & 0x7F * ones
+@lru_cache(maxsize=64)
+def _ones(count: int) -> int:
+    """1 in each of so many lanes. A lane has eight bits of one large number, those of the first record are the lowest."""
+    return int.from_bytes(b"\1" * count, "little")
 
 
-def _sums(numbers: Sequence[int], others: Sequence[int], ones: int) -> tuple[list[int], int]:
-    """Add two numbers in each lane, which are given by their digits, the lowest first: as many digits of the sums as
-    `others` have, and what is carried out of the highest. No lane overflows: two digits and a carry are 255 at most."""
+def _sums(numbers: Sequence[int], others: Sequence[int], low: int) -> tuple[list[int], int]:
+    """Add two numbers in each lane, which are given by their digits of seven bits, the lowest first: as many digits of
+    the sums as `others` have, and what is carried out of the highest. `low` has the seven lower bits of each lane. No
+    lane overflows: two digits and a carry are 255 at most."""
     carry, sums = 0, list[int]()
     for digit, other in zip_longest(numbers[: len(others)], others, fillvalue=0):
         whole = digit + other + carry
-        sums.append(whole & 0x7F * ones)
-        carry = whole >> 7 & ones
+        sums.append(whole & low)
+        carry = whole - sums[-1] >> 7
     return sums, carry
 
 
