@@ -7,8 +7,6 @@ place. A step is a line of its own, `@verb field`; the frame's own lines see the
     @end length limit:          where the record ends, in `end`; the lines below the step see a `length` below 0, or an
                                 `end` beyond the limit
     @read field                 the field's value, in a variable of its name
-    @read field like shapes     the same; what repeats is read by `shapes` where they know it (`wire/record_shapes.py`),
-                                or else learnt
     @read field unless far      the same; if `far` is true, adding the number to the base timestamp may wrap
     @expect field due:          a number that is nearly always `due`; the lines below the step see another one
     @skip field                 only step over it
@@ -134,7 +132,7 @@ class _Frame(Emitter):
         elif isinstance(field, Bytes):
             self._bytes(verb, field, rest)
         else:
-            self._repeated(verb, field, rest.removeprefix("like "))
+            self._repeated(verb, field)
         self._behind = 0
 
     def _at(self, more: int = 0) -> str:
@@ -235,7 +233,7 @@ class _Frame(Emitter):
             if passing:
                 self.line(f"at += {name} >> 1")
 
-    def _repeated(self, verb: str, field: Repeated, shapes: str) -> None:
+    def _repeated(self, verb: str, field: Repeated) -> None:
         name = field.name
         least = len(field.fields)  # each takes a byte at least, which refuses a count that is only claimed
         if verb == "count":
@@ -243,26 +241,13 @@ class _Frame(Emitter):
             self.line(f"{name}_count = {_decoded(f'{name}_count')}")
             return
         with self.block("if data[at]:"):
-            if shapes:
-                self.line("first_ = at")
-                self.line(f"{name} = {shapes}.headers(end - at, {shapes}.by_names)(data, at, end)")
-                with self.block(f"if {name} is not None:"):
-                    self.line("at = end")
-                with self.block("else:"):
-                    self._counted(field, least, keep=True)
-                    with self.block(f"if {name} and at == end:"):
-                        self.line(f"{shapes}.learn_{name}(data, first_, end, {name})")
-            else:
-                self._counted(field, least, keep=verb == "read")
+            self._size("n")
+            self.line(f"count_ = {_decoded('n')}")
+            with self.block(f"if not 0 <= {least} * count_ <= end - at:"):
+                self.line(f'raise Bad(f"{{count_}} {name} do not fit into {{end - at}} bytes")')
+            self._elements(verb == "read", field)
         with self.block("else:"):
             self.line("at += 1" + (f"; {name} = ()" if verb == "read" else ""))
-
-    def _counted(self, field: Repeated, least: int, *, keep: bool) -> None:
-        self._size("n")
-        self.line(f"count_ = {_decoded('n')}")
-        with self.block(f"if not 0 <= {least} * count_ <= end - at:"):
-            self.line(f'raise Bad(f"{{count_}} {field.name} do not fit into {{end - at}} bytes")')
-        self._elements(keep, field)
 
     def _elements(self, keep: bool, field: Repeated) -> None:
         if keep:

@@ -407,7 +407,7 @@ def _filled(rows: _Rows, layout: _Layout, narrow: int, least: int) -> int:
 
 @lru_cache(maxsize=64)
 def _ones(count: int) -> int:
-    """1 in each of so many lanes. A lane has eight bits of one large number, those of the first record are the lowest."""
+    """1 in each of so many lanes: eight bits of one large number for each record, the lowest for the first."""
     return int.from_bytes(b"\1" * count, "little")
 
 

@@ -107,27 +107,17 @@ def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
 
 
 def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Record]:
-    from leafcuttr.wire.record_shapes import no_tail
-
     global _decode_alike  # noqa: PLW0603 - compiled once, at the first use
     _decode_alike = compile_frame(
         _compile_alike,
         _DECODE_ALIKE,
         misfit=_MISFIT,
-        scope={
-            "make": Record._make,
-            "parse": parse,
-            "record_bytes": record_bytes,
-            "no_tail": no_tail,
-            "TRIES": _TRIES,
-        },
+        scope={"make": Record._make, "parse": parse, "record_bytes": record_bytes},
     )
     return _decode_alike(batch, limit, shapes)
 
 
 _MISFIT: Final = "record {index} does not end where its length says"
-_TRIES: Final = 8
-"""Records in a row with an unknown tail, after which no more of their batch are looked up."""
 _decode: Callable[[Buffer, int], Iterator[Record]] = _compile
 _decode_alike: "Callable[[Buffer, int, Shapes], Iterator[Record]]" = _compile_alike
 _DECODE: Final = """
@@ -166,7 +156,8 @@ _DECODE_ALIKE: Final = """
         append_time = header.max_timestamp if header.is_log_append_time else None
         far = not -FAR < base_timestamp < FAR
         at, total = 0, len(data)
-        headers, tries, tail = True, TRIES, False
+        shapes.records += count
+        headers = True
         for index in range(count):
             start = at
             try:
@@ -175,25 +166,23 @@ _DECODE_ALIKE: Final = """
                 @skip attributes
                 @read timestamp_delta unless far
                 @read offset_delta
-                if headers:  # in the record before
-                    tail = shapes.tail(end - at, no_tail)(data, at) if tries else False
-                    tries = TRIES if tail else tries and tries - 1
-                if tail:
-                    key, value, headers = tail
+                timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+                # A record like the one before: without headers there is nothing to be gained.
+                if headers and (record := shapes.read(data, at, end, base_offset + offset_delta, timestamp)):
                     at = end
-                else:
-                    begin = at
-                    @read key
-                    @read value
-                    @read headers like shapes
-                    if at != end:
-                        raise Bad(f"record {index} does not end where its length says")
-                    if headers and tail is None:
-                        shapes.learn_tail(data, begin, end, (key, value, headers))
-                        tail = False
+                    yield record
+                    continue
+                begin = at
+                @read key
+                @read value
+                behind = at
+                @read headers
+                if at != end:
+                    raise Bad(f"record {index} does not end where its length says")
             except IndexError:
                 raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
-            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+            if headers:
+                shapes.learn(data, begin, behind, end, key, value, headers)
             yield make((base_offset + offset_delta, timestamp, key, value, headers))
         if at != total:
             raise Bad(f"{total - at} bytes follow the last of {count} records")
