@@ -255,7 +255,7 @@ def _by_size(
         return lambda other: other
     unpack = Struct("".join(f"{len(piece)}s{len(part)}s" for piece, part in zip(pieces, parts, strict=True)))
     maker = _size_maker(len(headers), "None" if key is None else "key")
-    return lambda other: maker(unpack.unpack_from, pieces, names, unpack.size, other, Record._make)
+    return lambda other: maker(unpack.unpack_from, pieces, names, unpack.size, other)
 
 
 def _pieces(names: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
@@ -281,13 +281,13 @@ def _size_maker(count: int, key: str) -> Callable[..., Reader]:
     names, values, pieces = (_variables(stem, count) for stem in ("name", "value", "piece"))
     cut = ", ".join(chain(*zip(pieces, values, strict=True)))
     return _compiled(f"""
-        def make(unpack, pieces, names, size, other, record):
+        def make(unpack, pieces, names, size, other):
             {", ".join(names)}, = names
             def read(data, at, end, offset, timestamp):
                 if end - at == size:
                     key_size, key, value_size, value, {cut} = unpack(data, at)
                     if (key_size, value_size, {", ".join(pieces)}) == pieces:
-                        return record((offset, timestamp, {key}, value, ({_headers(names, values)})))
+                        return new(Record, (offset, timestamp, {key}, value, ({_headers(names, values)})))
                 return other(data, at, end, offset, timestamp)
             return read
         """)
@@ -303,26 +303,25 @@ _TWO: Final = {size: 2 + ((size & 127) >> 1) for size in range(128, 256, 2)}
 """The same for sizes of two bytes, without the share of the second."""
 _SECOND: Final = tuple(size << 6 for size in range(128))
 """The share of the second."""
-_SIZES: Final = (_SHORT, _TWO, _SECOND, Record._make)
+_SIZES: Final = (_SHORT, _TWO, _SECOND)
 _FIELD: Final = """
-                    size = tail[end_]
-                    begin = end_ + 1
-                    if short[size]:
-                        end_ += short[size]
+                    size = tail[{at}]
+                    begin = {at} + 1
+                    if more := short[size]:
+                        end_ = {at} + more
                         {field} = tail[begin:end_]
                     elif size == 1:
                         end_ = begin
                         {field} = None
                     else:
-                        end_ += two[size] + second[tail[begin]]
+                        end_ = {at} + two[size] + second[tail[begin]]
                         {field} = tail[begin + 1:end_]"""
 _FRONT: Final = f"""
                 size_ = end - at
                 if size_ > {LONGEST_TAIL}:
                     return None
                 tail = data[at:end]
-                end_ = 0
-                try:{_FIELD.format(field="key")}{_FIELD.format(field="value")}"""
+                try:{_FIELD.format(field="key", at="0")}{_FIELD.format(field="value", at="end_")}"""
 """Reads key and value of a tail, and leaves the position behind them in `end_`."""
 
 
@@ -330,12 +329,12 @@ _FRONT: Final = f"""
 def _front_maker() -> Callable[..., Reader]:
     """Make readers of tails whose headers are known by their bytes."""
     return _compiled(f"""
-        def make(known, short, two, second, record):
+        def make(known, short, two, second):
             def read(data, at, end, offset, timestamp):{_FRONT}
                     headers = known[tail[end_:]]
                 except (IndexError, KeyError):
                     return None
-                return record((offset, timestamp, key, value, headers))
+                return new(Record, (offset, timestamp, key, value, headers))
             return read
         """)
 
@@ -374,12 +373,12 @@ def _names_maker(ways: str) -> Callable[..., Reader]:
         .replace("knowns", "all_known")
     )
     return _compiled(f"""
-        def make(names, pieces, lengths, all_known, all_sizes, other, short, two, second, record):
+        def make(names, pieces, lengths, all_known, all_sizes, other, short, two, second):
             {unpacked}
             def read(data, at, end, offset, timestamp):{_FRONT}{lines}
                     if {end} != size_{tests}:
                         return other(data, at, end, offset, timestamp)
-                    return record((offset, timestamp, key, value, ({found})))
+                    return new(Record, (offset, timestamp, key, value, ({found})))
                 except (IndexError, KeyError):
                     return other(data, at, end, offset, timestamp)
             return read
@@ -387,7 +386,7 @@ def _names_maker(ways: str) -> Callable[..., Reader]:
 
 
 def _compiled(source: str) -> Callable[..., Any]:
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"Record": Record, "new": tuple.__new__}
     exec(compile(dedent(source), "<leafcuttr record shapes>", "exec"), scope)
     made: Callable[..., Any] = scope["make"]
     return made
