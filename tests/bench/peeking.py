@@ -33,38 +33,7 @@ from leafcuttr.wire.records import Record, encode_batch
 
 RECORDS = 500
 IN_FLIGHT = 5
-PLUGIN = """
-from leafcuttr_sdk import Peek, Plugin, ProduceValidatorSpec
-
-PLUGIN = Plugin(name="looks", api_version=1, summary="Looks at five bytes.")
-
-
-def leafcuttr_register_produce_validators():
-    yield ProduceValidatorSpec("whole", "gets each record", Whole)
-    yield ProduceValidatorSpec("peeked", "gets five bytes of each", Peeked, Peek(value_bytes=5))
-
-
-def why_not(head):
-    return None if head is not None and len(head) == 5 and head[0] == 0 else "no magic byte"
-
-
-class Whole:
-    def __init__(self, context):
-        pass
-
-    def validate(self, record):
-        return why_not(record.value and record.value[:5])
-
-
-class Peeked:
-    def __init__(self, context):
-        pass
-
-    def validate_batch(self, batch):
-        if all(why_not(head) is None for head in set(batch.values)):
-            return {}
-        return {n: why for n, head in enumerate(batch.values) if (why := why_not(head))}
-"""
+PLUGINS = Path(__file__).parent / "plugins"
 CASES = {"none": "", "whole": "whole", "peeked": "peeked"}
 LENGTHS = {"1000": (1000, 1000), "500-1500": (500, 1500)}
 
@@ -119,10 +88,7 @@ def measure(rounds: int, batches: int) -> None:
     found: dict[tuple[str, str], list[float]] = {(one, case): [] for one in LENGTHS for case in CASES}
     used: dict[tuple[str, str], list[float]] = {key: [] for key in found}
     with tempfile.TemporaryDirectory() as root:
-        plugins = Path(root) / "plugins"
-        plugins.mkdir()
-        (plugins / "looks.py").write_text(PLUGIN)
-        peer = LeafCuttr("leafcuttr", Path(root) / "broker", settings=(f"lc.plugins.path={plugins}",))
+        peer = LeafCuttr("leafcuttr", Path(root) / "broker", settings=(f"lc.plugins.path={PLUGINS}",))
         peer.start("log.segment.delete.delay.ms=0")
         try:
             seconds_to_first_ack(peer.port, "first", time.monotonic())

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import load
 from coordinators import remembered
@@ -73,6 +74,16 @@ CHECKING = (
     f"{LOG}/append/preparation.py",
 )
 """What the checks of records in a produce depend on."""
+LOOKS = "tests/bench/plugins/looks.py"
+PEEKING = (
+    *PRODUCING,
+    LOOKS,
+    f"{LOG}/append/preparation.py",
+    f"{LOG}/append/chain/peeking.py",
+    f"{WIRE}/record_peek.py",
+    f"{WIRE}/record_runs.py",
+)
+"""What a look at the first bytes of records depends on."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,24 @@ def price(
     )
     # Alone: each begins without what others have written, and its gigabytes go with it.
     return Row(name, what, measure, paths, runs=5, sides=sides, alone=True, pairs=True)
+
+
+def look(size: str) -> Row:
+    """What a validator costs that looks at the first bytes of values of this size."""
+    path = f"lc.plugins.path={(Path(__file__).parents[2] / LOOKS).parent}"
+    return Row(
+        f"peek-{size}",
+        f"produce, {size} bytes a record",
+        partial(load.produce_cpu, count=600_000, size=size),
+        PEEKING,
+        runs=5,
+        sides=(
+            Side("lc.validators=peeked", (path, "lc.validators.cpu-*=peeked", AT_ONCE)),
+            Side("lc.validators=none", (path, AT_ONCE)),
+        ),
+        alone=True,
+        pairs=True,
+    )
 
 
 ROWS = (
@@ -237,4 +266,5 @@ ROWS = (
             ("full", "100", 3_000_000),
         )
     ),
+    *map(look, ("1000", "500-1500")),
 )
