@@ -371,7 +371,7 @@ def test_headers_of_few_values_are_known_by_their_bytes(few: int) -> None:
     again = values_of(shapes, 2, few)
     assert again[1] is first[2][1]
     assert again[0] is not first[2][0]
-    assert sum(len(each) for names in shapes._names for each in names._known) + shapes._room == MOST_VALUES
+    assert sum(len(each) for names in shapes._names for each in names._known) + shapes._left == MOST_VALUES
 
 
 def test_headers_known_by_their_bytes_are_bounded_over_all_names() -> None:
@@ -382,10 +382,10 @@ def test_headers_known_by_their_bytes_are_bounded_over_all_names() -> None:
         if known(shapes, tail_of(None, b"v", headers)) is None:
             learn(shapes, None, b"v", headers)
         held = sum(len(each) for names in shapes._names for each in names._known)
-        assert held + shapes._room == MOST_VALUES and shapes._room >= 0
+        assert held + shapes._left == MOST_VALUES and shapes._left >= 0
     for number in range(MOST_NAMES):
         learn(shapes, None, b"v", ((f"new{number}", b""),))
-    assert shapes._room == MOST_VALUES, "of names that gave way nothing is held"
+    assert shapes._left == MOST_VALUES, "of names that gave way nothing is held"
 
 
 def test_long_names_are_not_known_by_their_bytes() -> None:

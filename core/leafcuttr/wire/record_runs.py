@@ -41,7 +41,7 @@ _ONE: Final = 1 << 6
 _TWO: Final = 1 << 13
 """Offset deltas below them take one byte, or two."""
 _SAMPLED: Final = 64
-"""Records of different sizes beyond which the last one is looked at, before so many more are put together."""
+"""Records of different sizes beyond which the last one is compared first, before so many more are put together."""
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 """Bytes of a number behind which it goes on."""
 _LAST: Final = bytes(range(0x80))

@@ -73,7 +73,7 @@ class Shapes:
         self._sets: dict[bytes, Headers] = {}
         self._by_size: list[Callable[[Reader], Reader]] = []
         self._names: list[_Names] = []
-        self._room = MOST_VALUES
+        self._left = MOST_VALUES
         self._way = self._learn_set
         self.read: Reader = _front_maker()(self._sets, *_SIZES)
 
@@ -129,7 +129,7 @@ class Shapes:
         if known is None:
             self._names.insert(0, _Names(names, self._keep))
             for gone in self._names[MOST_NAMES:]:
-                self._room += gone.forget()
+                self._left += gone.forget()
             del self._names[MOST_NAMES:]
             known = self._names[0]
         elif not known.are_wider(headers):
@@ -138,12 +138,12 @@ class Shapes:
         self._make()
 
     def _keep(self) -> bool:
-        """Whether there is room for one more header, which then is taken."""
-        self._room -= 1
-        if self._room < 0:
+        """Whether one more header may be known by its bytes; it is counted then."""
+        self._left -= 1
+        if self._left < 0:
             # Of the name with the most values these come back the least.
             most = max(self._names, key=_Names.most_values)
-            self._room += 1 + most.cut_apart()
+            self._left += 1 + most.cut_apart()
             self._make()
             return False
         return True
@@ -165,7 +165,7 @@ def no_reader(data: bytes, at: int, end: int, offset: int, timestamp: int) -> No
 
 
 class _Known(dict[bytes, tuple[str, bytes]]):
-    """Headers with one name, by their bytes. `keep` says whether there is room for another one."""
+    """Headers with one name, by their bytes. `keep` says whether another one may be known."""
 
     __slots__ = ("_keep", "_name", "_piece")
 
