@@ -452,3 +452,31 @@ def test_all_is_forgotten_in_the_end(shapes: Shapes) -> None:
     learn(shapes, b"key", b"value", TELLING)
     assert known(shapes, tail) == (b"key", b"value", TELLING)
     assert shapes.read.__name__ == "read" and list(shapes._sets.values()) == [TELLING]
+
+
+def test_headers_of_long_records_are_known_by_their_bytes(shapes: Shapes) -> None:
+    def read(headers: Headers, value: bytes = bytes(LONGEST_TAIL)) -> Headers:
+        records = [Record(n, 7, b"k", value, headers) for n in range(2)]
+        found, words = read_all(bytes(encode_batch(records)), shapes)
+        assert (found, words) == (records, "")
+        return found[1].headers
+
+    assert read(TELLING) is read(TELLING, bytes(LONGEST_TAIL + 1)) is shapes.of_long(block_of(TELLING))
+    assert read((), bytes(LONGEST_TAIL)) == ()
+    for number in range(2 * MOST_SETS):
+        read((("set", b"%d" % number),))
+    assert len(shapes._long) == MOST_SETS
+
+
+@pytest.mark.parametrize(("last", "due"), [(b"last", 1), (b"", 3), (b"\0", 3)])
+def test_records_with_headers_among_others_are_read_by_shapes(shapes: Shapes, last: bytes, due: int) -> None:
+    """But for the first one behind one without, and those that may be without, by their last byte."""
+    some: Headers = (("first", b"v"), ("last", last))
+    records = [Record(n, 7, b"k", b"v", () if n % 2 else some) for n in range(8)]
+    batch = bytes(encode_batch(records))
+    missed = []
+    for _ in range(3):
+        before = shapes._missed
+        assert read_all(batch, shapes) == (records, "")
+        missed.append(shapes._missed - before)
+    assert missed[1:] == [due, due]

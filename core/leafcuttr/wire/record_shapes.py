@@ -34,7 +34,8 @@ Reader: TypeAlias = Callable[[bytes, int, int, int, int], Record | None]
 """The record whose tail stands between two positions, with this offset and timestamp; None if its shape is unknown."""
 
 LONGEST_TAIL: Final = 8192
-"""Bytes of a tail beyond which its record is not read by a shape."""
+"""Bytes of a tail beyond which its record is not read by a shape, because the tail is copied for that. Its headers are
+found by their bytes, if these are of a few sets (`Shapes.of_long`)."""
 LONGEST_HEADERS: Final = 1024
 """Bytes of headers beyond which they are not learnt."""
 MOST_HEADERS: Final = 16
@@ -71,6 +72,8 @@ class Shapes:
         """How many have been read, added by the caller. It tells how many of them were missed."""
         self._missed = self._made = 0
         self._sets: dict[bytes, Headers] = {}
+        self._long: dict[bytes, Headers] = {}
+        self.of_long = self._long.get
         self._by_size: list[Callable[[Reader], Reader]] = []
         self._names: list[_Names] = []
         self._left = MOST_VALUES
@@ -91,8 +94,12 @@ class Shapes:
         self._missed += 1
         if self._missed >= FORGET_AFTER:
             self._forget()
-        if end - at <= LONGEST_TAIL and end - headers_at <= LONGEST_HEADERS:
+        if end - headers_at > LONGEST_HEADERS:
+            return
+        if end - at <= LONGEST_TAIL:
             self._way(data[at:end], headers_at - at, key, value, headers)
+        elif len(self._long) < MOST_SETS:
+            self._long[data[headers_at:end]] = headers
 
     def _learn_set(
         self, tail: bytes, headers_at: int, key: bytes | None, value: bytes | None, headers: Headers

@@ -107,12 +107,19 @@ def _compile(batch: Buffer, limit: int) -> Iterator[Record]:
 
 
 def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Record]:
+    from leafcuttr.wire.record_shapes import LONGEST_TAIL
+
     global _decode_alike  # noqa: PLW0603 - compiled once, at the first use
     _decode_alike = compile_frame(
         _compile_alike,
         _DECODE_ALIKE,
         misfit=_MISFIT,
-        scope={"make": Record._make, "parse": parse, "record_bytes": record_bytes},
+        scope={
+            "make": Record._make,
+            "parse": parse,
+            "record_bytes": record_bytes,
+            "LONGEST_TAIL": LONGEST_TAIL,
+        },
     )
     return _decode_alike(batch, limit, shapes)
 
@@ -157,7 +164,7 @@ _DECODE_ALIKE: Final = """
         far = not -FAR < base_timestamp < FAR
         at, total = 0, len(data)
         shapes.records += count
-        headers = True
+        headers, mixed = True, False
         for index in range(count):
             start = at
             try:
@@ -167,21 +174,29 @@ _DECODE_ALIKE: Final = """
                 @read timestamp_delta unless far
                 @read offset_delta
                 timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
-                # A record like the one before: without headers there is nothing to be gained.
-                if headers and (record := shapes.read(data, at, end, base_offset + offset_delta, timestamp)):
+                # Without headers there is nothing to be gained. A record mostly has some if the one before has. Where
+                # some have and others have not, the last byte tells: the number of none is 0.
+                if (data[end - 1] if mixed else headers) and (
+                    record := shapes.read(data, at, end, base_offset + offset_delta, timestamp)
+                ):
                     at = end
+                    headers = True
                     yield record
                     continue
-                begin = at
+                begin, before = at, headers
                 @read key
                 @read value
                 behind = at
-                @read headers
+                if headers and end - begin > LONGEST_TAIL and (headers := shapes.of_long(data[at:end])):
+                    behind = at = end
+                else:
+                    @read headers
                 if at != end:
                     raise Bad(f"record {index} does not end where its length says")
             except IndexError:
                 raise Bad(f"record {index} at byte {start} ends in the middle of a number") from None
-            if headers:
+            if headers and behind < end:
+                mixed = mixed or not before
                 shapes.learn(data, begin, behind, end, key, value, headers)
             yield make((base_offset + offset_delta, timestamp, key, value, headers))
         if at != total:
