@@ -128,6 +128,18 @@ def test_a_run_is_not_walked_over_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
                 assert peek_records(memoryview(data), len(records), peek) == wanted
 
 
+@pytest.mark.parametrize("size", [10, 20, 150, 9000])
+@pytest.mark.parametrize("more", [0, 41])
+def test_a_run_goes_on_where_offset_deltas_take_two_bytes(size: int, more: int) -> None:
+    """Unless the lengths of records take a byte more as well, or three, which are not stepped over at once."""
+    records = [Record(n, 0, b"k%03d" % n, bytes(size + n * 7 % (more + 1))) for n in range(200)]
+    data = memoryview(encoded(records))
+    run, _ = record_runs.take_run(data, 0, 0, 200, Peek(value_bytes=5), record_runs.Taken([], [], {}))
+    if size in (20, 150):
+        assert run == 200 or (size, more) == (20, 41)
+    check(bytes(data), 200)
+
+
 @pytest.mark.parametrize("count", [31, 32, 33, 63, 64, 65, 95, 96, 97, 128, 512, 8191, 8192, 8200, 8300])
 def test_any_count_of_records_that_are_alike(count: int) -> None:
     check(encoded(alike(count, b"\0\0\0\0\1")), count)

@@ -67,11 +67,11 @@ def learn(shapes: Shapes, key: bytes | None, value: bytes | None, headers: Heade
 def known(shapes: Shapes, tail: bytes) -> tuple[bytes | None, bytes | None, Headers] | None:
     """Key, value and headers, if the shape is known."""
     for behind in (b"", b"__"):
-        record = shapes.read(b"__" + tail + behind, 2, 2 + len(tail), 11, 12)
-        if record is None:
+        fields = shapes.read(b"__" + tail + behind, 2, 2 + len(tail), 11, 12)
+        if fields is None:
             return None
-        assert record[:2] == (11, 12)
-    return record[2:] if record else None
+        assert fields[:2] == (11, 12)
+    return fields[2:]
 
 
 def by_sets() -> Shapes:

@@ -27,10 +27,11 @@ from textwrap import dedent
 from typing import Any, Final, TypeAlias
 
 from leafcuttr.wire.primitives import write_varlong
-from leafcuttr.wire.records import Record
 from leafcuttr_sdk.records import Headers
 
-Reader: TypeAlias = Callable[[bytes, int, int, int, int], Record | None]
+Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
+"""Of a record: offset, timestamp, key, value and headers."""
+TailReader: TypeAlias = Callable[[bytes, int, int, int, int], Fields | None]
 """The record whose tail stands between two positions, with this offset and timestamp; None if its shape is unknown."""
 
 LONGEST_TAIL: Final = 8192
@@ -74,11 +75,11 @@ class Shapes:
         self._sets: dict[bytes, Headers] = {}
         self._long: dict[bytes, Headers] = {}
         self.of_long = self._long.get
-        self._by_size: list[Callable[[Reader], Reader]] = []
+        self._by_size: list[Callable[[TailReader], TailReader]] = []
         self._names: list[_Names] = []
         self._left = MOST_VALUES
         self._way = self._learn_set
-        self.read: Reader = _front_maker()(self._sets, *_SIZES)
+        self.read: TailReader = _front_maker()(self._sets, *_SIZES)
 
     def learn(
         self,
@@ -159,9 +160,9 @@ class Shapes:
         self._made += 1
         self._chain([names.reader for names in self._names])
 
-    def _chain(self, makers: Sequence[Callable[[Reader], Reader]]) -> None:
+    def _chain(self, makers: Sequence[Callable[[TailReader], TailReader]]) -> None:
         """Try these, one after the other."""
-        reader: Reader = no_reader
+        reader: TailReader = no_reader
         for maker in reversed(makers):
             reader = maker(reader)
         self.read = reader
@@ -204,11 +205,11 @@ class _Names:
         self._known = [_Known(name, piece, keep) for name, piece in zip(names, self._pieces, strict=True)]
         self._sizes = [{piece + bytes((2 * size,)): size for size in range(WIDE)} for piece in self._pieces]
 
-    def reader(self, other: Reader) -> Reader:
+    def reader(self, other: TailReader) -> TailReader:
         """What does not have these names, or a way does not fit, `other` reads."""
         maker = _names_maker("".join(self._ways))
         lengths = [len(piece) for piece in self._pieces]
-        made: Reader = maker(self.names, self._pieces, lengths, self._known, self._sizes, other, *_SIZES)
+        made: TailReader = maker(self.names, self._pieces, lengths, self._known, self._sizes, other, *_SIZES)
         return made
 
     def are_wider(self, headers: Headers) -> bool:
@@ -247,7 +248,7 @@ class _Names:
 
 def _by_size(
     tail: bytes, key: bytes | None, value: bytes | None, headers: Headers
-) -> Callable[[Reader], Reader]:
+) -> Callable[[TailReader], TailReader]:
     """What makes the reader of tails in which all sizes are those of this one. One that reads nothing where a value is
     null, or a number takes more bytes than it needs: that is rare."""
     values = [value for _, value in headers if value is not None]
@@ -283,7 +284,7 @@ def _variables(stem: str, count: int) -> list[str]:
 
 
 @cache
-def _size_maker(count: int, key: str) -> Callable[..., Reader]:
+def _size_maker(count: int, key: str) -> Callable[..., TailReader]:
     """Make readers of tails of one size with so many headers, of which the key is the variable `key` or "None"."""
     names, values, pieces = (_variables(stem, count) for stem in ("name", "value", "piece"))
     cut = ", ".join(chain(*zip(pieces, values, strict=True)))
@@ -294,7 +295,7 @@ def _size_maker(count: int, key: str) -> Callable[..., Reader]:
                 if end - at == size:
                     key_size, key, value_size, value, {cut} = unpack(data, at)
                     if (key_size, value_size, {", ".join(pieces)}) == pieces:
-                        return new(Record, (offset, timestamp, {key}, value, ({_headers(names, values)})))
+                        return offset, timestamp, {key}, value, ({_headers(names, values)})
                 return other(data, at, end, offset, timestamp)
             return read
         """)
@@ -333,7 +334,7 @@ _FRONT: Final = f"""
 
 
 @cache
-def _front_maker() -> Callable[..., Reader]:
+def _front_maker() -> Callable[..., TailReader]:
     """Make readers of tails whose headers are known by their bytes."""
     return _compiled(f"""
         def make(known, short, two, second):
@@ -341,13 +342,13 @@ def _front_maker() -> Callable[..., Reader]:
                     headers = known[tail[end_:]]
                 except (IndexError, KeyError):
                     return None
-                return new(Record, (offset, timestamp, key, value, headers))
+                return offset, timestamp, key, value, headers
             return read
         """)
 
 
 @lru_cache(maxsize=64)
-def _names_maker(ways: str) -> Callable[..., Reader]:
+def _names_maker(ways: str) -> Callable[..., TailReader]:
     """Make readers of tails whose headers have the same names, each read in its way."""
     lines, found, tests, end = "", "", "", "end_"
     for n, way in enumerate(ways):
@@ -385,7 +386,7 @@ def _names_maker(ways: str) -> Callable[..., Reader]:
             def read(data, at, end, offset, timestamp):{_FRONT}{lines}
                     if {end} != size_{tests}:
                         return other(data, at, end, offset, timestamp)
-                    return new(Record, (offset, timestamp, key, value, ({found})))
+                    return offset, timestamp, key, value, ({found})
                 except (IndexError, KeyError):
                     return other(data, at, end, offset, timestamp)
             return read
@@ -393,7 +394,7 @@ def _names_maker(ways: str) -> Callable[..., Reader]:
 
 
 def _compiled(source: str) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"Record": Record, "new": tuple.__new__}
+    scope: dict[str, Any] = {}
     exec(compile(dedent(source), "<leafcuttr record shapes>", "exec"), scope)
     made: Callable[..., Any] = scope["make"]
     return made

@@ -119,6 +119,8 @@ def _compile_alike(batch: Buffer, limit: int, shapes: "Shapes") -> Iterator[Reco
             "parse": parse,
             "record_bytes": record_bytes,
             "LONGEST_TAIL": LONGEST_TAIL,
+            "Record": Record,
+            "new": tuple.__new__,
         },
     )
     return _decode_alike(batch, limit, shapes)
@@ -177,11 +179,11 @@ _DECODE_ALIKE: Final = """
                 # Without headers there is nothing to be gained. A record mostly has some if the one before has. Where
                 # some have and others have not, the last byte tells: the number of none is 0.
                 if (data[end - 1] if mixed else headers) and (
-                    record := shapes.read(data, at, end, base_offset + offset_delta, timestamp)
+                    fields := shapes.read(data, at, end, base_offset + offset_delta, timestamp)
                 ):
                     at = end
                     headers = True
-                    yield record
+                    yield new(Record, fields)
                     continue
                 begin, before = at, headers
                 @read key
