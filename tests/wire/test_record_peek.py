@@ -140,6 +140,34 @@ def test_a_run_goes_on_where_offset_deltas_take_two_bytes(size: int, more: int) 
     check(bytes(data), 200)
 
 
+@pytest.mark.parametrize("overlong", [False, True])
+def test_lengths_that_are_wrong_in_all_records_whose_offset_deltas_take_two_bytes(overlong: bool) -> None:
+    """They claim a byte more than there is. Or the length takes the byte that is the attributes', so that what looks
+    like the offset delta is the timestamp's."""
+    records = [Record(n, 0, b"k", b"v" * 20) for n in range(100)]
+    data = bytearray(encoded(records))
+    length = data[0]
+    for n in range(64, 100):
+        at = len(encoded(records[:n]))
+        assert data[at] == length + 2
+        data[at] = length | 0x80 if overlong else length + 4
+    assert expected(bytes(data), 100, ALL) is None
+    check(bytes(data), 100)
+
+
+def test_a_value_that_is_too_long_for_the_sum_of_lengths() -> None:
+    """With what is beside it, its length is 2**14 more than that of the record, which two bytes do not tell apart. The
+    length of the next record is where that of the value should be."""
+    records = [Record(n, 0, bytes(10), bytes(100 + n % 2)) for n in range(60)]
+    next_one = encoded([Record(n, 0, bytes(10), bytes(8172)) for n in range(42)])[-8191:]
+    crafted = b"\x9c\0" + b"\0\0" + bytes((2 * 40, 20)) + bytes(10)
+    after = len(encoded(records[:42]))
+    data = encoded(records[:40]) + crafted + next_one + encoded(records)[after:]
+    assert next_one[:2] == b"\xfa\x7f"
+    assert expected(data, 60, ALL) is None
+    check(data, 60)
+
+
 @pytest.mark.parametrize("count", [31, 32, 33, 63, 64, 65, 95, 96, 97, 128, 512, 8191, 8192, 8200, 8300])
 def test_any_count_of_records_that_are_alike(count: int) -> None:
     check(encoded(alike(count, b"\0\0\0\0\1")), count)
