@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 from leafcuttr_sdk._described import described
 
 JSON: Final = "application/json"
+METHODS: Final = ("GET", "DELETE")
+"""What a route may have. There are no bodies, so there is no PUT; any web page may make a browser send a POST."""
 
 
 @described
@@ -31,7 +33,8 @@ class HealthCheck(NamedTuple):
 
 @described
 class Request(NamedTuple):
-    """One request, GET or HEAD. `path` is decoded, `headers` have lower-case names; there is no body."""
+    """One request: GET, HEAD, or another method of its route. `path` is decoded, `headers` have lower-case names; there
+    is no body."""
 
     method: str
     path: str
@@ -58,7 +61,8 @@ class Response(NamedTuple):
 @described
 class AdminRoute(NamedTuple):
     """One path, or all of a pattern. `summary` is its line in the answer to `/`. The handler runs on the loop and does
-    not keep it. GET and HEAD reach it; what it answers to HEAD is sent without its body. Other methods get 405."""
+    not keep it. It is called for `methods`, and for HEAD as for GET: that answer is sent without its body. Other
+    methods get 405."""
 
     path: str
     """Begins with a slash; of a plugin the part after `/plugins/<its name>`.
@@ -69,3 +73,7 @@ class AdminRoute(NamedTuple):
     `{name}` before `{rest*}`. A plugin with two routes that differ in such names only is left out."""
     handler: Callable[[Request], Awaitable[Response]]
     summary: str
+    methods: tuple[str, ...] = ("GET",)
+    """Of METHODS. GET changes nothing. A request by another one reaches the handler only if it comes from a program on
+    the machine of the broker and from no web page: the admin port has no authentication, and is open to others where
+    they read metrics."""

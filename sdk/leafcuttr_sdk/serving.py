@@ -41,6 +41,14 @@ class ByteStream(_Stream):
 
     __slots__ = ()
 
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
+        """Give the system as much of this as it takes at once, without waiting, and return how many bytes that were.
+        The rest is for `send_all`. 0 while another task sends, and always over TLS and WebSocket: what they send they
+        have to wait for. For a handler that answers many clients in one step of the loop.
+
+        Raises trio.BrokenResourceError where the client has gone, and trio.ClosedResourceError after the end."""
+        return 0
+
     @property
     def peer(self) -> Peer:
         """The client's address."""

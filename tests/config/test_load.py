@@ -89,6 +89,25 @@ def test_names_of_families_in_variables(variable: str, name: str) -> None:
     assert name in settings.given_names or name in settings.extra
 
 
+@pytest.mark.parametrize(
+    ("variable", "topic_filter"),
+    [
+        ("KAFKA_MQTT_TOPIC_MAPPING_TEST/TOPIC/+", "test/topic/+"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_Test/TOPIC/+", "Test/TOPIC/+"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_test/topic__1/#", "test/topic_1/#"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_A_B___C/#", "a.b-c/#"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_#", "#"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_+/+", "+/+"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_/A B/+", "/a b/+"),
+        ("KAFKA_MQTT_TOPIC_MAPPING_É/+", "é/+"),
+    ],
+)
+def test_topic_filters_in_variables(variable: str, topic_filter: str) -> None:
+    """A family of the MQTT broker: mixed case is kept."""
+    families = [*CORE.families, "mqtt.topic.mapping.", "mqtt.topic.key."]
+    assert setting_name(variable, families) == f"mqtt.topic.mapping.{topic_filter}"
+
+
 def test_variables_of_kafkas_scripts_are_none_of_ours() -> None:
     environ = dict.fromkeys(
         [

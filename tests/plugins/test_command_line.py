@@ -111,6 +111,7 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
     assert "topics" in ours and "turn" not in ours.split()
     assert [line.split()[0] for line in theirs.splitlines() if line] == [
         "http",
+        "mqtt",
         "turn",
         "turn-badly",
         "turn-wrong",

@@ -409,6 +409,15 @@ def test_parameters_of_an_admin_route(adding: BrokerProcess) -> None:
             "its admin route /a{b}: 'a{b}' is no parameter: braces go around the name of a whole part",
         ),
         (
+            "def leafcuttr_register_admin_routes(broker):\n"
+            "    return [AdminRoute('/a', print, 'x', ('GET', 'POST'))]\n",
+            "its admin route /a has the methods ('GET', 'POST'): allowed is a tuple of GET and DELETE",
+        ),
+        (
+            "def leafcuttr_register_admin_routes(broker):\n    return [AdminRoute('/a', print, 'x', 'GET')]\n",
+            "its admin route /a has the methods 'GET': allowed is a tuple of GET and DELETE",
+        ),
+        (
             "def leafcuttr_register_metrics(broker):\n"
             "    return [MetricReading(gauge('leafcuttr_log_size', 'Size.'), list)]\n",
             "leafcuttr_log_size: a metric of the plugin bad begins with leafcuttr_bad_",

@@ -46,6 +46,34 @@ def test_a_good_route_passes(handler: Any, path: str) -> None:
     check_admin_route(AdminRoute(path, handler, "what there is"))
 
 
+async def removed(request: Request) -> Response:
+    assert request.method in ("GET", "HEAD", "DELETE")
+    return Response(b"{}")
+
+
+def test_a_good_route_for_delete_passes() -> None:
+    for methods in (("GET", "DELETE"), ("DELETE",)):
+        check_admin_route(AdminRoute("/keys/{key}", removed, "what may go", methods))
+
+
+async def no_number(request: Request) -> Response:
+    if request.method == "DELETE":
+        int(request.parameters["key"])
+    return Response(b"{}")
+
+
+@pytest.mark.parametrize("methods", [("GET", "DELETE"), ("DELETE",)])
+def test_what_delete_does_with_odd_parameters_is_seen(methods: tuple[str, ...]) -> None:
+    with pytest.raises(ContractError, match=r"the handler raised ValueError.*by DELETE"):
+        check_admin_route(AdminRoute("/keys/{key}", no_number, "what may go", methods))
+
+
+@pytest.mark.parametrize("methods", [(), ("POST",), "GET", ["GET"]])
+def test_odd_methods(methods: Any) -> None:
+    with pytest.raises(ContractError, match="allowed is a tuple of GET and DELETE"):
+        check_admin_route(AdminRoute("/keys", removed, "what may go", methods))
+
+
 async def numbers(request: Request) -> Response:
     return Response(b"%d" % int(request.parameters["key"]))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leafcuttr.plugins.services.supervisor import Supervisor
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk import Broker, Metrics, Settings
+    from leafcuttr_sdk.admin import AdminRoute
 
 
 async def activate(
@@ -114,6 +115,8 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
         plugged.checks.append((loaded.name, check))
     routes = await call(registration.ADMIN_ROUTES)
     _check_paths([route.path for route in routes])
+    for route in routes:
+        _check_methods(route)
     plugged.routes += [(loaded.name, route) for route in routes]
     for spec in await call(registration.AUTHENTICATORS):
         other = plugged.authenticators.get(spec.name)
@@ -138,6 +141,17 @@ def _check_paths(patterns: Sequence[str]) -> None:
                 table.add(pattern.rstrip("/") or "/", None)
             except ValueError as error:
                 raise PluginError(f"its admin route {error}") from None
+
+
+def _check_methods(route: "AdminRoute") -> None:
+    from leafcuttr_sdk.admin import METHODS
+
+    methods = route.methods
+    if not isinstance(methods, tuple) or not methods or not set(methods) <= set(METHODS):
+        raise PluginError(
+            f"its admin route {route.path} has the methods {methods!r:.100}: allowed is a tuple of "
+            f"{' and '.join(METHODS)}"
+        )
 
 
 def _take_back(core: Core, plugin: str) -> None:

@@ -37,6 +37,9 @@ NO_HEADERS: Final = EncodedHeaders(b"\x00")
 NewRecord = tuple[bytes | None, bytes | None, Headers, int]
 """Value, key, headers and timestamp (ms)."""
 
+EncodedRecord = tuple[bytes | None, EncodedKey, EncodedHeaders, int]
+"""Value, encoded key, encoded headers and timestamp (ms)."""
+
 
 def encode_key(key: bytes | None) -> EncodedKey:
     """The key as records carry it."""
@@ -183,6 +186,41 @@ class BatchBuilder:
         if size > self.max_bytes:
             return False
         self._parts.append(b"".join(parts))
+        self._base_timestamp, self._max_timestamp = base, highest
+        self.count, self.size = number, size
+        return True
+
+    def extend_encoded(self, records: Iterable[EncodedRecord]) -> bool:
+        """Add records whose keys and headers are encoded; False, and nothing is added, if the batch would grow beyond
+        its limit."""
+        varints, number, size = VARINTS, self.count, self.size
+        base, highest = self._base_timestamp, self._max_timestamp
+        parts: list[bytes] = []
+        add = parts.extend
+        last: int | None = None
+        before, fixed = b"", 0
+        for value, key, headers, timestamp in records:
+            if timestamp != last:
+                if not number:
+                    base = timestamp
+                if timestamp > highest:
+                    highest = timestamp
+                last = timestamp
+                before = b"\x00" + varints[timestamp - base]
+                fixed = len(before)
+            offset_delta = varints[number]
+            if value is None:
+                value, value_length = b"", b"\x01"
+            else:
+                value_length = varints[len(value)]
+            length = fixed + len(offset_delta) + len(key) + len(value_length) + len(value) + len(headers)
+            head = varints[length]
+            add((head, before, offset_delta, key, value_length, value, headers))
+            size += length + len(head)
+            number += 1
+        if size > self.max_bytes:
+            return False
+        self._parts += parts
         self._base_timestamp, self._max_timestamp = base, highest
         self.count, self.size = number, size
         return True

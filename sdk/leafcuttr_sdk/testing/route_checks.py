@@ -7,16 +7,18 @@ import inspect
 import time
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
+from itertools import permutations
 from typing import Any, Final, cast
 
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk._paths import PatternPart, parts_of_pattern
-from leafcuttr_sdk.admin import AdminRoute, Request, Response
+from leafcuttr_sdk.admin import METHODS, AdminRoute, Request, Response
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.report import Notes, Report, told
 
 PROMISES: Final = {
     "path": "its path begins with a slash, its parameters are names in braces, and its summary is one line",
+    "methods": "its methods are a tuple of GET and DELETE",
     "answers": "its handler is an async function that returns a Response which can be sent, and raises nothing",
     "any parameter": "whatever clients write for its parameters, the answer is no failure (status 500 and above)",
     "HEAD": "HEAD is answered as GET is",
@@ -37,6 +39,7 @@ _VALUES: Final = (
     "<script>",
     "x" * 3000,
 )
+_METHODS: Final = [each for count in (1, 2) for each in permutations(METHODS, count)]
 _PIECES: Final = 100
 ANSWER_S: Final = 30.0
 """How long the broker lets a handler take."""
@@ -60,13 +63,23 @@ async def admin_route_report(route: AdminRoute, prefix: str = "/plugins/test") -
     except ValueError as error:
         notes.add("path", str(error))
         return notes.report(["path"])
+    methods = route.methods
+    if methods not in _METHODS:
+        notes.add("methods", f"they are {methods!r:.100}: allowed is a tuple of {' and '.join(METHODS)}")
+        return notes.report(["path", "methods"])
     trial = _Trial(route, notes, prefix)
     named = [part for part in parts if part.kind != "literal"]
     for at, value in enumerate(_VALUES if named else _VALUES[:1]):
         parameters = {part.text: value for part in named}
         shown = f"for {value[:40]!r}" if named else "for GET"
+        for method in methods:
+            if method != "GET":
+                check = "any parameter" if at else "answers"
+                await trial.answer(method, parts, parameters, check, f"{shown}, by {method}")
         if trial.late:
             break
+        if "GET" not in methods:
+            continue
         got = await trial.answer("GET", parts, parameters, "any parameter" if at else "answers", shown)
         head = await trial.answer("HEAD", parts, parameters, "HEAD", f"{shown}, by HEAD")
         if (

@@ -46,6 +46,46 @@ async def test_it_is_a_stream_of_trio() -> None:
     await trio.testing.check_half_closeable_stream(pair, clogged_pair)
 
 
+async def test_what_the_system_takes_at_once_is_sent_without_waiting() -> None:
+    one, other = await pair()
+    assert one.send_now(b"hello") == 5
+    assert one.send_now(memoryview(b" world")) == 6
+    assert await other.receive_some() == b"hello world"
+    assert one.send_now(b"") == 0
+
+
+async def test_what_the_system_does_not_take_is_left_to_send_all() -> None:
+    one, _ = await pair()
+    data = bytes(range(256)) * 40_000
+    sent = one.send_now(data)
+    assert 0 < sent < len(data)
+    assert one.send_now(data[sent:]) < len(data) - sent
+    clogged, _ = await clogged_pair()
+    assert clogged.send_now(b"x") == 0
+
+
+async def test_nothing_is_sent_at_once_while_another_task_sends() -> None:
+    one, other = await clogged_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.send_all, b"the rest")
+        await trio.testing.wait_all_tasks_blocked()
+        assert other._socket.recv(1_000_000)  # there is room again
+        assert one.send_now(b"x") == 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_nothing_is_sent_at_once_after_the_end() -> None:
+    one, other = await pair()
+    await one.send_eof()
+    with pytest.raises(trio.ClosedResourceError):
+        one.send_now(b"x")
+    one.close()
+    with pytest.raises(trio.ClosedResourceError):
+        one.send_now(b"x")
+    with pytest.raises(trio.BrokenResourceError):
+        other.send_now(b"x")
+
+
 async def test_long_data_is_sent_whole_and_in_its_order() -> None:
     one, other = await pair()
     data = bytes(range(256)) * 40_000

@@ -72,6 +72,37 @@ def test_encoded_parts_give_the_same_bytes(records: list[NewRecord]) -> None:
 
 
 @settings(max_examples=50)
+@given(st.lists(st.tuples(rows, st.booleans()), max_size=4))
+def test_rows_of_encoded_parts(drawn: list[tuple[list[NewRecord], bool]]) -> None:
+    """With one time for all of a call, and with times of their own."""
+    builder = BatchBuilder()
+    expected: list[Record] = []
+    assert builder.extend_encoded([])
+    for records, same in drawn:
+        times = [records[0][3] if same else record[3] for record in records]
+        assert builder.extend_encoded(
+            [
+                (value, encode_key(key), encode_headers(head), time)
+                for (value, key, head, _), time in zip(records, times, strict=True)
+            ]
+        )
+        expected += [
+            Record(len(expected) + number, time, key, value, head)
+            for number, ((value, key, head, _), time) in enumerate(zip(records, times, strict=True))
+        ]
+    assert (builder.count, bool(expected)) == (len(expected), builder.count > 0)
+    if expected:
+        assert builder.size == len(builder.finish())
+        assert builder.finish() == encode_batch(expected)
+    full = BatchBuilder(max_bytes=builder.size)
+    if expected:
+        encoded = [(r.value, encode_key(r.key), encode_headers(r.headers), r.timestamp) for r in expected]
+        assert full.extend_encoded(encoded)
+        assert not full.extend_encoded(encoded[:1])
+        assert full.finish() == builder.finish()
+
+
+@settings(max_examples=50)
 @given(groups)
 def test_values_that_share_key_and_headers(
     drawn: list[tuple[list[bytes | None], bytes | None, Any, int]],

@@ -51,6 +51,8 @@ def router() -> Router:
     found.add("/subjects/{subject}", subject, "one of them")
     found.add("/subjects/{subject}/versions/{version}", subject, "one of its versions")
     found.add("/subjects/all", hello, "all of them")
+    found.add("/things/{subject}", subject, "one of them, which may go", ("GET", "DELETE"))
+    found.add("/only/{subject}", subject, "one that may go", ("DELETE",))
     return found
 
 
@@ -193,6 +195,68 @@ async def test_what_is_refused_gets_json(
     if status == 405:
         assert headers["allow"] == "GET, HEAD"
     assert [record for record in caplog.records if record.levelno >= logging.ERROR and status != 500] == []
+
+
+async def test_a_route_for_delete(connect: Connect) -> None:
+    client = await connect()
+    for path in ("/things/a", "/only/a"):
+        status, _, body = await client.ask(f"DELETE {path} HTTP/1.1\nHost: x\n\n")
+        assert (status, json.loads(body)["method"]) == (200, "DELETE")
+    assert (await client.get("/things/a"))[0] == 200
+    status, headers, _ = await client.ask("POST /things/a HTTP/1.1\nHost: x\n\n")
+    assert (status, headers["allow"]) == (405, "GET, HEAD, DELETE")
+    status, headers, _ = await client.get("/only/a")
+    assert (status, headers["allow"]) == (405, "DELETE")
+    status, _, body = await client.ask("DELETE /things/a HTTP/1.1\nHost: x\nContent-Length: 1\n\nx")
+    assert (status, json.loads(body)["error"]) == (413, "no_body")
+
+
+async def test_a_web_page_changes_nothing(connect: Connect) -> None:
+    """A browser says where a page is from that sends a request by another method than GET."""
+    client = await connect()
+    status, _, body = await client.ask("DELETE /things/a HTTP/1.1\nHost: x\nOrigin: null\n\n")
+    assert (status, json.loads(body)["error"]) == (403, "not_local")
+    assert (await client.ask("GET /things/a HTTP/1.1\nHost: x\nOrigin: http://x\n\n"))[0] == 200
+
+
+class FromAfar:
+    """A socket over loopback, whose other end says that it is another machine."""
+
+    def __init__(self, sock: trio.socket.SocketType, address: str) -> None:
+        self._sock, self._address = sock, address
+
+    def getpeername(self) -> tuple[str, int]:
+        return self._address, 40_000
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._sock, name)
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.8.9.1", 200),
+        ("::1", 200),
+        ("::ffff:127.0.0.1", 200),
+        ("10.0.0.7", 403),
+        ("::ffff:10.0.0.7", 403),
+        ("fe80::1%eth0", 403),
+        ("2001:db8::7", 403),
+    ],
+)
+async def test_another_machine_changes_nothing(
+    router: Router, nursery: trio.Nursery, address: str, status: int
+) -> None:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    theirs = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
+    ours = await listener.accept()
+    ours.socket = FromAfar(ours.socket, address)  # type: ignore[assignment]
+    nursery.start_soon(HttpConnection(ours, router).run)
+    client = Client(theirs)
+    assert (await client.ask("DELETE /things/a HTTP/1.1\nHost: x\n\n"))[0] == status
+    assert (await client.get("/things/a"))[0] == 200
+    await listener.aclose()
 
 
 async def test_after_404_405_and_500_the_connection_goes_on(connect: Connect) -> None:

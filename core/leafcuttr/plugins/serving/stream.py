@@ -164,6 +164,22 @@ class SocketByteStream(ByteStream, HalfCloseableStream):
                         await trio.lowlevel.checkpoint()
         await trio.lowlevel.cancel_shielded_checkpoint()
 
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
+        sock = self._open_socket()
+        if self._eof:
+            raise trio.ClosedResourceError("nothing can be sent after the end")
+        if self._sends or not data:
+            return 0
+        try:
+            sent = sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._broken(error) from error
+        if self._busy is None:
+            self.moved = trio.current_time()
+        return sent
+
     async def wait_send_all_might_not_block(self) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
         self._open_socket()

@@ -37,6 +37,14 @@ _LINGER_BYTES: Final = 64 * 1024
 _complain: Final = Complaints(logger)
 
 
+def _is_loopback(address: str) -> bool:
+    from ipaddress import IPv6Address, ip_address
+
+    found = ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_loopback
+
+
 class HttpConnection:
     """One connection. `idle` is whether it waits for a request, so that it may be closed for a newer one."""
 
@@ -126,15 +134,24 @@ class HttpConnection:
             return problem(400, "bad_request", f"the target cannot be read: {error}")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
         request = Request(event.method.decode("ascii"), target.path, target.query, headers)
-        if has_body and request.method in ("GET", "HEAD"):
+        if has_body and request.method in ("GET", "HEAD", "DELETE"):
             return problem(413, "no_body", "no body is taken here")
         try:
-            return await self._router.answer(request, target.parts)
+            is_local = "origin" not in headers and self._is_from_here()
+            return await self._router.answer(request, target.parts, is_local=is_local)
         except Exception as error:
             if _passes(error, f"answering {target.path}"):
                 return problem(503, "exhausted", f"{exhausted(error)}; try again")
             logger.exception("answering %s failed", target.path)
             return problem(500, "internal_error", "the broker's log says what happened")
+
+    def _is_from_here(self) -> bool:
+        """Whether the other end is on this machine, as far as its address tells that."""
+        try:
+            peer = self._stream.socket.getpeername()
+        except OSError:
+            return False  # it has gone
+        return not isinstance(peer, tuple) or _is_loopback(peer[0])
 
     async def _refuse(self, request: "h11.Request | None", error: Any) -> None:
         """What cannot be read is the head (no request yet) or the body; the answer to HEAD has none either way."""

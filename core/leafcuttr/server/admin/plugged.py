@@ -80,7 +80,8 @@ def add_routes(plugged: Plugged, router: Router) -> None:
     """Below `/plugins/<name>`. A path that ends with a slash is the same as one without."""
     for plugin, route in plugged.routes:
         path = f"{PATH}{plugin}{route.path}".rstrip("/")
-        router.add(path, _answering(Part(plugin, f"route {path}"), route, plugged.failures), route.summary)
+        answer = _answering(Part(plugin, f"route {path}"), route, plugged.failures)
+        router.add(path, answer, route.summary, tuple(route.methods))
 
 
 def _answering(part: Part, route: AdminRoute, tell: Failures) -> Callable[[Request], Awaitable[Response]]:

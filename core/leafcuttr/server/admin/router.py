@@ -31,24 +31,28 @@ class RequestTarget(NamedTuple):
 
 
 class Router:
-    """The table of paths. All are for GET and HEAD: the admin endpoint changes nothing."""
+    """The table of paths. Those of the broker are for GET and HEAD, and change nothing; a plugin's may be for DELETE
+    too, which is for programs on this machine."""
 
     def __init__(self) -> None:
         self._table = PathTable[AdminRoute]()
         self._summaries: dict[str, str] = {}
 
-    def add(self, path: str, handler: Handler, summary: str) -> None:
+    def add(self, path: str, handler: Handler, summary: str, methods: tuple[str, ...] = ("GET",)) -> None:
         """Answer a path, or those of a pattern. Raises ValueError if it is none, or cannot be told from another."""
-        self._table.add(path, AdminRoute(path, handler, summary))
+        self._table.add(path, AdminRoute(path, handler, summary, methods))
         self._summaries[path] = summary
 
     def paths(self) -> Mapping[str, str]:
         """Each path with its summary."""
         return dict(self._summaries)
 
-    async def answer(self, request: Request, parts: tuple[str, ...] | None = None) -> Response:
-        """`parts` are those of the path (`parse_target`), if it has escapes. A slash at the end changes nothing. Raises
-        what the handler raises."""
+    async def answer(
+        self, request: Request, parts: tuple[str, ...] | None = None, *, is_local: bool = False
+    ) -> Response:
+        """`parts` are those of the path (`parse_target`), if it has escapes. A slash at the end changes nothing.
+        `is_local`: it comes from a program on this machine, which may change something. Raises what the handler
+        raises."""
         if parts is None:
             parts = tuple(request.path[1:].split("/"))
         found = self._table.find(parts)
@@ -60,14 +64,23 @@ class Router:
                 found = without
         if found is None:
             return problem(404, "not_found", f"{request.path} is not here", paths=sorted(self._summaries))
-        if request.method not in ("GET", "HEAD"):
+        route, pattern, parameters = found
+        allowed = [
+            name for method in route.methods for name in ((method, "HEAD") if method == "GET" else (method,))
+        ]
+        if request.method not in allowed:
             return problem(
                 405,
                 "method_not_allowed",
-                f"{request.path} takes GET and HEAD",
-                headers=(("Allow", "GET, HEAD"),),
+                f"{request.path} takes {' and '.join(allowed)}",
+                headers=(("Allow", ", ".join(allowed)),),
             )
-        route, pattern, parameters = found
+        if request.method not in ("GET", "HEAD") and not is_local:
+            return problem(
+                403,
+                "not_local",
+                f"{request.method} is for programs on the machine of the broker, and not for web pages",
+            )
         return await route.handler(request._replace(parameters=parameters, route=pattern))
 
 
