@@ -27,3 +27,5 @@ class Message:
     response_topic: str | None = None
     correlation_data: bytes | None = None
     user_properties: UserProperties = ()
+    via: tuple[str, ...] = ()
+    """Kafka topics that it has come from: it is not stored in them again."""

@@ -11,3 +11,13 @@ class PacketError(Exception):
         super().__init__(text)
         self.reason = reason
         self.text = text
+
+
+def malformed(text: str) -> PacketError:
+    """Bytes that cannot be parsed as the specification has them (5.0, 1.2: Malformed Packet)."""
+    return PacketError(ReasonCode.MALFORMED_PACKET, text)
+
+
+def protocol_error(text: str) -> PacketError:
+    """What can be parsed and is not allowed (5.0, 1.2: Protocol Error)."""
+    return PacketError(ReasonCode.PROTOCOL_ERROR, text)

@@ -90,9 +90,13 @@ class PacketType(IntEnum):
 UserProperties: TypeAlias = tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Properties:
-    """The properties of one packet (2.2.2). None: it is not there, which is not the same as its default value."""
+    """The properties of one packet (2.2.2). None: it is not there, which is not the same as its default value.
+
+    Not to be changed once a packet has them: `NO_PROPERTIES` is shared by all packets without any. (Hence a hash,
+    without which it could be no default.)
+    """
 
     payload_format_indicator: int | None = None
     message_expiry_interval: int | None = None
@@ -151,6 +155,10 @@ class Connect:
     password: bytes | None = None
     will: Will | None = None
     properties: Properties = NO_PROPERTIES
+    bridge: bool = False
+    """The client says that it is a bridge: bit 7 of the protocol level, in 3.1 and 3.1.1 only, as mosquitto's bridges
+    do. What it subscribes to is delivered with no local and retain as published, which these versions cannot ask for:
+    the reader sets both in `SubscriptionRequest`."""
 
 
 @dataclass(slots=True)
