@@ -1,0 +1,105 @@
+"""`StoredQueue` beside a dict."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from leafcuttr_mqtt.session.types import Delivery
+from leafcuttr_mqtt.storage.stored_queue import StoredQueue
+
+
+class Queues(RuleBasedStateMachine):
+    """Sequences rise, with gaps now and then; some are stored again, some are over out of order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = StoredQueue()
+        self.model: dict[int, Delivery] = {}
+        self.next = 0
+        self.offset = 0
+
+    def put(self, sequence: int, qos: int, retain: bool, size: int, identifiers: tuple[int, ...]) -> None:
+        flags = qos | (4 if retain else 0) | (8 if identifiers else 0)
+        self.queue.put(sequence, self.offset, flags, size, identifiers)
+        self.model[sequence] = Delivery(None, qos, retain, identifiers, size, self.offset, sequence)
+
+    @rule(
+        qos=st.integers(1, 2),
+        retain=st.booleans(),
+        size=st.integers(0, 1000),
+        identifiers=st.sampled_from([(), (), (5,), (6, 7)]),
+        gap=st.sampled_from([0, 0, 0, 1, 70]),
+    )
+    def add(self, qos: int, retain: bool, size: int, identifiers: tuple[int, ...], gap: int) -> None:
+        self.next += gap
+        self.offset += 1
+        self.put(self.next, qos, retain, size, identifiers)
+        self.next += 1
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.sampled_from(sorted(self.model)))
+        assert self.queue.remove(sequence) == self.model.pop(sequence).offset
+
+    @precondition(lambda self: self.model)
+    @rule(count=st.integers(1, 200))
+    def remove_first(self, count: int) -> None:
+        for sequence in sorted(self.model)[:count]:
+            assert self.queue.pop_first() == self.model.pop(sequence)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def move(self, data: st.DataObject) -> None:
+        """The message was stored once more."""
+        one = self.model[data.draw(st.sampled_from(sorted(self.model)))]
+        self.offset += 1
+        self.put(one.sequence, one.qos, one.retain, one.size, one.identifiers)
+
+    @precondition(lambda self: self.next)
+    @rule(data=st.data())
+    def bring_back(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.integers(0, self.next - 1))
+        if sequence not in self.model:
+            self.offset += 1
+            self.put(sequence, 1, False, 3, ())
+
+    @rule(sequence=st.integers(-5, 100_000))
+    def remove_what_is_not_there(self, sequence: int) -> None:
+        if sequence not in self.model:
+            assert self.queue.remove(sequence) == -1
+
+    @rule(before=st.integers(0, 60))
+    def overtake(self, before: int) -> None:
+        offset = self.offset - before
+        lost = [one for one in self.model.values() if one.offset < offset]
+        assert self.queue.remove_before(offset) == len(lost)
+        for one in lost:
+            del self.model[one.sequence]
+
+    @invariant()
+    def same(self) -> None:
+        assert list(self.queue) == [self.model[sequence] for sequence in sorted(self.model)]
+        assert len(self.queue) == self.queue.count == len(self.model)
+        assert self.queue.size == sum(one.size for one in self.model.values())
+        assert self.queue.sequences() == sorted(self.model)
+        assert sorted(self.queue.offsets()) == sorted(one.offset for one in self.model.values())
+
+
+TestQueues = Queues.TestCase
+
+
+def test_an_empty_queue() -> None:
+    queue = StoredQueue()
+    assert queue.pop_first() is None
+    assert queue.get(0) is None
+    assert 0 not in queue
+
+
+def test_what_was_removed_takes_no_place() -> None:
+    """A queue whose front is removed and whose end grows does not grow."""
+    queue = StoredQueue()
+    for sequence in range(10_000):
+        queue.put(sequence, sequence, 1, 1)
+        if sequence >= 10:
+            queue.remove(sequence - 10)
+    assert len(queue._offsets) < 200
