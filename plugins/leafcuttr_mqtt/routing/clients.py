@@ -1,0 +1,98 @@
+"""A client identifier, as routing sees it: its session, and its connection while it has one."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from leafcuttr_mqtt.packets.types import Version
+
+if TYPE_CHECKING:
+    from leafcuttr_mqtt.packets.frames import PublishFrames
+    from leafcuttr_mqtt.packets.types import Packet, ReasonCode
+    from leafcuttr_mqtt.session.session import Session
+    from leafcuttr_mqtt.storage.state import StoredSession, Unfinished
+
+
+class Attached(Protocol):
+    """A connection, as routing sees it. None of this waits; what is sent goes out at the end of the turn."""
+
+    version: Version
+
+    @property
+    def peer(self) -> str:
+        """The client's address."""
+        ...
+
+    @property
+    def listener(self) -> str:
+        """The prefix of the settings of the listener that it came in by."""
+        ...
+
+    @property
+    def fluent(self) -> bool:
+        """Whether a message with QoS 0 may go out past the queue: nothing waits there, and the client has no limit that
+        it would be checked for."""
+        ...
+
+    def send_frame(self, frames: "PublishFrames", retain: bool, identifiers: tuple[int, ...]) -> None:
+        """Send this message with QoS 0."""
+        ...
+
+    def put_packet(self, packet: "Packet") -> None:
+        """Send this packet."""
+        ...
+
+    def touched(self) -> None:
+        """There is something new in the session's queue."""
+        ...
+
+    def send_soon(self) -> None:
+        """There is something to send."""
+        ...
+
+    def end(self, reason: "ReasonCode", text: str = "") -> None:
+        """End it: with DISCONNECT in 5.0."""
+        ...
+
+
+class Client:
+    """A client identifier that has a session. The key of its subscriptions."""
+
+    __slots__ = (
+        "connected_ms",
+        "connection",
+        "filter_bytes",
+        "noted",
+        "repeated",
+        "session",
+        "stored",
+        "unfinished",
+        "user_name",
+        "waits_in_log",
+    )
+
+    def __init__(self, session: "Session", stored: "StoredSession") -> None:
+        self.session = session
+        self.stored = stored
+        """What the store knows it by."""
+        self.connection: Attached | None = None
+        self.noted = False
+        """Whether the store has it: it outlives its connection, has a will, or has messages in the log."""
+        self.waits_in_log = False
+        """Whether its messages with QoS 1 and 2 are stored before they are offered: it outlives its connection, or its
+        client was so slow once that they had no place in memory. It stays so, which keeps them in order."""
+        self.connected_ms = 0
+        self.filter_bytes = 0
+        """Of the session's subscriptions, in characters."""
+        self.user_name: str | None = None
+        self.repeated: set[int] = set()
+        """Packet identifiers with QoS 2 that came again while an earlier connection's message is being stored."""
+        self.unfinished: dict[int, Unfinished] = {}
+        """Messages with QoS 2 that some Kafka topics got before the last start, by packet identifier."""
+
+    @property
+    def client_id(self) -> str:
+        return self.session.client_id
+
+    @property
+    def outlives(self) -> bool:
+        """Whether the session outlives its connection: what is on its way in it is kept in the log."""
+        return self.session.expiry_s > 0

@@ -1,0 +1,442 @@
+"""Sessions by client identifier: who is connected, who takes over, which sessions end and when, which wills are
+published.
+
+Nothing of this waits. What has changed is noted in the store; the turn in which it was writes it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from leafcuttr_mqtt.messages import Message
+from leafcuttr_mqtt.packets.types import Connect, Publish, ReasonCode
+from leafcuttr_mqtt.routing.clients import Attached, Client
+from leafcuttr_mqtt.routing.deadlines import Deadlines
+from leafcuttr_mqtt.routing.retained import RetainedMessages
+from leafcuttr_mqtt.routing.router import Router
+from leafcuttr_mqtt.routing.wills import will_message
+from leafcuttr_mqtt.session.limits import Limits
+from leafcuttr_mqtt.session.outbound import Outbound
+from leafcuttr_mqtt.session.session import Session, filter_of
+from leafcuttr_mqtt.session.types import Delivery, Drop, DropReason, Subscription
+from leafcuttr_mqtt.storage.state import (
+    Recovered,
+    RecoveredSession,
+    SessionRecord,
+    StoredSession,
+    Unfinished,
+)
+
+if TYPE_CHECKING:
+    from leafcuttr_mqtt.mapping.targets import Target
+    from leafcuttr_mqtt.storage.store import Store
+    from leafcuttr_sdk.types import Clock
+
+_MOST_FILTER_BYTES: Final = 2 * 1024 * 1024
+"""Of the subscriptions of a session, in characters: all of them are one record in the log."""
+
+Receivers = list[tuple[StoredSession, Delivery]]
+
+
+class Hub:
+    """All sessions of the broker. `publish_soon` publishes a message of the broker's own: a will."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        clock: "Clock",
+        store: "Store",
+        logger: logging.Logger,
+        publish_soon: Callable[[Message], None],
+    ) -> None:
+        self.limits: Final = limits
+        self.clock: Final = clock
+        self.store: Final = store
+        self.router: Final = Router(self._journal if store.keeps else None, self.dropped)
+        self.retained: Final = RetainedMessages()
+        self.clients: Final[dict[str, Client]] = {}
+        self.watchers: Final[list[Callable[[Message, Client | None], None]]] = []
+        """Called with each message that is published, and its publisher."""
+        self.connected = 0
+        self.expired = 0
+        """Sessions that have ended because their time was over."""
+        self.system: Callable[[str], Iterable[Message]] = lambda _: ()
+        """The messages of `$SYS` that a filter matches, for a new subscription."""
+        self.drops: Final[dict[DropReason, int]] = dict.fromkeys(DropReason, 0)
+        self._logger = logger
+        self._publish_soon = publish_soon
+        self._wills: Deadlines[Client] = Deadlines()
+        self._expiries: Deadlines[Client] = Deadlines()
+        self._queued: dict[int, tuple[Message, Receivers]] = {}
+        self._changed: dict[str, Client] = {}
+        """Sessions that are to be stored anew. A record has all subscriptions, so it is made once a turn."""
+        self._waiting: list[tuple[Client, Delivery]] = []
+        """Deliveries that are offered to their sessions once they are stored."""
+
+    # Connections
+
+    def connect(
+        self, connection: Attached, connect: Connect, client_id: str, user_name: str | None = None
+    ) -> tuple[Client, bool]:
+        """The session for a client that was let in, and whether it was there before (3.1.4, 3.2.2.1.1). `note` is to
+        follow, once the session belongs to the connection."""
+        client = self.clients.get(client_id)
+        if client is not None and client.connection is not None:
+            self._take_over(client, connect.clean_start)
+            client = self.clients.get(client_id)
+        if client is not None and connect.clean_start:
+            self.end_session(client)  # [MQTT-3.1.2-4]
+            client = None
+        present = client is not None
+        if client is None:
+            session = Session(client_id, self.limits.queue)
+            client = self.clients[client_id] = Client(session, self.store.begin_session(client_id))
+        else:
+            self._wills.take(client_id)  # [MQTT-3.1.3-9]
+            self._expiries.take(client_id)
+        client.connection = connection
+        client.connected_ms = self.clock.now_ms()
+        client.user_name = user_name
+        self.connected += 1
+        return client, present
+
+    def _take_over(self, client: Client, clean_start: bool) -> None:
+        """Another connection has this client identifier ([MQTT-3.1.4-3])."""
+        connection = client.connection
+        assert connection is not None
+        connection.end(ReasonCode.SESSION_TAKEN_OVER, "another connection has its client identifier")
+        self._detach(client)
+        will, client.session.will = client.session.will, None
+        # It is published where its delay is 0, and where the session ends (3.1.3.2.2, 3.1.4); else it never is.
+        ends = clean_start or not client.outlives
+        if will is not None and (ends or not will.properties.will_delay_interval):
+            self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()))
+        if not client.outlives:
+            self.end_session(client)
+
+    def disconnected(self, client: Client, connection: Attached, *, with_will: bool) -> None:
+        """The connection has ended; `with_will`: not as it should."""
+        if client.connection is not connection:
+            return  # another one has taken over
+        self._detach(client)
+        session = client.session
+        if not with_will:
+            session.will = None
+        will_due, ends = session.will_due_ms, session.ends_ms
+        if will_due is not None and will_due <= self.clock.now_ms():
+            self._publish_will(client)
+        elif will_due is not None:
+            self._wills.add(client.client_id, client, will_due)
+        if not client.outlives:
+            self.end_session(client)
+            return
+        if ends is not None:
+            self._expiries.add(client.client_id, client, ends)
+        self.note(client)
+
+    def _detach(self, client: Client) -> None:
+        client.connection = None
+        client.session.disconnect(self.clock.now_ms())
+        self.connected -= 1
+
+    def _publish_will(self, client: Client) -> None:
+        will, client.session.will = client.session.will, None
+        if will is not None:
+            self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()))
+
+    # Sessions
+
+    def end_session(self, client: Client) -> None:
+        """The session is over: it has expired, its client begins anew, or an administrator has said so. Its connection
+        has ended before."""
+        client_id = client.client_id
+        if self.clients.get(client_id) is not client:
+            return
+        del self.clients[client_id]
+        self._expiries.take(client_id)
+        if self._wills.take(client_id) is not None:  # its delay, or the session, whichever ends first
+            self._publish_will(client)
+        for subscription in client.session.subscriptions.values():
+            self.router.unsubscribe(client, subscription)
+        self._changed.pop(client_id, None)
+        ended = client.session.outbound.clear()
+        self.drops[DropReason.SESSION_ENDED] += len(ended)
+        if client.noted:
+            client.noted = False
+            self.store.note_session_ended(client.stored, [each.delivery for each in ended])
+
+    def note(self, client: Client) -> None:
+        """Something of the session has changed that is to outlive its connection, or this process."""
+        client.waits_in_log = client.waits_in_log or client.outlives
+        if client.waits_in_log or client.session.will is not None:
+            client.noted = True
+            self._changed[client.client_id] = client
+        elif client.noted:
+            client.noted = False
+            self._changed.pop(client.client_id, None)
+            self.store.note_session_ended(client.stored)
+
+    def _record(self, client: Client) -> SessionRecord:
+        session = client.session
+        return SessionRecord(
+            client_id=session.client_id,
+            number=client.stored.number,
+            expiry_s=session.expiry_s,
+            connected_ms=client.connected_ms,
+            disconnected_ms=session.disconnected_ms,
+            subscriptions=tuple(session.subscriptions.values()),
+            will=session.will,
+            will_due_ms=session.will_due_ms,
+            user_name=client.user_name,
+            sent=session.outbound.sent,
+        )
+
+    def sweep(self) -> None:
+        """End sessions that have expired, publish wills whose delay is over. About once a second."""
+        now_ms = self.clock.now_ms()
+        for _, client in self._wills.due(now_ms):
+            self._publish_will(client)
+            if client.outlives:
+                self.note(client)
+        for _, client in self._expiries.due(now_ms):
+            if client.connection is None:
+                self.expired += 1
+                self.end_session(client)
+
+        lost_before = self.store.overtaken()
+        if lost_before is not None:
+            for client in self.clients.values():
+                for drop in client.session.outbound.lose(lost_before, self.store.place_of):
+                    self.dropped(client, drop)
+
+    def expire_retained(self) -> None:
+        """Remove retained messages that have expired. About once a minute: nobody gets one in between."""
+        for message in self.retained.expire(self.clock.now_ms()):
+            self.store.note_retained_ended(message.topic)
+
+    # A start
+
+    def restore(self, recovered: Recovered) -> None:
+        """What an earlier run has left."""
+        for message in recovered.retained:
+            self.retained.put(message)
+        now_ms = self.clock.now_ms()
+        for found in recovered.sessions:
+            self._restore(found, now_ms)
+        for record in recovered.wills:
+            if record.will is not None:
+                self._publish_soon(will_message(record.client_id, record.will, now_ms))
+            self.store.note_will_done(record.client_id)
+
+    def _restore(self, found: RecoveredSession, now_ms: int) -> None:
+        record, stored = found.record, found.stored
+        session = Session(record.client_id, self.limits.queue)
+        client = Client(session, stored)
+        client.noted = True
+        client.connected_ms, client.user_name = record.connected_ms, record.user_name
+        client.unfinished = dict(found.unfinished)
+        session.expiry_s, session.will = record.expiry_s, record.will
+        session.disconnected_ms = now_ms if record.disconnected_ms is None else record.disconnected_ms
+        session.inbound.restore(stored.received.values(), stored.next_number)
+        session.outbound = Outbound.restored(
+            self.limits.queue,
+            {
+                "next_sequence": stored.next_sequence,
+                "sent": record.sent,
+                "deliveries": [
+                    (each.sequence, each.qos, each.retain, each.identifiers, each.size, each.offset)
+                    for each in found.queue
+                ],
+                "released": sorted(stored.released),
+            },
+            was_connected=record.disconnected_ms is None,
+        )
+        self.clients[record.client_id] = client
+        for subscription in record.subscriptions:
+            self.subscribe(client, filter_of(subscription), subscription)
+        due = session.will_due_ms if record.will_due_ms is None else record.will_due_ms
+        if due is not None:
+            self._wills.add(record.client_id, client, due)
+        ends = session.ends_ms
+        if ends is not None:
+            self._expiries.add(record.client_id, client, ends)
+        if record.disconnected_ms is None:
+            self.note(client)
+
+    # Subscriptions
+
+    def subscribe(self, client: Client, requested: str, subscription: Subscription) -> bool:
+        """Whether it is a new one; one with the same filter is replaced ([MQTT-3.8.4-3])."""
+        if requested not in client.session.subscriptions:
+            client.filter_bytes += len(requested)
+        client.session.subscriptions[requested] = subscription
+        return self.router.subscribe(client, subscription)
+
+    def unsubscribe(self, client: Client, requested: str) -> bool:
+        """Whether there was one."""
+        subscription = client.session.subscriptions.pop(requested, None)
+        if subscription is None:
+            return False
+        client.filter_bytes -= len(requested)
+        return self.router.unsubscribe(client, subscription)
+
+    def has(self, client: Client) -> bool:
+        """Whether its session has not ended."""
+        return self.clients.get(client.client_id) is client
+
+    def has_room(self, client: Client, requested: str) -> bool:
+        """Whether the session may have this subscription."""
+        subscriptions = client.session.subscriptions
+        if requested in subscriptions:
+            return True
+        return (
+            len(subscriptions) < self.limits.max_subscriptions
+            and client.filter_bytes + len(requested) <= _MOST_FILTER_BYTES
+        )
+
+    def send_retained(self, client: Client, subscription: Subscription) -> Iterator[None]:
+        """The retained messages that a new subscription matches; none for a shared one (4.8.2). A step is a message:
+        there may be many. One that is replaced before its turn is left out, because the one in its place has been
+        delivered."""
+        if subscription.share is None:
+            for message in self.retained.match(subscription.filter, self.clock.now_ms()):
+                yield
+                if not self.has(client):
+                    return
+                if self.retained.get(message.topic) is message:
+                    self.router.deliver_retained(client, subscription, message)
+            if subscription.filter.startswith("$SYS/"):
+                for message in self.system(subscription.filter):
+                    self.router.deliver_retained(client, subscription, message)
+
+    # Messages
+
+    def publish(self, message: Message, publisher: Client | None) -> int:
+        """Give a message that is stored to its subscribers, and keep it if it is to be retained. How many sessions got
+        it."""
+        if message.retain and self.limits.retain_available and self.retained.put(message):
+            self.store.note_retained(message)
+        if self.watchers:
+            for watch in self.watchers:
+                watch(message, publisher)
+        return self.router.publish(message, publisher)
+
+    def _journal(self, message: Message, client: Client, delivery: Delivery) -> None:
+        """A delivery to a session that outlives its connection, or whose client is slow: it is stored before it is
+        offered. Those of one message are noted together."""
+        if not client.waits_in_log:
+            client.waits_in_log = True
+            self.note(client)
+        delivery.sequence = client.session.outbound.number()
+        self._waiting.append((client, delivery))
+        entry = self._queued.get(id(message))
+        if entry is None:
+            self._queued[id(message)] = (message, [(client.stored, delivery)])
+        else:
+            entry[1].append((client.stored, delivery))
+
+    def note_queued(self) -> "list[tuple[Client, Delivery]]":
+        """Tell the store of all deliveries, and of all sessions that have changed, since the last call. Those that come
+        back are given to `offer` once it has them."""
+        for client in self._changed.values():
+            self.store.note_session(self._record(client))
+        self._changed.clear()
+        for message, receivers in self._queued.values():
+            self.store.note_queued(message, receivers)
+        self._queued.clear()
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is something to store."""
+        return bool(self._queued) or bool(self._changed) or self.store.has_notes
+
+    def offer(self, deliveries: "Sequence[tuple[Client, Delivery]]") -> None:
+        """Deliveries that are stored."""
+        for client, delivery in deliveries:
+            if self.clients.get(client.client_id) is not client:
+                self.store.note_delivered(client.stored, delivery)  # its session has ended meanwhile
+                continue
+            for drop in client.session.outbound.offer(delivery):
+                self.dropped(client, drop)
+            if client.connection is not None:
+                client.connection.touched()
+
+    def dropped(self, client: Client, drop: Drop) -> None:
+        """A delivery was given up."""
+        self.drops[drop.reason] += 1
+        if client.noted and drop.delivery.qos:
+            self.store.note_delivered(client.stored, drop.delivery)
+
+    # QoS 2 of sessions that outlive their connections
+
+    def begin_number(
+        self, client: Client, publish: Publish, targets: "tuple[Target, ...]"
+    ) -> "tuple[int, int, tuple[Target, ...]]":
+        """A message with QoS 2 is about to be stored: its number in the session, that of its records, by which a later
+        start knows them, and the Kafka topics that it is still missing in."""
+        packet_id = publish.packet_id
+        number = client.session.inbound.number_of(packet_id)
+        unfinished = client.unfinished.get(packet_id)
+        if unfinished is not None and publish.duplicate:
+            number = unfinished.number
+            targets = tuple([each for each in targets if each.kafka.name not in unfinished.stored_in])
+        elif (
+            unfinished is not None
+        ):  # its client has forgotten that message: this is another one ([MQTT-3.3.1-1])
+            del client.unfinished[packet_id]
+            self.store.number_refused(client.stored, unfinished.number)
+        return number, self.store.begin_number(client.stored, number), targets
+
+    def give_up_number(self, client: Client, packet_id: int, number: int, stored_in: Iterable[str]) -> None:
+        """The message could not be stored in all Kafka topics, and its connection ends: its client sends it again."""
+        names = frozenset(stored_in)
+        client.unfinished[packet_id] = Unfinished(number, names, names, False)
+
+    def is_queued(self, client: Client, packet_id: int) -> bool:
+        """Whether subscribers got the message before the last start."""
+        unfinished = client.unfinished.get(packet_id)
+        return unfinished is not None and unfinished.queued
+
+    def note_received(self, client: Client, packet_id: int, number: int) -> None:
+        """The message is in all Kafka topics, and its deliveries are noted in this turn."""
+        client.unfinished.pop(packet_id, None)
+        self.store.note_received(client.stored, number)
+
+    def number_refused(self, client: Client, packet_id: int, number: int) -> None:
+        """The message is refused for good, or was given up."""
+        client.unfinished.pop(packet_id, None)
+        self.store.number_refused(client.stored, number)
+
+    # Administration
+
+    def disconnect(self, client_id: str, *, text: str = "an administrator has ended it") -> bool:
+        """End the connection of a client; whether there was one."""
+        client = self.clients.get(client_id)
+        if client is None or client.connection is None:
+            return False
+        client.connection.end(ReasonCode.ADMINISTRATIVE_ACTION, text)
+        return True
+
+    def delete_session(self, client_id: str) -> bool:
+        """End the connection and the session of a client; whether there was one."""
+        client = self.clients.get(client_id)
+        if client is None:
+            return False
+        connection = client.connection
+        if connection is not None:
+            connection.end(ReasonCode.ADMINISTRATIVE_ACTION, "its session was deleted")
+            self._detach(client)
+            client.session.will = None
+        self.end_session(client)
+        return True
+
+    def clear_retained(self, topics: Iterable[str]) -> int:
+        """Remove the retained messages of these topics; how many there were."""
+        count = 0
+        for topic in topics:
+            if self.retained.remove(topic):
+                self.store.note_retained_ended(topic)
+                count += 1
+        return count

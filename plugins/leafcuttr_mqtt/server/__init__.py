@@ -1,0 +1,1 @@
+"""The MQTT broker as a service: listeners, connections, authentication, keep alive."""

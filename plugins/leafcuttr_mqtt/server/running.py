@@ -1,0 +1,257 @@
+"""What all connections of one start of the service share, and what runs beside them."""
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from leafcuttr_mqtt.egress.making import make_egress
+from leafcuttr_mqtt.mapping.writer import KafkaWriter
+from leafcuttr_mqtt.packets.types import ReasonCode
+from leafcuttr_mqtt.people.counts import Counts, Survey
+from leafcuttr_mqtt.people.sys_topics import SysTopics
+from leafcuttr_mqtt.replay.replays import Replays
+from leafcuttr_mqtt.routing.hub import Hub
+from leafcuttr_mqtt.routing.turns import Turns
+from leafcuttr_mqtt.server.keep_alive import KeepAlive, Watched
+from leafcuttr_mqtt.server.sending import Sendings
+from leafcuttr_mqtt.session.limits import Limits, QueueLimits
+from leafcuttr_mqtt.settings import PREFIX
+from leafcuttr_mqtt.storage.none import NoStore
+from leafcuttr_mqtt.storage.store import Store
+from leafcuttr_sdk.errors import BrokerError
+from leafcuttr_sdk.trouble import Complaints
+
+if TYPE_CHECKING:
+    from leafcuttr_mqtt.mapping.cluster import ClusterWriter
+    from leafcuttr_mqtt.mapping.contracts import Writer
+    from leafcuttr_mqtt.mapping.settings import MappingOptions
+    from leafcuttr_mqtt.messages import Message
+    from leafcuttr_mqtt.routing.clients import Client
+    from leafcuttr_mqtt.server.authentication import Doorkeeper
+    from leafcuttr_mqtt.session.types import Delivery
+    from leafcuttr_mqtt.settings import Options
+    from leafcuttr_sdk.broker import Broker
+
+_SWEEP_S: Final = 1.0
+_RETAINED_SWEEPS: Final = 60
+
+
+class Endable(Watched, Protocol):
+    """A connection, as far as it is known here."""
+
+    client: "Client | None"
+
+    @property
+    def peer(self) -> str:
+        """Its client's address, with the port."""
+        ...
+
+    @property
+    def peer_host(self) -> str: ...
+
+    @property
+    def held_by(self) -> str:
+        """Why it is held back, if it is."""
+        ...
+
+    def end(self, reason: ReasonCode, text: str = "") -> None:
+        """End it: with DISCONNECT in 5.0."""
+        ...
+
+
+class Running:
+    """One start of the service. `background` lives longer than the connections."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        options: "Options",
+        mapping: "MappingOptions",
+        doorkeeper: "Doorkeeper",
+        background: trio.Nursery,
+    ) -> None:
+        self.broker: Final = broker
+        self.options: Final = options
+        self.mapping: Final = mapping
+        self.doorkeeper: Final = doorkeeper
+        self.background: Final = background
+        self.logger: Final[logging.Logger] = broker.logger
+        self.complain: Final = Complaints(broker.logger)
+        self.now_ms: Final = broker.clock.now_ms
+        self.stopping = False
+        self.limits: Final = limits_of(options)
+        self.handshake_s: Final = broker.settings.int(f"{PREFIX}.handshake.timeout.ms") / 1000
+        self.cluster: ClusterWriter | None = None
+        """The way to another cluster."""
+        self.store: Final[Store] = (
+            Store(broker, mapped=self._kafka_topics) if options.persistence else NoStore()  # type: ignore[assignment]
+        )
+        self.writer: Final[Writer] = self._kafka_writer()
+        self.hub: Final = Hub(self.limits, broker.clock, self.store, broker.logger, self._publish_soon)
+        self.turns: Final = Turns(broker, self.writer, self.hub, background, broker.logger)
+        self.egress: Final = make_egress(
+            broker, mapping, self.turns, self.writer, self.hub, self.count_refused, self.complain
+        )
+        self.replays: Final = (
+            Replays(broker, mapping.rules, self.writer, self.hub, self.turns, background)
+            if mapping.replay
+            else None
+        )
+        self.keep_alive: Final = KeepAlive()
+        self.counts: Final = Counts()
+        self.seen = Survey()
+        """What all sessions had together a few seconds ago."""
+        self.started_ms: Final = broker.clock.now_ms()
+        self.listeners: Final[dict[str, str]] = {}
+        """Their addresses, by the prefixes of their settings."""
+        self.sys_topics: Final = SysTopics(self)
+        self.hub.system = self.sys_topics.match
+        self.sendings: Final = Sendings()
+        self.long_answers: Final = trio.StrictFIFOLock()
+        """Held by the connection that goes on with an answer that takes long."""
+        self.connections: Final[set[Endable]] = set()
+        self._authenticated: dict[Endable, int] = {}
+        """Connections whose credentials expire, and when."""
+        self.refused = 0
+        """Messages that some Kafka topic can never take, or that are not allowed."""
+
+    def _kafka_writer(self) -> "Writer":
+        mapping, topics = self.mapping, self.broker.topics
+        if mapping.bootstrap is None:
+            return KafkaWriter(topics, mapping.rules, mapping.dead_letters, self.options.max_packet_bytes)
+        from leafcuttr_mqtt.mapping.cluster import ClusterWriter
+
+        self.cluster = ClusterWriter(
+            mapping.bootstrap,
+            mapping.client_id,
+            mapping.properties,
+            mapping.rules,
+            mapping.dead_letters,
+            self.logger,
+        )
+        return self.cluster
+
+    async def open(self) -> None:
+        """Read what was kept. Raises BrokerError and PluginError."""
+        if self.cluster is not None:
+            await self.background.start(self.cluster.run)
+        self.hub.restore(await self.store.open())
+        self.turns.conclude()
+        self.background.start_soon(self.store.run)
+
+    async def run(self) -> None:
+        """What happens at times. For ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.keep_alive.run)
+            if self.egress is not None:
+                nursery.start_soon(self.egress.run)
+            nursery.start_soon(self.sys_topics.run)
+            sweeps = 0
+            while True:
+                await trio.sleep(_SWEEP_S)
+                sweeps += 1
+                self.hub.sweep()
+                self._end_expired()
+                self.sendings.forget()
+                if sweeps % _RETAINED_SWEEPS == 0:
+                    self.hub.expire_retained()
+                self.turns.conclude()
+
+    async def close(self) -> None:
+        """The connections have ended: wait for what is being stored."""
+        self.stopping = True
+        try:
+            await self.turns.quiet()
+        finally:
+            self.writer.end()
+
+    # What connections need
+
+    def load(self, client: "Client", deliveries: "list[Delivery]") -> None:
+        """Read the messages of these from the log, and go on with the session."""
+        self.background.start_soon(self._load, client, deliveries)
+
+    async def _load(self, client: "Client", deliveries: "list[Delivery]") -> None:
+        while True:
+            try:
+                found = await self.store.load([each.offset for each in deliveries])
+                break
+            except BrokerError as error:
+                self.complain("load", "queued messages cannot be read for now: %s", error)
+                await trio.sleep(1)
+        outbound = client.session.outbound
+        for each in deliveries:
+            # What is lost is dropped when its turn comes, and noted then.
+            outbound.loaded(each, found.get(each.offset))
+        if client.connection is not None:
+            client.connection.touched()
+        self.turns.conclude()
+
+    def expire_at(self, connection: Endable, expires_ms: int) -> None:
+        """End the connection at that time, unless its client authenticates anew."""
+        self._authenticated[connection] = expires_ms
+
+    def count_refused(self, reason: str) -> None:
+        """A message is not published, for good."""
+        self.refused += 1
+        self.complain("refused", "a message was refused: %s", reason, level=logging.WARNING)
+
+    def tell_end(self, connection: Endable, reason: "ReasonCode", text: str, *, at_fault: bool) -> None:
+        """Say in the log why a connection is ended: one line a minute for each reason and host."""
+        client = connection.client
+        who = "a client" if client is None else f"client {client.client_id[:255]!r}"
+        host = connection.peer_host
+        self.complain(
+            f"{host} {int(reason)}",
+            "%s at %s: %s (%s)",
+            who,
+            connection.peer,
+            text,
+            reason.name,
+            level=logging.WARNING if at_fault else logging.INFO,
+        )
+
+    def _end_expired(self) -> None:
+        now_ms = self.now_ms()
+        for connection, expires_ms in list(self._authenticated.items()):
+            if expires_ms <= now_ms:
+                del self._authenticated[connection]
+                connection.end(ReasonCode.NOT_AUTHORIZED, "its credentials have expired")
+
+    def gone(self, connection: Endable) -> None:
+        """The connection has ended."""
+        self.connections.discard(connection)
+        self.keep_alive.remove(connection)
+        self._authenticated.pop(connection, None)
+
+    @property
+    def trouble(self) -> str:
+        """Why clients wait for their acknowledgements at present; empty if none does."""
+        return self.turns.trouble or next((each.held_by for each in self.connections if each.held_by), "")
+
+    def _kafka_topics(self) -> list[str]:
+        """Those of this broker that messages may be stored in."""
+        if self.mapping.bootstrap is not None:
+            return []
+        fixed = [rule.kafka_topic.fixed for rule in self.mapping.rules.rules]
+        return [name for name in fixed if name is not None]
+
+    def _publish_soon(self, message: "Message") -> None:
+        self.turns.publish_soon(message)
+
+
+def limits_of(options: "Options") -> Limits:
+    return Limits(
+        receive_maximum=options.max_inflight,
+        maximum_packet_size=options.max_packet_bytes,
+        session_expiry_max_s=options.session_expiry_s,
+        keep_alive_max_s=options.keep_alive_s,
+        retain_available=options.retain,
+        max_subscriptions=options.session_subscriptions,
+        queue=QueueLimits(
+            max_inflight=options.max_inflight,
+            max_messages=options.session_messages,
+            max_bytes=options.session_bytes,
+        ),
+    )

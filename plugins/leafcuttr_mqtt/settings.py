@@ -1,0 +1,185 @@
+"""What can be set, and the values as the broker uses them. Those of mappings and bridges are in `mapping.settings` and
+`bridge.settings`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from leafcuttr_sdk.authentication import authentication_settings
+from leafcuttr_sdk.settings import Setting, Type, serving_settings
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.settings import Settings
+
+ENABLE: Final = "lc.mqtt.broker.enable"
+PREFIX: Final = "mqtt"
+PORT: Final = 1883
+HOST: Final = "0.0.0.0"
+TLS: Final = f"{PREFIX}.tls"
+WEBSOCKETS: Final = f"{PREFIX}.ws"
+TLS_WEBSOCKETS: Final = f"{PREFIX}.wss"
+LISTENERS: Final = (PREFIX, TLS, WEBSOCKETS, TLS_WEBSOCKETS)
+WAYS: Final = ("none", "basic", "mtls", "sasl")
+"""How a client can authenticate: with the user name and password of CONNECT, with its certificate, by the packets AUTH
+of 5.0."""
+LARGEST_PACKET: Final = 268_435_460
+"""What the specification allows: 256 MiB, with its header (2.1.4)."""
+NEVER_S: Final = 0xFFFFFFFF
+"""A session expiry interval that does not expire (3.1.2.11.2)."""
+
+_OWN: Final = (
+    Setting(
+        f"{PREFIX}.auth.username",
+        Type.STRING,
+        None,
+        "The user name that clients have to send, with the password of mqtt.auth.password. Without the two every "
+        "client is accepted, whatever it sends, unless mqtt.auth says otherwise.",
+    ),
+    Setting(
+        f"{PREFIX}.auth.password",
+        Type.PASSWORD,
+        None,
+        "The password that clients have to send, with the user name of mqtt.auth.username.",
+    ),
+    Setting(
+        f"{PREFIX}.max.packet.bytes",
+        Type.INT,
+        1024 * 1024,
+        "The largest packet that a client may send. A larger one ends its connection before it is read.",
+        unit="bytes",
+        minimum=1024,
+        maximum=LARGEST_PACKET,
+    ),
+    Setting(
+        f"{PREFIX}.max.inflight",
+        Type.INT,
+        100,
+        "How many messages with QoS 1 and 2 may be on their way, without an acknowledgement, to a client, and from a "
+        "client of 5.0 (its receive maximum may be lower).",
+        minimum=1,
+        maximum=65_534,
+    ),
+    Setting(
+        f"{PREFIX}.session.max.messages",
+        Type.INT,
+        100_000,
+        "How many messages may wait for a session. Beyond it the oldest are dropped, those with QoS 0 first.",
+        minimum=1,
+        maximum=1_000_000_000,
+    ),
+    Setting(
+        f"{PREFIX}.session.max.bytes",
+        Type.LONG,
+        100 * 1024 * 1024,
+        "How many bytes of messages may wait for a session. Beyond it the oldest are dropped, those with QoS 0 first.",
+        unit="bytes",
+        minimum=1024,
+        maximum=1024**4,
+    ),
+    Setting(
+        f"{PREFIX}.session.max.subscriptions",
+        Type.INT,
+        10_000,
+        "How many subscriptions a session may have. Another one is refused, as one is that brings the filters of the "
+        "session above two million characters.",
+        minimum=1,
+        maximum=1_000_000,
+    ),
+    Setting(
+        f"{PREFIX}.session.expiry.max.ms",
+        Type.LONG,
+        7 * 24 * 3_600_000,
+        "How long a session is kept at most after its connection has ended, also where the client asks for longer or, "
+        "as clients of 3.1.1 do, for ever; -1: without limit.",
+        unit="ms",
+        minimum=-1,
+        maximum=(NEVER_S - 1) * 1000,
+    ),
+    Setting(
+        f"{PREFIX}.keep.alive.max.ms",
+        Type.INT,
+        0,
+        "The longest keep alive of a client: one of 5.0 that asks for a longer one, or for none, is told this one; the "
+        "connection of another is held to it all the same. 0: without limit.",
+        unit="ms",
+        minimum=0,
+        maximum=65_535_000,
+    ),
+    Setting(
+        f"{PREFIX}.retain.enable",
+        Type.BOOLEAN,
+        True,
+        "Keep retained messages. Without it a message with the RETAIN flag is refused in 5.0, and is published as any "
+        "other in 3.1.1.",
+    ),
+    Setting(
+        f"{PREFIX}.persistence.enable",
+        Type.BOOLEAN,
+        True,
+        "Keep sessions, their messages, retained messages and wills in internal topics, so that they are there after a "
+        "restart. Without it they are in memory only.",
+    ),
+)
+
+_HELP: Final = {
+    "authenticators": "The authenticators that check the credentials of clients, in their order, after the pair of "
+    "mqtt.auth.username; plugins bring them.",
+}
+
+
+def settings() -> Iterator[Setting]:
+    """All settings of the plugin, but those of the parts that have modules of their own for them."""
+    yield Setting(ENABLE, Type.BOOLEAN, False, "Run the MQTT broker.")
+    yield from serving_settings(PREFIX, PORT, HOST, idle_timeout_ms=0)
+    yield from _OWN
+    for setting in authentication_settings(PREFIX, ways=WAYS):
+        name = setting.name.removeprefix(f"{PREFIX}.")
+        yield setting._replace(help=_HELP.get(name, setting.help))
+    for listener in LISTENERS[1:]:
+        yield from serving_settings(listener, -1, HOST, idle_timeout_ms=0)
+
+
+class Options(NamedTuple):
+    """The settings in the units that the code uses: bytes, seconds, milliseconds."""
+
+    user_name: str | None
+    password: bytes | None
+    max_packet_bytes: int
+    max_inflight: int
+    session_messages: int
+    session_bytes: int
+    session_subscriptions: int
+    session_expiry_s: int
+    """`NEVER_S`: without limit."""
+    keep_alive_s: int
+    """0: without limit."""
+    retain: bool
+    persistence: bool
+
+
+def read_options(values: "Settings") -> Options:
+    """Raises PluginError where two of them do not go together."""
+    from leafcuttr_sdk.errors import PluginError
+
+    user_name = values.optional_text(f"{PREFIX}.auth.username")
+    password = values.optional_text(f"{PREFIX}.auth.password")
+    if (user_name is None) != (password is None):
+        missing = "password" if password is None else "username"
+        given = "username" if password is None else "password"
+        raise PluginError(
+            f"{PREFIX}.auth.{given} is set and {PREFIX}.auth.{missing} is not: set both or neither"
+        )
+    expiry_ms = values.int(f"{PREFIX}.session.expiry.max.ms")
+    keep_alive_ms = values.int(f"{PREFIX}.keep.alive.max.ms")
+    return Options(
+        user_name=user_name,
+        password=None if password is None else password.encode(),
+        max_packet_bytes=values.int(f"{PREFIX}.max.packet.bytes"),
+        max_inflight=values.int(f"{PREFIX}.max.inflight"),
+        session_messages=values.int(f"{PREFIX}.session.max.messages"),
+        session_bytes=values.int(f"{PREFIX}.session.max.bytes"),
+        session_subscriptions=values.int(f"{PREFIX}.session.max.subscriptions"),
+        session_expiry_s=NEVER_S if expiry_ms < 0 else expiry_ms // 1000,
+        keep_alive_s=-(-keep_alive_ms // 1000),
+        retain=values.bool(f"{PREFIX}.retain.enable"),
+        persistence=values.bool(f"{PREFIX}.persistence.enable"),
+    )

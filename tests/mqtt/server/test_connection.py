@@ -1,0 +1,307 @@
+"""Connections, by packets on a socket."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from leafcuttr_mqtt.packets.types import (
+    ConnAck,
+    Connect,
+    Disconnect,
+    PingReq,
+    PingResp,
+    Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+    ReasonCode,
+    SubscriptionRequest,
+    UnsubAck,
+    Unsubscribe,
+    Version,
+    Will,
+)
+from support.mqtt import V3, V5, RunningMqtt
+
+VERSIONS = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])
+
+
+@VERSIONS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_a_message_goes_from_one_client_to_another(
+    mqtt: RunningMqtt, version: Version, qos: int
+) -> None:
+    subscriber = await mqtt.connect("subscriber", version)
+    assert (await subscriber.subscribe("a/+", qos=qos)).reasons == (qos,)
+    publisher = await mqtt.connect("publisher", version)
+    for number in range(3):
+        await publisher.publish("a/b", b"%d" % number, qos)
+    for number in range(3):
+        message = await subscriber.message()
+        assert (message.topic, message.payload, message.qos, message.retain) == (
+            "a/b",
+            b"%d" % number,
+            qos,
+            False,
+        )
+    await subscriber.nothing()
+
+
+@VERSIONS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_a_message_is_in_its_kafka_topic_before_it_is_acknowledged(
+    mqtt: RunningMqtt, version: Version, qos: int
+) -> None:
+    publisher = await mqtt.connect("sensor", version)
+    await publisher.publish("devices/7/t", b"21.5", qos)
+    await publisher.nothing()
+    ((key, value, headers),) = await mqtt.records("from-devices")
+    assert (key, value) == (b"devices/7/t", b"21.5")
+    assert headers["mqtt.qos"] == b"%d" % qos
+    assert headers["mqtt.client_id"] == b"sensor"
+
+
+async def test_a_message_that_several_mappings_match_is_in_each_kafka_topic_and_at_subscribers(
+    mqtt: RunningMqtt,
+) -> None:
+    client = await mqtt.connect("sensor")
+    await client.subscribe("test/#")
+    await client.send(Publish("test/topic/x", b"1", 1, packet_id=5))
+    packets = [await client.next(), await client.next()]
+    assert PubAck(5) in packets
+    assert len(await mqtt.records("from-mqtt")) == 1
+
+
+async def test_many_messages_of_one_read_are_acknowledged_in_their_order(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("sensor", V3)
+    await client.send(*[Publish(f"devices/{n % 7}", b"%d" % n, 1, packet_id=n) for n in range(1, 1001)])
+    assert [(await client.expect(PubAck)).packet_id for _ in range(1000)] == list(range(1, 1001))
+    assert sorted(int(value or b"") for _, value, _ in await mqtt.records("from-devices")) == list(
+        range(1, 1001)
+    )
+
+
+async def test_a_repeated_message_with_qos_2_is_published_once(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("sensor", V3)
+    await client.send(Publish("devices/1", b"a", 2, packet_id=9))
+    await client.expect(PubRec)
+    await client.send(Publish("devices/1", b"a", 2, packet_id=9, duplicate=True))
+    await client.expect(PubRec)
+    await client.send(PubRel(9))
+    await client.expect(PubComp)
+    assert len(await mqtt.records("from-devices")) == 1
+    await client.publish("devices/1", b"b", 2, packet_id=9)
+    assert len(await mqtt.records("from-devices")) == 2
+
+
+async def test_a_subscription_ends_with_unsubscribe(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("c")
+    await client.subscribe("a")
+    await client.send(Unsubscribe(2, ("a", "b")))
+    assert (await client.expect(UnsubAck)).reasons == (0, ReasonCode.NO_SUBSCRIPTION_EXISTED)
+    await client.publish("a", b"x")
+    await client.nothing()
+
+
+async def test_of_a_message_without_subscribers_the_publisher_is_told(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("c")
+    for qos, kind in ((1, PubAck), (2, PubRec)):
+        await client.send(Publish("nobody", b"", qos, packet_id=3))
+        assert (await client.expect(kind)).reason == ReasonCode.NO_MATCHING_SUBSCRIBERS
+
+
+@VERSIONS
+async def test_topics_of_the_broker_take_no_messages(mqtt: RunningMqtt, version: Version) -> None:
+    client = await mqtt.connect("c", version)
+    await client.subscribe("$mine/#")
+    await client.send(Publish("$mine/x", b"", 1, packet_id=3))
+    assert (await client.expect(PubAck)).reason == (ReasonCode.NOT_AUTHORIZED if version == V5 else 0)
+    await client.nothing()
+
+
+@VERSIONS
+async def test_a_second_connection_takes_the_client_identifier_over(
+    mqtt: RunningMqtt, version: Version
+) -> None:
+    first = await mqtt.connect("same", version)
+    second = await mqtt.connect("same", version)
+    if version == V5:
+        assert (await first.expect(Disconnect)).reason == ReasonCode.SESSION_TAKEN_OVER
+    await first.closed()
+    await second.nothing()
+
+
+@VERSIONS
+async def test_packets_behind_connect_are_answered_behind_connack(
+    mqtt: RunningMqtt, version: Version
+) -> None:
+    client = await mqtt.dial(version)
+    await client.send(
+        Connect(version, "early", True, 0), Publish("devices/1", b"", 1, packet_id=1), PingReq()
+    )
+    await client.expect(ConnAck)
+    await client.expect(PubAck)
+    await client.expect(PingResp)
+
+
+async def test_a_client_without_an_identifier_gets_one(mqtt: RunningMqtt) -> None:
+    client = await mqtt.dial(V5)
+    await client.send(Connect(V5, "", True, 0))
+    given = (await client.expect(ConnAck)).properties.assigned_client_identifier
+    assert given
+    other = await mqtt.dial(V5)
+    await other.send(Connect(V5, "", True, 0))
+    assert (await other.expect(ConnAck)).properties.assigned_client_identifier not in (None, given)
+    refused = await mqtt.dial(V3)
+    await refused.send(Connect(V3, "", False, 0))
+    assert (await refused.expect(ConnAck)).reason == 2
+    await refused.closed()
+
+
+async def test_messages_of_a_session_wait_for_its_client(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("sleeper", V3, clean=False)
+    await client.subscribe("a/#", qos=1)
+    await client.leave()
+    publisher = await mqtt.connect("publisher")
+    for number in range(5):
+        await publisher.publish("a/b", b"%d" % number, 1)
+    await publisher.publish("a/b", b"lost", 0)
+    client = await mqtt.connect("sleeper", V3, clean=False, present=True)
+    assert [(await client.message()).payload for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+    await client.nothing()
+
+
+async def test_what_was_not_acknowledged_is_sent_again(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("s", V3, clean=False)
+    await client.subscribe("a", qos=2)
+    publisher = await mqtt.connect("p")
+    await publisher.publish("a", b"1", 1)
+    await publisher.publish("a", b"2", 2)
+    first, second = await client.expect(Publish), await client.expect(Publish)
+    await client.send(PubRec(second.packet_id))
+    await client.expect(PubRel)
+    await client.vanish()
+    client = await mqtt.connect("s", V3, clean=False, present=True)
+    assert (await client.expect(PubRel)).packet_id == second.packet_id
+    again = await client.message()
+    assert (again.packet_id, again.payload, again.duplicate) == (first.packet_id, b"1", True)
+
+
+@VERSIONS
+async def test_a_will_is_published_where_the_client_vanishes_and_not_where_it_leaves(
+    mqtt: RunningMqtt, version: Version
+) -> None:
+    watcher = await mqtt.connect("watcher", version)
+    await watcher.subscribe("wills/#")
+    for name, leaves in (("polite", True), ("rude", False)):
+        client = await mqtt.connect(name, version, will=Will(f"wills/{name}", b"gone", 1, False))
+        await (client.leave() if leaves else client.vanish())
+    message = await watcher.message()
+    assert (message.topic, message.payload) == ("wills/rude", b"gone")
+    await watcher.nothing()
+
+
+@VERSIONS
+async def test_a_retained_message_is_sent_to_later_subscribers(mqtt: RunningMqtt, version: Version) -> None:
+    client = await mqtt.connect("c", version)
+    await client.publish("state/1", b"on", 1, retain=True)
+    await client.publish("state/2", b"off", 0, retain=True)
+    await client.subscribe("state/+", qos=1)
+    found = {(m.topic, m.payload, m.retain) for m in [await client.message(), await client.message()]}
+    assert found == {("state/1", b"on", True), ("state/2", b"off", True)}
+    await client.publish("state/1", b"", 0, retain=True)
+    assert (await client.message()).retain is False
+    other = await mqtt.connect("other", version)
+    await other.subscribe("#")
+    assert (await other.message()).topic == "state/2"
+    await other.nothing()
+
+
+async def test_a_client_that_is_silent_for_too_long_is_disconnected(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("quiet", keep_alive=1)
+    began = trio.current_time()
+    assert (await client.expect(Disconnect)).reason == ReasonCode.KEEP_ALIVE_TIMEOUT
+    assert trio.current_time() - began > 1.4
+    await client.closed()
+
+
+@pytest.mark.parametrize(
+    ("version", "sent", "reason"),
+    [
+        (V5, b"\x36\x00", ReasonCode.MALFORMED_PACKET),
+        (V5, b"\xc1\x00", ReasonCode.MALFORMED_PACKET),
+        (V5, b"\x20\x03\0\0\0", ReasonCode.PROTOCOL_ERROR),
+        (V3, b"\x36\x00", None),
+    ],
+)
+async def test_a_packet_that_is_wrong_ends_its_connection_only(
+    mqtt: RunningMqtt, version: Version, sent: bytes, reason: int | None
+) -> None:
+    other = await mqtt.connect("other")
+    client = await mqtt.connect("bad", version)
+    await client.stream.send_all(sent)
+    if reason is not None:
+        assert (await client.expect(Disconnect)).reason == reason
+    await client.closed()
+    await other.nothing()
+
+
+async def test_subscription_options(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("c")
+    await client.subscribe(SubscriptionRequest("a/#", 1, no_local=True), packet_id=1, identifier=11)
+    await client.subscribe(
+        SubscriptionRequest("a/+", 2, retain_as_published=True), packet_id=2, identifier=12
+    )
+    other = await mqtt.connect("o")
+    await other.publish("a/b", b"1", 2, retain=True)
+    message = await client.message()
+    assert (message.qos, message.retain) == (2, True)
+    assert sorted(message.properties.subscription_identifiers) == [11, 12]
+    await client.send(Publish("a/b", b"2"))
+    message = await client.message()
+    assert message.properties.subscription_identifiers == (12,)
+    await client.nothing()
+
+
+async def test_properties_go_to_subscribers_as_they_are(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("c")
+    await client.subscribe("a")
+    sent = Properties(
+        payload_format_indicator=1,
+        message_expiry_interval=100,
+        content_type="text/plain",
+        response_topic="r",
+        correlation_data=b"\0\1",
+        user_properties=(("k", "v"), ("k", "w")),
+    )
+    await client.publish("a", b"x", 0, properties=sent)
+    assert (await client.message()).properties == sent
+
+
+async def test_shared_subscriptions_take_turns(mqtt: RunningMqtt) -> None:
+    members = [await mqtt.connect(f"m{n}") for n in range(3)]
+    for member in members:
+        await member.subscribe("$share/g/jobs/#", qos=1)
+    publisher = await mqtt.connect("p")
+    for number in range(9):
+        await publisher.publish(f"jobs/{number}", b"", 1)
+    for member in members:
+        for _ in range(3):
+            await member.message()
+        await member.nothing()
+
+
+async def test_retain_handling(mqtt: RunningMqtt) -> None:
+    """3.8.3.1: 0 sends retained messages at each SUBSCRIBE, 1 at the first one, 2 never."""
+    client = await mqtt.connect("c")
+    await client.publish("r", b"x", 1, retain=True)
+    for handling, expected in ((0, (True, True)), (1, (True, False)), (2, (False, False))):
+        other = await mqtt.connect(f"c{handling}")
+        for is_sent in expected:
+            await other.subscribe(SubscriptionRequest("r", 0, retain_handling=handling))
+            if is_sent:
+                assert (await other.message()).payload == b"x"
+            await other.nothing()
