@@ -1,0 +1,278 @@
+"""Bridges of a whole broker, with Debian's mosquitto, or another LeafCuttr, as the other side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from leafcuttr_mqtt.packets.types import Properties, PubAck
+from support.mqtt import V3, running_mqtt
+from support.mqtt_bridges import PROTOCOLS, Mosquitto, bridge, client_of, is_up, mosquitto, needs_mosquitto
+from support.waiting import free_port
+
+
+@pytest.mark.setting("mqtt.bridge.<name and option>")
+@needs_mosquitto
+@PROTOCOLS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_messages_go_both_ways(tmp_path: Path, protocol: str, qos: int) -> None:
+    async with mosquitto(tmp_path / "there") as there:
+        topics = f'sensors/# out {qos} "" site/, commands/# in {qos} "" site/7/'
+        async with running_mqtt(
+            tmp_path / "here", bridge(there.port, topics, protocol_version=protocol)
+        ) as here:
+            await is_up(here)
+            at_there, at_here = await client_of(there.port, "at-there"), await here.connect("at-here")
+            await at_there.subscribe("#")
+            await at_here.subscribe("#")
+            publisher = await here.connect("publisher")
+            await publisher.publish("sensors/a", b"1", qos, retain=True)
+            got = await at_there.message()
+            assert (got.topic, got.payload, got.qos) == ("site/sensors/a", b"1", qos)
+            assert (await at_here.message()).topic == "sensors/a"
+            publisher_there = await client_of(there.port, "publisher")
+            await publisher_there.publish("site/7/commands/b", b"2", qos)
+            got = await at_here.message()
+            assert (got.topic, got.payload, got.qos) == ("commands/b", b"2", qos)
+            assert (await at_there.message()).topic == "site/7/commands/b"
+            # Nothing has come back, and the flag has gone along.
+            await at_here.nothing()
+            await at_there.nothing()
+            late = await client_of(there.port, "late")
+            await late.subscribe("site/#")
+            got = await late.message()
+            assert (got.topic, got.payload, got.retain) == ("site/sensors/a", b"1", True)
+
+
+@needs_mosquitto
+@PROTOCOLS
+async def test_nothing_comes_back(tmp_path: Path, protocol: str) -> None:
+    """Both directions with the same names."""
+    async with mosquitto(tmp_path / "there") as there:
+        settings = bridge(there.port, "loop/# both 2", protocol_version=protocol)
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            at_there, at_here = await client_of(there.port, "at-there"), await here.connect("at-here")
+            await at_there.subscribe("loop/#")
+            await at_here.subscribe("loop/#")
+            publisher = await here.connect("publisher")
+            publisher_there = await client_of(there.port, "publisher")
+            for number in range(20):
+                await publisher.publish("loop/here", b"%d" % number, 2)
+                await publisher_there.publish("loop/there", b"%d" % number, 2)
+            for client in (at_there, at_here):
+                got = [await client.message() for _ in range(40)]
+                await client.nothing()
+                for topic in ("loop/here", "loop/there"):
+                    assert [each.payload for each in got if each.topic == topic] == [
+                        b"%d" % number for number in range(20)
+                    ]
+
+
+@needs_mosquitto
+@PROTOCOLS
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_messages_wait_while_the_other_side_is_away(tmp_path: Path, protocol: str, qos: int) -> None:
+    """Here in the log, over a restart of this broker; there in the session that the bridge has there."""
+    there = Mosquitto(tmp_path / "there")
+    settings = bridge(there.port, f"out/# out {qos}, in/# in {qos}", protocol_version=protocol)
+    await there.start()
+    try:
+        at_there = await client_of(there.port, "at-there", clean=False)
+        await at_there.subscribe("out/#", qos=2)
+        await at_there.vanish()
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            at_here = await here.connect("at-here", V3, clean=False)
+            await at_here.subscribe("in/#", qos=2)
+            await at_here.leave()
+            publisher = await here.connect("publisher")
+            await publisher.publish("out/a", b"0", qos)
+            there.stop()
+            await is_up(here, b"0")
+            for number in range(1, 50):
+                await publisher.publish("out/a", b"%d" % number, qos)
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            publisher = await here.connect("publisher")
+            for number in range(50, 60):
+                await publisher.publish("out/a", b"%d" % number, qos)
+        await there.start()
+        publisher = await client_of(there.port, "publisher")
+        for number in range(10):
+            await publisher.publish("in/a", b"%d" % number, qos)
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            at_here = await here.connect("at-here", V3, clean=False, present=True)
+            assert [(await at_here.message()).payload for _ in range(10)] == [b"%d" % n for n in range(10)]
+            await at_here.nothing()
+            at_there = await client_of(there.port, "at-there", clean=False)
+            assert [(await at_there.message()).payload for _ in range(60)] == [b"%d" % n for n in range(60)]
+            await at_there.nothing()
+    finally:
+        there.stop()
+
+
+@PROTOCOLS
+async def test_between_two_of_this_kind(tmp_path: Path, protocol: str) -> None:
+    """With retained messages, with properties in 5.0, and nothing comes back."""
+    async with running_mqtt(tmp_path / "there") as there:
+        early = await there.connect("early")
+        await early.publish("both/kept", b"there", 1, retain=True)
+        settings = bridge(there.port, 'both/# both 2 "" site/, both/# in 1', protocol_version=protocol)
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            at_here, at_there = await here.connect("at-here"), await there.connect("at-there")
+            await at_here.subscribe("both/#")
+            got = await at_here.message()
+            # It may have come before this client has subscribed, or after it.
+            assert (got.topic, got.payload) == ("both/kept", b"there")
+            await at_there.subscribe("site/#")
+            publisher = await here.connect("publisher")
+            sent = Properties(content_type="t", response_topic="r", user_properties=(("k", "v"),))
+            await publisher.publish("both/a", b"1", 2, properties=sent)
+            got = await at_there.message()
+            assert (got.topic, got.payload, got.qos) == ("site/both/a", b"1", 2)
+            assert got.properties == (sent if protocol == "5.0" else Properties())
+            assert (await at_here.message()).payload == b"1"
+            publisher_there = await there.connect("publisher")
+            await publisher_there.publish("site/both/b", b"2", 1, properties=sent)
+            got = await at_here.message()
+            assert (got.topic, got.payload, got.qos) == ("both/b", b"2", 1)
+            assert got.properties == (sent if protocol == "5.0" else Properties())
+            assert (await at_there.message()).payload == b"2"
+            await at_here.nothing()
+            await at_there.nothing()
+            late = await here.connect("late")
+            await late.subscribe("both/kept")
+            assert (await late.message()).retain
+
+
+async def test_a_bridge_to_this_broker_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its messages would go round for ever."""
+    port = free_port()
+    settings = {**bridge(port, "# both 1"), "mqtt.port": str(port)}
+    async with running_mqtt(tmp_path, settings) as here:
+        with trio.fail_after(20):
+            while "the other broker is this one" not in caplog.text:
+                await trio.sleep(0.01)
+        client = await here.connect("client")
+        await client.subscribe("#")
+        await client.publish("a", b"1")
+        assert (await client.message()).payload == b"1"
+        await client.nothing()
+
+
+@needs_mosquitto
+@PROTOCOLS
+async def test_a_broker_there_that_is_killed(tmp_path: Path, protocol: str) -> None:
+    """What it had is its affair; what is published here meanwhile arrives, and the last comes last."""
+    there = Mosquitto(tmp_path / "there")
+    settings = bridge(there.port, "out/# out 1", protocol_version=protocol)
+    await there.start()
+    try:
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            publisher = await here.connect("publisher")
+            for _ in range(3):
+                there.stop(kill=True)
+                await is_up(here, b"0")
+                for number in range(100):
+                    await publisher.publish(f"out/{number}", b"%d" % number, 1, retain=True)
+                await there.start()
+                await is_up(here)
+                at_there = await client_of(there.port, "at-there")
+                await at_there.subscribe("out/#")
+                found = {(await at_there.message()).payload for _ in range(100)}
+                assert found == {b"%d" % number for number in range(100)}
+                await at_there.leave()
+    finally:
+        there.stop()
+
+
+@needs_mosquitto
+async def test_notifications_there(tmp_path: Path) -> None:
+    """Also where this broker vanishes: they are the will of the bridge."""
+    async with mosquitto(tmp_path / "there") as there:
+        settings = bridge(there.port, "out/# out", client_id="me", notification_topic="bridges/me")
+        watcher = await client_of(there.port, "watcher")
+        await watcher.subscribe("bridges/#")
+        async with running_mqtt(tmp_path / "here", settings):
+            got = await watcher.message()
+            assert (got.topic, got.payload) == ("bridges/me", b"1")
+            taker = await client_of(there.port, "me")  # takes its place: the will is published
+            assert (await watcher.message()).payload == b"0"
+            await taker.vanish()
+            while (await watcher.message()).payload != b"1":
+                pass
+        assert (await watcher.message()).payload == b"0"
+
+
+async def test_notifications_at_another_of_this_kind(tmp_path: Path) -> None:
+    """A client may publish its own state below $SYS, and nothing else there."""
+    state = "$SYS/broker/connection/me/state"
+    async with running_mqtt(tmp_path / "there") as there:
+        watcher = await there.connect("watcher")
+        await watcher.subscribe("$SYS/broker/connection/#")
+        settings = bridge(there.port, "out/# out", client_id="me")
+        async with running_mqtt(tmp_path / "here", settings):
+            got = await watcher.message()
+            assert (got.topic, got.payload) == (state, b"1")
+        got = await watcher.message()
+        assert (got.topic, got.payload) == (state, b"0")
+        client = await there.connect("client")
+        answer = await client.publish(state, b"1", 1)
+        assert isinstance(answer, PubAck)
+        assert answer.reason == 0x87
+
+
+@needs_mosquitto
+@PROTOCOLS
+async def test_subscriptions_here_follow_the_rules(tmp_path: Path, protocol: str) -> None:
+    """Retained messages go over when the subscription is new, and not with each connection; what no rule says any more
+    does not go over."""
+    async with mosquitto(tmp_path / "there") as there:
+        async with running_mqtt(tmp_path / "here") as here:
+            publisher = await here.connect("publisher")
+            await publisher.publish("out/kept", b"1", 2, retain=True)
+        settings = bridge(there.port, "out/# out 2", protocol_version=protocol)
+        at_there = await client_of(there.port, "at-there")
+        await at_there.subscribe("out/#")
+        for turn in range(2):
+            async with running_mqtt(tmp_path / "here", settings) as here:
+                await is_up(here)
+                publisher = await here.connect("publisher")
+                if not turn:
+                    assert (await at_there.message()).topic == "out/kept"
+                await publisher.publish("out/turn", b"%d" % turn, 2)
+                assert (await at_there.message()).payload == b"%d" % turn
+        settings = bridge(there.port, "other/# out 2", protocol_version=protocol)
+        await at_there.subscribe("other/#")
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            publisher = await here.connect("publisher")
+            await publisher.publish("out/turn", b"x", 2)
+            await publisher.publish("other/a", b"y", 2)
+            assert (await at_there.message()).topic == "other/a"
+            await at_there.nothing()
+
+
+@needs_mosquitto
+async def test_messages_from_there_are_stored_before_they_are_acknowledged(tmp_path: Path) -> None:
+    async with mosquitto(tmp_path / "there") as there:
+        settings = {
+            **bridge(there.port, 'devices/# in 2 "" site/'),
+            "mqtt.topic.mapping.devices/#": "from-devices",
+        }
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            subscriber = await here.connect("subscriber")
+            await subscriber.subscribe("devices/#")
+            publisher = await client_of(there.port, "publisher")
+            for qos in (0, 1, 2):
+                await publisher.publish("site/devices/1", b"%d" % qos, qos)
+                assert (await subscriber.message()).payload == b"%d" % qos
+            found = await here.records("from-devices")
+            assert [(key, value, headers["mqtt.client_id"]) for key, value, headers in found] == [
+                (b"devices/1", b"%d" % qos, b"bridge.cloud") for qos in (0, 1, 2)
+            ]
