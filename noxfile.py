@@ -235,6 +235,13 @@ def mutants(session: nox.Session) -> None:
     )
 
 
+@nox.session(name="mqtt-mutants")
+def mqtt_mutants(session: nox.Session) -> None:
+    """Whether the conformance tests of MQTT notice fifty broken statements of the plugin: all, or `-- WORD`."""
+    install(session, "test")
+    session.run("python", "-m", "mqtt.conformance.mutants", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
