@@ -1,7 +1,8 @@
 """The broker that real clients talk to: a `leafcuttr serve` process of its own, one for all of these tests.
 
 `LEAFCUTTR_CLIENTS_BOOTSTRAP=host:port` takes a broker that already runs, for example a real Kafka: every test here
-that does not restart its broker must pass with it too.
+that does not restart its broker must pass with it too. `LEAFCUTTR_CLIENTS_MQTT=host:port,port` is the same for clients
+of MQTT, of TCP and of WebSockets: mosquitto, for example.
 
 Each test says by `@pytest.mark.client(NAME)` whose client it runs; `--write-clients-page` writes from that and from
 the outcomes docs/reference/clients.md.
@@ -18,6 +19,7 @@ import pytest
 
 from support.broker_process import running_broker
 from support.clients_page import Page
+from support.mqtt_broker import MqttBroker, running_mqtt
 
 _NUMBERS = itertools.count(1)
 
@@ -39,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "client(name, version, lacks): whose client a test of tests/clients runs, and what it cannot do",
     )
-    config.addinivalue_line("markers", "duty(names...): which duties of support.client_duties a test shows")
+    config.addinivalue_line(
+        "markers", "duty(names...): which duties of support.client_duties or support.mqtt_duties a test shows"
+    )
     if config.getoption("--write-clients-page", default=False):
         page = config.rootpath / "docs/reference/clients.md"
         config.pluginmanager.register(Page(page, config.getoption("--clients-outcomes")))
@@ -54,6 +58,16 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     with running_broker(tmp_path_factory.mktemp("clients"), {"offsets.topic.num.partitions": "5"}) as broker:
         yield broker.address
+
+
+@pytest.fixture(scope="session")
+def mqtt_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttBroker]:
+    """A broker of MQTT; after the last test it must still stop cleanly."""
+    if running := os.environ.get("LEAFCUTTR_CLIENTS_MQTT"):
+        yield MqttBroker.named(running)
+        return
+    with running_mqtt(tmp_path_factory.mktemp("mqtt")) as broker:
+        yield broker
 
 
 @pytest.fixture

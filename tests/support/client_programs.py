@@ -40,9 +40,10 @@ class Program:
         lost = [tool for tool in self.tools if shutil.which(tool) is None]
         return f"not installed: {', '.join(lost)}" if lost else ""
 
-    def run(self, address: str, name: str) -> Told:
-        """Build it if need be, and let it do all its duties. Raises RuntimeError if it cannot be built."""
-        command = [*self.build(), address, name]
+    def run(self, *words: str) -> Told:
+        """Build it if need be, and let it do all its duties: the words of its command line say where. Raises
+        RuntimeError if it cannot be built."""
+        command = [*self.build(), *words]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
         except subprocess.TimeoutExpired as late:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.client_duties import CODECS, DUTIES
+from support.mqtt_duties import MQTT_DUTIES
 
 HEAD = """# Clients
 
@@ -38,6 +39,16 @@ test of it; `not run`: skipped in this run.
 | Client | Version | {heads} | Compression |
 |--------|---------|{rules}|-------------|
 """
+MQTT_MATRIX = """
+## What each MQTT client did
+
+{duties}
+
+The clients in JavaScript, Go and Java each run one program through all of it; for the others several tests show it.
+
+| Client | Version | {heads} |
+|--------|---------|{rules}|
+"""
 
 
 def confluent_version() -> str:
@@ -54,12 +65,22 @@ def kcat_version() -> str:
     return f"{words[words.index('Version') + 1]} with librdkafka {words[words.index('librdkafka') + 1]}"
 
 
+def mosquitto_version() -> str:
+    if not shutil.which("mosquitto_pub"):
+        return "-"
+    told = subprocess.run(["mosquitto_pub", "--version"], capture_output=True, text=True, check=False).stdout
+    return told.split()[2]
+
+
 # In the order of the page. What is not here carries its version as a parameter of the test, or in the marker.
 VERSIONS: dict[str, Callable[[], str]] = {
     "confluent-kafka": confluent_version,
     "kcat": kcat_version,
     "kafka-python": lambda: installed("kafka-python"),
     "aiokafka": lambda: installed("aiokafka"),
+    "paho-mqtt": lambda: installed("paho-mqtt"),
+    "aiomqtt": lambda: installed("aiomqtt"),
+    "mosquitto_pub, mosquitto_sub": mosquitto_version,
 }
 
 
@@ -165,7 +186,7 @@ def page(cases: list[Case]) -> str:
         count = Counter(case.outcome for case in mine)
         numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
         out += f"| {client} | {version} | {' | '.join(map(str, numbers))} |\n"
-    out += matrix(rows)
+    out += matrix(rows) + mqtt_matrix(rows)
     for client in dict.fromkeys(client for client, _ in rows):
         out += f"\n## {client}\n\n"
         mine = [case for case in cases if case.client == client]
@@ -197,3 +218,18 @@ def matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
         for duty, why in mine[0].lacks.items():
             notes[f"- {client}, {duty}: {why}\n"] = None
     return out + "\nWhat a client has not got:\n\n" + "".join(notes)
+
+
+def mqtt_matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
+    """The same of the clients of MQTT; nothing if none was run."""
+    out = ""
+    for (client, version), mine in rows.items():
+        done = {duty: {case.outcome for case in mine if duty in case.duties} for duty in MQTT_DUTIES}
+        if any(done.values()):
+            out += f"| {client} | {version} | {' | '.join(_cell(done[duty]) for duty in MQTT_DUTIES)} |\n"
+    head = MQTT_MATRIX.format(
+        duties="\n".join(f"- {name}: {what}" for name, what in MQTT_DUTIES.items()),
+        heads=" | ".join(MQTT_DUTIES),
+        rules="|".join("---" for _ in MQTT_DUTIES),
+    )
+    return out and head + out

@@ -147,6 +147,14 @@ def spark(version: str, kafka: str) -> list[Path]:
     return sorted((folder / "libs").glob("*.jar"))
 
 
+def hivemq(version: str, *arguments: str) -> list[str]:
+    """The command line that runs a source file on HiveMQ's MQTT client of that version."""
+    folder = cache(f"hivemq-mqtt-client-{version}")
+    _fetch(folder, f"hivemq-mqtt-client-{version}.jar", [("com.hivemq", "hivemq-mqtt-client", version, "")])
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return ["java", *options, "-cp", f"{folder}/libs/*", *arguments]
+
+
 def java(version: str, *arguments: str, heap: str = "256m", more: Path | None = None) -> list[str]:
     """The command line that runs a class of that version: `java("4.3.1", "kafka.Kafka", "server.properties")`.
 
