@@ -1,0 +1,112 @@
+"""Settings of mappings, seen to act on messages of clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from leafcuttr_mqtt.packets.types import PubAck, PubComp, Publish, PubRec, ReasonCode
+from leafcuttr_sdk.testing import running_broker
+from support import librdkafka
+from support.mqtt import V3, V5, RunningMqtt, running_mqtt
+
+SMALL = {"mqtt.topic.mapping.small/#": "small"}
+
+
+@pytest.mark.setting("mqtt.topic.mapping.<mqtt filter>", "mqtt.topic.key", "mqtt.topic.key.<mqtt filter>")
+async def test_where_messages_go_and_by_which_keys(tmp_path: Path) -> None:
+    settings = {
+        "mqtt.topic.mapping.sensors/+/t": "sensors-{1}",
+        "mqtt.topic.mapping.all/#": "all",
+        "mqtt.topic.key": "{client_id}",
+        "mqtt.topic.key.all/#": "of {1}",
+    }
+    async with running_mqtt(tmp_path, settings) as mqtt:
+        client = await mqtt.connect("device")
+        await client.publish("sensors/roof/t", b"1", 1)
+        await client.publish("all/a/b", b"2", 1)
+        await client.publish("sensors/roof", b"3", 1)
+        assert [(key, value) for key, value, _ in await mqtt.records("sensors-roof")] == [(b"device", b"1")]
+        assert [(key, value) for key, value, _ in await mqtt.records("all")] == [(b"of a/b", b"2")]
+
+
+async def refusing(mqtt: RunningMqtt) -> None:
+    """A Kafka topic that takes no message of a kilobyte."""
+    await mqtt.broker.topics.create("small", configs={"max.message.bytes": "500"})
+
+
+@pytest.mark.setting("mqtt.dead.letter.topic")
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_what_a_client_cannot_be_told_of_is_a_dead_letter(tmp_path: Path, qos: int) -> None:
+    async with running_mqtt(tmp_path, {**SMALL, "mqtt.dead.letter.topic": "letters"}) as mqtt:
+        await refusing(mqtt)
+        watcher = await mqtt.connect("w")
+        await watcher.subscribe("small/#")
+        client = await mqtt.connect("c", V3)
+        answer = await client.publish("small/1", bytes(1000), qos)
+        assert isinstance(answer, PubAck | PubComp) and not answer.reason
+        ((key, value, headers),) = await mqtt.records("letters")
+        assert (key, value) == (b"small/1", bytes(1000))
+        assert headers["mqtt.refused.topic"] == b"small"
+        await client.publish("small/1", b"fits", qos)
+        assert (await watcher.message()).payload == b"fits"
+
+
+async def test_a_client_of_5_0_is_told(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, SMALL) as mqtt:
+        await refusing(mqtt)
+        client = await mqtt.connect("c", V5)
+        for qos, kind in ((1, PubAck), (2, PubRec)):
+            await client.send(
+                Publish("small/1", bytes(1000), qos, packet_id=1),
+                Publish("small/1", b"fits", qos, packet_id=2),
+            )
+            answer = await client.expect(kind)
+            assert answer.reason == ReasonCode.QUOTA_EXCEEDED
+            assert "small" in (answer.properties.reason_string or "")
+            assert not (await client.expect(kind)).reason
+        assert [value for _, value, _ in await mqtt.records("small")] == [b"fits", b"fits"]
+        assert mqtt.broker.topics.get("mqtt-dead-letters") is None
+
+
+@pytest.mark.setting("mqtt.refused.v3")
+async def test_what_a_client_cannot_be_told_of_may_be_dropped(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, {**SMALL, "mqtt.refused.v3": "drop"}) as mqtt:
+        await refusing(mqtt)
+        client = await mqtt.connect("c", V3)
+        for qos in (1, 2):
+            await client.publish("small/1", bytes(1000), qos)
+        assert mqtt.running.refused == 2
+        assert mqtt.broker.topics.get("mqtt-dead-letters") is None
+        assert await mqtt.records("small") == []
+
+
+@pytest.mark.setting("mqtt.refused.v3")
+async def test_what_a_client_cannot_be_told_of_may_end_its_connection(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, {**SMALL, "mqtt.refused.v3": "close"}) as mqtt:
+        await refusing(mqtt)
+        client = await mqtt.connect("c", V3)
+        await client.send(Publish("small/1", bytes(1000), 1, packet_id=1))
+        await client.closed()
+
+
+@pytest.mark.setting(
+    "mqtt.kafka.bootstrap.servers", "mqtt.kafka.client.id", "mqtt.kafka.property.<librdkafka property>"
+)
+async def test_messages_may_be_stored_in_another_cluster(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "cluster") as cluster:
+        settings = {
+            "mqtt.topic.mapping.far/#": "far",
+            "mqtt.kafka.bootstrap.servers": cluster.bootstrap_servers,
+            "mqtt.kafka.client.id": "gateway",
+            "mqtt.kafka.property.linger.ms": "2",
+        }
+        async with running_mqtt(tmp_path / "here", settings) as mqtt:
+            client = await mqtt.connect("c")
+            for qos in (1, 2):
+                await client.publish("far/1", b"%d" % qos, qos)
+            assert mqtt.broker.topics.get("far") is None
+        found = await trio.to_thread.run_sync(librdkafka.read, cluster.bootstrap_servers, "far", 2)
+        assert [message.value() for message in found] == [b"1", b"2"]
