@@ -86,8 +86,9 @@ def test_ports_that_are_given_stay_and_peers_keep_theirs(site: Path) -> None:
         "lc.plugins.disabled": ("second",),
         "lc.plugin.first.port": 0,
         "lc.http.proxy.port": 0,
+        "mqtt.port": 0,
     }
-    given = {"lc.plugin.first.port": 7007, "lc.http.proxy.port": 8081}
+    given = {"lc.plugin.first.port": 7007, "lc.http.proxy.port": 8081, "mqtt.port": 1884}
     assert settings_for([], given) == {"lc.plugins.disabled": ("second",)}
 
 
