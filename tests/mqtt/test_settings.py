@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -410,3 +412,14 @@ async def test_without_persistence_there_are_no_internal_topics(tmp_path: Path) 
         await client.send(PingReq())
         await client.expect(PingResp)
         assert not [name for name in mqtt.broker.topics.names(internal=True) if name.startswith("__mqtt")]
+
+
+def test_settings_are_declared_without_packets() -> None:
+    """Each start declares them, also where MQTT is off: what packets are made of takes longer than all the rest."""
+    program = (
+        "import sys, leafcuttr_mqtt\n"
+        "assert len(list(leafcuttr_mqtt.leafcuttr_register_settings())) > 50\n"
+        "assert [name for name in sys.modules if name.startswith('leafcuttr_mqtt.packets')] == []\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

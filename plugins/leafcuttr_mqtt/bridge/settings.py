@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leafcuttr_mqtt.bridge.topics import Routes, Rule, parse_rule
-from leafcuttr_mqtt.packets.types import Version
 from leafcuttr_mqtt.topics.names import why_no_name
 from leafcuttr_sdk.settings import Setting, Type
 
 if TYPE_CHECKING:
+    from leafcuttr_mqtt.packets.types import Version
     from leafcuttr_sdk.settings import Settings, Value
 
 BRIDGE: Final = "mqtt.bridge.<name and option>"
 PREFIX: Final = "mqtt.bridge."
 PLAIN, TLS = "PLAINTEXT", "SSL"
-_VERSIONS: Final = {"3.1": Version.V3_1, "3.1.1": Version.V3_1_1, "5.0": Version.V5}
+_LEVELS: Final = {"3.1": 3, "3.1.1": 4, "5.0": 5}
+"""Values of `Version`. Packets are not imported here: settings are declared at each start, also where MQTT is off."""
 
 
 class Address(NamedTuple):
@@ -36,7 +37,7 @@ class Bridge(NamedTuple):
     addresses: tuple[Address, ...]
     """Tried in this order; each attempt begins with the first."""
     rules: tuple[Rule, ...]
-    version: Version
+    version: "Version"
     client_id: str | None
     """At the other broker; None: made of the cluster's id and the name."""
     user_name: str | None
@@ -138,7 +139,7 @@ OPTIONS: Final[Mapping[str, _Option]] = {
         '[LOCAL-PREFIX [REMOTE-PREFIX]]]]. "" is an empty prefix, or pattern.',
     ),
     "protocol.version": _Option(
-        _one_of(*_VERSIONS), "3.1.1", "3.1, 3.1.1 or 5.0; only the last one carries properties."
+        _one_of(*_LEVELS), "3.1.1", "3.1, 3.1.1 or 5.0; only the last one carries properties."
     ),
     "client.id": _Option(str, None, "The client id there. By default leafcuttr-<cluster id>-<name>."),
     "username": _Option(str, None, "The user name there."),
@@ -249,6 +250,8 @@ def read_bridges(values: "Settings") -> tuple[Bridge, ...]:
 
 def _bridge(name: str, given: Mapping[str, Any]) -> Bridge:
     """Raises ValueError; its text goes on after the bridge's name."""
+    from leafcuttr_mqtt.packets.types import Version
+
     for option in ("address", "topics"):
         if option not in given:
             raise ValueError(f".{option} is not set")
@@ -256,7 +259,7 @@ def _bridge(name: str, given: Mapping[str, Any]) -> Bridge:
     tls = at["security.protocol"] == TLS
     if not tls and (extra := next((option for option in given if option.startswith("ssl.")), None)):
         raise ValueError(f".{extra} is set and {PREFIX}{name}.security.protocol is not SSL")
-    version = _VERSIONS[at["protocol.version"]]
+    version = Version(_LEVELS[at["protocol.version"]])
     if at["password"] is not None and at["username"] is None and version != Version.V5:
         raise ValueError(f".password is set and {PREFIX}{name}.username is not")
     if at["clean.session"] is False and at["client.id"] == "":

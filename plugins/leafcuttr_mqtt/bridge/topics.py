@@ -4,12 +4,13 @@ A rule is what mosquitto has after `topic`: PATTERN [DIRECTION [QOS [LOCAL-PREFI
 the local prefix and what matches the pattern, there the remote prefix and the same.
 """
 
-import shlex
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_mqtt.packets.types import SubscriptionRequest
 from leafcuttr_mqtt.topics.names import matches, why_no_filter, why_no_name
+
+if TYPE_CHECKING:
+    from leafcuttr_mqtt.packets.types import SubscriptionRequest
 
 OUT, IN, BOTH = "out", "in", "both"
 _DIRECTIONS: Final = (OUT, IN, BOTH)
@@ -44,6 +45,8 @@ class Rule(NamedTuple):
 
 def parse_rule(text: str) -> Rule:
     """Raises ValueError with what is wrong, in one clause."""
+    import shlex
+
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -103,12 +106,12 @@ class Routes:
         found = _first([(rule.remote, rule.remote_prefix, rule.local_prefix) for rule in self._in], topic)
         return _remember(self._names_in, topic, found)
 
-    def local_requests(self, most_qos: int = 2) -> dict[str, SubscriptionRequest]:
+    def local_requests(self, most_qos: int = 2) -> "dict[str, SubscriptionRequest]":
         """What the bridge subscribes to here, by filter: not its own messages, and with their RETAIN flag. Retained
         messages only where the subscription is new: what was sent once is not sent again with each connection."""
         return _requests([(rule.local, min(rule.qos, most_qos)) for rule in self._out])
 
-    def remote_requests(self) -> dict[str, SubscriptionRequest]:
+    def remote_requests(self) -> "dict[str, SubscriptionRequest]":
         """What the bridge subscribes to there. In 3.1.1 only filter and QoS are sent."""
         return _requests([(rule.remote, rule.qos) for rule in self._in])
 
@@ -138,7 +141,9 @@ def _remember(names: dict[str, str | None], topic: str, name: str | None) -> str
     return name
 
 
-def _requests(wanted: Iterable[tuple[str, int]]) -> dict[str, SubscriptionRequest]:
+def _requests(wanted: Iterable[tuple[str, int]]) -> "dict[str, SubscriptionRequest]":
+    from leafcuttr_mqtt.packets.types import SubscriptionRequest
+
     found: dict[str, SubscriptionRequest] = {}
     for topic_filter, qos in wanted:
         known = found.get(topic_filter)
