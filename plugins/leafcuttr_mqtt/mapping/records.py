@@ -102,15 +102,7 @@ def with_number(fixed_body: bytes, number: int) -> EncodedHeaders:
 
 def has_others(message: Message) -> bool:
     """Whether `other_headers` has any without a number."""
-    return bool(
-        message.user_properties
-        or message.expires_ms is not None
-        or message.content_type is not None
-        or message.response_topic is not None
-        or message.correlation_data is not None
-        or message.payload_format is not None
-        or message.via
-    )
+    return message.has_properties or bool(message.via)
 
 
 def message_of(record: StoredRecord) -> Message | None:

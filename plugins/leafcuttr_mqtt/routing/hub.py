@@ -106,11 +106,12 @@ class Hub:
         assert connection is not None
         connection.end(ReasonCode.SESSION_TAKEN_OVER, "another connection has its client identifier")
         self._detach(client)
-        will, client.session.will = client.session.will, None
+        will = client.session.will
         # It is published where its delay is 0, and where the session ends (3.1.3.2.2, 3.1.4); else it never is.
         ends = clean_start or not client.outlives
         if will is not None and (ends or not will.properties.will_delay_interval):
-            self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()))
+            self._publish_will(client)
+        client.session.will = None
         if not client.outlives:
             self.end_session(client)
 

@@ -179,14 +179,7 @@ def frames_of(message: Message) -> PublishFrames:
 
 def properties_of(message: Message, now_ms: int) -> Properties:
     """Those that a subscriber gets ([MQTT-3.3.2-4], [MQTT-3.3.2-6], [MQTT-3.3.2-15] to [MQTT-3.3.2-20])."""
-    if (
-        message.expires_ms is None
-        and message.payload_format is None
-        and message.content_type is None
-        and message.response_topic is None
-        and message.correlation_data is None
-        and not message.user_properties
-    ):
+    if not message.has_properties:
         return NO_PROPERTIES
     left_ms = None if message.expires_ms is None else message.expires_ms - now_ms
     return Properties(

@@ -308,11 +308,8 @@ class Turns:
                 hub.offer(deliveries)
                 if not hub.pending:
                     break
-            self._storing = False
-        except BaseException:
-            self._storing = False
-            raise
         finally:
+            self._storing = False
             self._done()
         # It may begin to store again, in another task: nothing of this one comes behind it.
         self._send_all()

@@ -86,7 +86,6 @@ class Connection:
         "_ended",
         "_entries",
         "_events",
-        "_expires",
         "_failures",
         "_farewell",
         "_greeted",
@@ -128,7 +127,6 @@ class Connection:
         self.heard = trio.current_time()
         self._ended = False
         self._disconnected: Disconnected | None = None
-        self._expires: float | None = None
         self._farewell = b""
         # The read that is under way.
         self.waits_for = 0
@@ -291,7 +289,7 @@ class Connection:
             topic = event.topic
             message = Message(topic, event.payload, event.qos, event.retain, client_id, now_ms)
             if event.properties is not NO_PROPERTIES:
-                copy_properties(message, event)
+                message.take_properties(event.properties)
             targets = targets_of(topic)
             number: int | None = None
             if event.qos == 2 and client.outlives:
@@ -763,16 +761,3 @@ class Connection:
         left = self._disconnected
         running.hub.disconnected(client, self, with_will=left is None or left.with_will)
         running.turns.conclude()
-
-
-def copy_properties(message: Message, publish: Publish) -> None:
-    """What goes from a publisher to its subscribers as it is (3.3.2.3)."""
-    properties = publish.properties
-    expiry_s = properties.message_expiry_interval
-    if expiry_s is not None:
-        message.expires_ms = message.arrived_ms + expiry_s * 1000
-    message.payload_format = properties.payload_format_indicator
-    message.content_type = properties.content_type
-    message.response_topic = properties.response_topic
-    message.correlation_data = properties.correlation_data
-    message.user_properties = properties.user_properties

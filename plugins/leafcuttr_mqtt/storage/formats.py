@@ -68,14 +68,7 @@ def encode_message(message: Message) -> bytes:
     """The message as it is stored."""
     topic, client_id = message.topic.encode(), message.client_id.encode()
     flags = message.qos | _RETAIN if message.retain else message.qos
-    if (
-        message.expires_ms is None
-        and message.payload_format is None
-        and message.content_type is None
-        and message.response_topic is None
-        and message.correlation_data is None
-        and not message.user_properties
-    ):
+    if not message.has_properties:
         head = _HEAD.pack(VERSION, flags, message.arrived_ms, len(topic), len(client_id))
         return b"".join((head, topic, client_id, message.payload))
     parts = [b"", topic, client_id]
