@@ -8,7 +8,7 @@ from leafcuttr_sdk.authentication import authentication_settings
 from leafcuttr_sdk.settings import Setting, Type, serving_settings
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk.settings import Settings
+    from leafcuttr_sdk.settings import Settings, Value
 
 ENABLE: Final = "lc.mqtt.broker.enable"
 PREFIX: Final = "mqtt"
@@ -18,6 +18,7 @@ TLS: Final = f"{PREFIX}.tls"
 WEBSOCKETS: Final = f"{PREFIX}.ws"
 TLS_WEBSOCKETS: Final = f"{PREFIX}.wss"
 LISTENERS: Final = (PREFIX, TLS, WEBSOCKETS, TLS_WEBSOCKETS)
+SECURE: Final = (TLS, TLS_WEBSOCKETS)
 WAYS: Final = ("none", "basic", "mtls", "sasl")
 """How a client can authenticate: with the user name and password of CONNECT, with its certificate, by the packets AUTH
 of 5.0."""
@@ -26,6 +27,21 @@ LARGEST_PACKET: Final = 268_435_460
 NEVER_S: Final = 0xFFFFFFFF
 """A session expiry interval that does not expire (3.1.2.11.2)."""
 
+
+def _why_empty(value: "Value") -> str | None:
+    # As a variable that was never set is in many files: it must not let everybody in.
+    return None if value else "it is empty; without it and its counterpart every client is accepted"
+
+
+def why_no_pair(values: "Settings") -> str | None:
+    """Why there is half a pair of user name and password, in one clause."""
+    given = {name: bool(values.optional_text(f"{PREFIX}.auth.{name}")) for name in ("username", "password")}
+    missing = next((name for name, there in given.items() if not there), None)
+    if missing is None or not any(given.values()):
+        return None
+    return f"{PREFIX}.auth.{missing} is not set: set both or neither"
+
+
 _OWN: Final = (
     Setting(
         f"{PREFIX}.auth.username",
@@ -33,12 +49,16 @@ _OWN: Final = (
         None,
         "The user name that clients have to send, with the password of mqtt.auth.password. Without the two every "
         "client is accepted, whatever it sends, unless mqtt.auth says otherwise.",
+        check=_why_empty,
+        check_with_others=lambda _, values: why_no_pair(values),
     ),
     Setting(
         f"{PREFIX}.auth.password",
         Type.PASSWORD,
         None,
         "The password that clients have to send, with the user name of mqtt.auth.username.",
+        check=_why_empty,
+        check_with_others=lambda _, values: why_no_pair(values),
     ),
     Setting(
         f"{PREFIX}.max.packet.bytes",
@@ -133,9 +153,31 @@ def settings() -> Iterator[Setting]:
     yield from _OWN
     for setting in authentication_settings(PREFIX, ways=WAYS):
         name = setting.name.removeprefix(f"{PREFIX}.")
-        yield setting._replace(help=_HELP.get(name, setting.help))
+        with_others = _why_no_use if name == "authenticators" else None
+        yield setting._replace(help=_HELP.get(name, setting.help), check_with_others=with_others)
     for listener in LISTENERS[1:]:
-        yield from serving_settings(listener, -1, HOST, idle_timeout_ms=0)
+        for setting in serving_settings(listener, -1, HOST, idle_timeout_ms=0):
+            opens = listener in SECURE and setting.name.removeprefix(f"{listener}.") in ("port", "unix.path")
+            yield setting._replace(check_with_others=_why_no_tls) if opens else setting
+
+
+def _why_no_use(_: str, values: "Settings") -> str | None:
+    # The broker would be open, and its owner believe that it is not.
+    if values.list(f"{PREFIX}.authenticators") and not set(values.list(f"{PREFIX}.auth")) - {"none"}:
+        return f"{PREFIX}.auth offers no way to authenticate: set it too, as {PREFIX}.auth=basic"
+    return None
+
+
+def _why_no_tls(name: str, values: "Settings") -> str | None:
+    listener = next(each for each in SECURE if name.startswith(f"{each}."))
+    if not is_open(values, listener) or values.optional_text(f"{listener}.ssl.keystore.location"):
+        return None
+    return f"it opens a listener for TLS, and {listener}.ssl.keystore.location is not set"
+
+
+def is_open(values: "Settings", listener: str) -> bool:
+    """Whether a listener has an address."""
+    return values.int(f"{listener}.port") >= 0 or bool(values.optional_text(f"{listener}.unix.path"))
 
 
 class Options(NamedTuple):
@@ -157,17 +199,8 @@ class Options(NamedTuple):
 
 
 def read_options(values: "Settings") -> Options:
-    """Raises PluginError where two of them do not go together."""
-    from leafcuttr_sdk.errors import PluginError
-
-    user_name = values.optional_text(f"{PREFIX}.auth.username")
-    password = values.optional_text(f"{PREFIX}.auth.password")
-    if (user_name is None) != (password is None):
-        missing = "password" if password is None else "username"
-        given = "username" if password is None else "password"
-        raise PluginError(
-            f"{PREFIX}.auth.{given} is set and {PREFIX}.auth.{missing} is not: set both or neither"
-        )
+    user_name = values.optional_text(f"{PREFIX}.auth.username") or None
+    password = values.optional_text(f"{PREFIX}.auth.password") or None
     expiry_ms = values.int(f"{PREFIX}.session.expiry.max.ms")
     keep_alive_ms = values.int(f"{PREFIX}.keep.alive.max.ms")
     return Options(

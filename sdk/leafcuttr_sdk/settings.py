@@ -55,6 +55,11 @@ class Setting(NamedTuple):
     """Whether it can be changed while the broker runs. Topic settings always can."""
     check_member: Callable[[str, Value], str | None] | None = None
     """Of a family: as `check`, with what stands in the brackets' place before the value."""
+    check_with_others: "Callable[[str, Settings], str | None] | None" = None
+    """Why the value that was given does not go together with the plugin's other ones, in one clause; None if it does.
+    It gets the setting's name, of a family the member's, and all of the plugin's settings. Called at the start, and by
+    `leafcuttr config check`, where the plugin is on and each value is allowed alone. Not for dynamic settings and for
+    those of topics."""
 
 
 class Settings(Protocol):

@@ -76,6 +76,10 @@ def named(name: str) -> Setting:
         (SECRET._replace(default="x"), "a password has no default: it would be known to everybody"),
         (ROUTES._replace(default="x"), "a family has no default"),
         (COLOUR._replace(check_member=lambda *_: None), "check_member is for a family"),
+        (
+            COLOUR._replace(check_with_others=lambda *_: None, dynamic=True),
+            "check_with_others is called at the start: it is not for a dynamic setting",
+        ),
     ],
 )
 def test_what_cannot_be_declared(setting: Setting, why: str) -> None:
@@ -296,13 +300,29 @@ def test_a_command_without_a_log_says_nothing_more(
 
 def test_members_of_a_family() -> None:
     settings = Settings(
-        {"lc.plugin.acme.route.Bath/+": "a", "lc.plugin.acme.route.x.y": "b", "lc.plugin.acme.route.": "c"},
-        catalog(ROUTES),
+        {"lc.plugin.acme.route.Bath/+": "a", "lc.plugin.acme.route.x.y": "b"}, catalog(ROUTES)
     )
     assert settings.family(ROUTES.name) == {"Bath/+": "a", "x.y": "b"}
     assert settings.value("lc.plugin.acme.route.x.y") == "b"
-    assert list(settings.extra) == ["lc.plugin.acme.route."]
+    assert not settings.extra
     assert Settings({}, catalog(ROUTES)).family(ROUTES.name) == {}
+
+
+def test_a_member_of_a_family_is_not_empty() -> None:
+    given = {"lc.plugin.acme.route.": "c"}
+    with pytest.raises(
+        ConfigError,
+        match=r"^lc.plugin.acme.route.=c \(-o\): after lc.plugin.acme.route. there has to be something, in the place of "
+        r"<town>$",
+    ):
+        Settings(given, catalog(ROUTES))
+    # While running it is a name that no table knows, as any other: Kafka takes and keeps those.
+    settings = Settings({}, catalog(ROUTES._replace(dynamic=True)))
+    settings.replace_dynamic(given)
+    assert settings.family(ROUTES.name) == {}
+    assert settings.unknown == given
+    wide = Setting("lc.plugin.acme.<thing>", Type.STRING, None, "Anything.")
+    assert Settings(given, catalog(ROUTES, wide)).family(wide.name) == {"route.": "c"}
 
 
 def test_the_longer_beginning_counts_and_a_plain_name_before_it() -> None:

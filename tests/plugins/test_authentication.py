@@ -341,6 +341,14 @@ def test_what_cannot_work_is_one_line() -> None:
         authentication_of(plugged, settings, "lc.x")
 
 
+def test_a_name_that_is_none_is_found_whatever_the_ways() -> None:
+    declared = [*authentication_settings("lc.x"), *tls_settings("lc.x")]
+    settings = fixed_settings(declared, {"lc.x.authenticators": ("nobody",)})
+    assert settings.list("lc.x.auth") == ("none",)
+    with pytest.raises(PluginError, match=r"^lc\.x\.authenticators names 'nobody', which no plugin brings that is on"):
+        authentication_of(Plugged(), settings, "lc.x")
+
+
 def test_credentials_are_not_shown() -> None:
     assert "sesame" not in repr(ALICE) and "alice" in repr(ALICE)
     assert "secret" not in repr(BearerToken("secret"))

@@ -30,11 +30,28 @@ def leafcuttr_register_settings():
     yield Setting("lc.plugin.acme.secret", Type.PASSWORD, None, "Whispered.")
     yield Setting("lc.plugin.acme.route.<town>", Type.INT, None, "Where to.", minimum=1, dynamic=True)
     yield Setting("lc.plugin.acme.map.<filter>", Type.STRING, None, "Which topic.", check_member=why_not)
+    yield Setting("lc.plugin.acme.most", Type.INT, 9, "At most.", check_with_others=less)
+    yield Setting("lc.plugin.acme.least", Type.INT, 1, "At least.", minimum=0)
+    yield Setting("lc.plugin.acme.key.<filter>", Type.PASSWORD, None, "Its key.", check_with_others=mapped)
     yield from listener_settings("lc.plugin.acme", 7000)
 
 
 def why_not(member, value):
     return None if member.count("#") < 2 and value != member else f"{{member!r}} to {{value!r}} is no mapping"
+
+
+def less(name, settings):
+    least = settings.int("lc.plugin.acme.least")
+    if least == 5:
+        raise ValueError("five")
+    return f"it is less than lc.plugin.acme.least, {{least}}" if settings.int(name) < least else None
+
+
+def mapped(name, settings):
+    place = name.removeprefix("lc.plugin.acme.key.")
+    if place == "told":
+        return settings.family("lc.plugin.acme.key.<filter>")[place]
+    return None if place in settings.family("lc.plugin.acme.map.<filter>") else f"{{place}} is not mapped"
 
 
 def leafcuttr_register_topic_settings():
@@ -111,6 +128,38 @@ def test_a_file_is_checked_with_them(tmp_path: Path) -> None:
         "warning: lc.plugin.acme.colour (server.properties:5) is a setting of topics and has no effect here",
     ]
     json.loads(config("check", str(file), "--json").stdout)
+
+
+def test_values_that_do_not_go_together(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "lc.plugin.acme.most=2\nlc.plugin.acme.least=3\nlc.plugin.acme.key.a=hunter2\nlc.plugin.acme.key.b=hunter2\n"
+        "lc.plugin.acme.map.a=t\nlc.plugin.acme.key.told=hunter2\n"
+    )
+    assert config("check", str(file)).exit_code == 0, "it is off"
+    result = config("check", str(file), "-o", "lc.plugin.acme.enable=true")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:-1] == [
+        "error:   lc.plugin.acme.most=2 (server.properties:1): it is less than lc.plugin.acme.least, 3",
+        "error:   lc.plugin.acme.key.b=[hidden] (server.properties:4): b is not mapped",
+        "error:   lc.plugin.acme.key.told=[hidden] (server.properties:6): it is not allowed",
+    ]
+    # Where a value could not be taken, what follows from that is not said.
+    result = config("check", str(file), "-o", "lc.plugin.acme.enable=true", "-o", "lc.plugin.acme.least=-1")
+    assert "error:   lc.plugin.acme.least=-1 (-o): " in result.stdout
+    assert "it is less than" not in result.stdout
+    result = config("check", str(file), "-o", "lc.plugin.acme.enable=true", "-o", "lc.plugin.acme.least=5")
+    assert "lc.plugin.acme.most=2 (server.properties:1): its check failed with ValueError: five" in result.stdout
+
+
+def test_a_family_has_something_in_the_place_of_its_brackets() -> None:
+    result = config("check", "-o", "lc.plugin.acme.map.=x", "-o", "lc.filters.=y")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:-1] == [
+        "error:   lc.plugin.acme.map.=x (-o): after lc.plugin.acme.map. there has to be something, in the place of "
+        "<filter>",
+        "error:   lc.filters.=y (-o): after lc.filters. there has to be something, in the place of <topic or pattern>",
+    ]
 
 
 def test_a_member_of_a_family_is_checked_with_its_name(tmp_path: Path) -> None:

@@ -117,6 +117,12 @@ class Catalog(NamedTuple):
             return found
         return _of_listener(name) if name.startswith(LISTENER_PREFIX) else _member(self.families, name)
 
+    def given_setting(self, name: str) -> ConfigKey | None:
+        """As `broker_setting`, for what a broker is started with: the beginning of a family, with nothing behind it, is
+        a row that takes no value."""
+        found = self.broker_setting(name)
+        return self.families[name].no_member() if found is None and name in self.families else found
+
     def topic_setting(self, name: str) -> ConfigKey | None:
         """The topic setting of this name, which may be of a family; None if there is none."""
         return self.topic.get(name) or _member(self.topic_families, name)

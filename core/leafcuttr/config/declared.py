@@ -15,7 +15,7 @@ from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, logg
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.settings import Setting as Declared
-from leafcuttr_sdk.settings import Type
+from leafcuttr_sdk.settings import Settings, Type
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.<[^<>]+>)?\Z")
 _TYPES: Final = {kind.name.lower(): kind for kind in ConfigType}
@@ -124,8 +124,15 @@ def _row(plugin: str, declared: Declared, *, of_topic: bool) -> ConfigKey:
         choices=declared.choices,
         check=guard(declared.check) if declared.check else None,
         check_member=_guarded_member(guard, declared.check_member) if declared.check_member else None,
+        check_with_others=_guarded_with_others(guard, declared.check_with_others)
+        if declared.check_with_others
+        else None,
         dynamic=declared.dynamic or of_topic,
     )
+    if declared.check_with_others is not None and row.dynamic:
+        raise ValueError(
+            "check_with_others is called at the start: it is not for a dynamic setting, nor for one of topics"
+        )
     if row.is_family:
         if declared.default is not None:
             raise ValueError("a family has no default")
@@ -177,6 +184,16 @@ def _guarded_member(
 ) -> Callable[[str, Value], str | None]:
     def guarded(member: str, value: Value) -> str | None:
         return guard(partial(check, member))(value)
+
+    return guarded
+
+
+def _guarded_with_others(
+    guard: Callable[[Callable[[Value], str | None]], Callable[[Value], str | None]],
+    check: Callable[[str, Settings], str | None],
+) -> Callable[[str, Settings, Value], str | None]:
+    def guarded(name: str, settings: Settings, value: Value) -> str | None:
+        return guard(lambda _: check(name, settings))(value)
 
     return guarded
 

@@ -78,7 +78,7 @@ class ConfigFinding(NamedTuple):
 
 def bad_value(catalog: Catalog, key: str, given: Given) -> ConfigFinding | None:
     """Why a setting does not take this value; None if it does, or if no table knows the key."""
-    setting = catalog.broker_setting(key)
+    setting = catalog.given_setting(key)
     if setting is None:
         return None
     try:

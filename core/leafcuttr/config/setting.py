@@ -8,7 +8,10 @@ show them to people who know them from Kafka.
 import re
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.settings import Settings
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -83,7 +86,7 @@ class ConfigKey(NamedTuple):
 
     A name such as `lc.filters.<topic or pattern>` is that of a family: any text may stand in the brackets' place. A
     family has no value itself; each member has its own row, made of this one. `check_member` also gets what stands
-    there.
+    there. `check_with_others`, of a plugin's setting, gets the whole name, the plugin's settings and the value.
     """
 
     name: str
@@ -97,6 +100,7 @@ class ConfigKey(NamedTuple):
     ignore_case: bool = False
     check: Callable[[Value], str | None] | None = None
     check_member: Callable[[str, Value], str | None] | None = None
+    check_with_others: "Callable[[str, Settings, Value], str | None] | None" = None
     dynamic: bool = False
     per_broker: bool = False
     synonyms: tuple[tuple[str, int], ...] = ()
@@ -134,6 +138,14 @@ class ConfigKey(NamedTuple):
             return (check(value) if check is not None else None) or check_member(place, value)
 
         return self._replace(name=name, check=both, check_member=None)
+
+    def no_member(self) -> "ConfigKey":
+        """The row for the beginning of this family alone, with nothing in the brackets' place: it takes no value."""
+        place = self.name.removeprefix(self.prefix)
+        why = f"after {self.prefix} there has to be something, in the place of {place}"
+        return self._replace(
+            name=self.prefix, choices=(), minimum=None, check=lambda _: why, check_member=None
+        )
 
     def parse(self, text: str) -> Value:
         """The typed value of a text. Raises BadValueError with the reason."""

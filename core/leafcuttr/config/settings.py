@@ -290,7 +290,7 @@ class Settings(Values):
                 self._static[name], self._given[name] = self._static[other], self._given[other]
 
     def _take(self, name: str, given: Given) -> None:
-        setting = self.catalog.broker_setting(name)
+        setting = self.catalog.given_setting(name)
         if setting is None:
             self.extra[name] = given
             return

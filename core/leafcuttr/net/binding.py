@@ -57,7 +57,7 @@ def bind(
     port, when an address cannot be had, and AddressTaken when another program listens there. Of a host with several
     addresses those that this machine does not have are left out, if one is left.
     """
-    addresses = _addresses(listener)
+    addresses = _addresses(listener, setting)
     for attempt in range(_TRIES):
         try:
             sockets = _open_all(addresses, backlog, buffer_sizes)
@@ -70,14 +70,15 @@ def bind(
     raise AssertionError("the last attempt returns or raises")
 
 
-def _addresses(listener: Listener) -> Sequence[_Address]:
+def _addresses(listener: Listener, setting: str) -> Sequence[_Address]:
     try:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise StartError(
-            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror}"
+            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror} "
+            f"({setting.removesuffix('.port') + '.host' if setting.endswith('.port') else setting})"
         ) from None
     usable = {
         (family, address): None

@@ -42,7 +42,7 @@ def authentication_of(plugged: Plugged, settings: Settings, prefix: str) -> "Ser
     """As the settings below `prefix` name it. Raises PluginError: there is no such authenticator, or none for a way."""
     ways = tuple(dict.fromkeys(settings.list(f"{prefix}.auth")))
     made: list[MadeAuthenticator] = []
-    names = tuple(dict.fromkeys(settings.list(f"{prefix}.authenticators"))) if set(ways) - {"none"} else ()
+    names = tuple(dict.fromkeys(settings.list(f"{prefix}.authenticators")))
     for name in names:
         found = plugged.authenticators.get(name)
         if found is None:

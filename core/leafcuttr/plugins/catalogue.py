@@ -17,6 +17,7 @@ from leafcuttr.errors import ConfigError
 from leafcuttr.plugins.finding import DISABLED, STRICT, Choice, find_plugins
 from leafcuttr.plugins.loaded import PluginState
 from leafcuttr.plugins.table import Plugins
+from leafcuttr.plugins.together import contradictions
 
 
 class Finder:
@@ -59,6 +60,8 @@ def examine_all(
     settings, findings = examine(file, environ, overrides, finder)
     finder.plugins.settle(settings)
     findings += _about_plugins(finder.plugins, settings)
+    wrong = {settings.catalog.owner_of(one.key) for one in findings if one.level is Level.ERROR}
+    findings += contradictions(finder.plugins.enabled, settings, wrong)
     return settings, sorted(findings, key=lambda one: list(Level).index(one.level)), finder.plugins
 
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leafcuttr.config.setting import render
-from leafcuttr.errors import PluginError, StartError
+from leafcuttr.errors import ConfigError, PluginError, StartError
 from leafcuttr.plugins.importing import process_kept
 from leafcuttr.plugins.loaded import Loaded, PluginState
 from leafcuttr.plugins.switch import how_to, is_on
+from leafcuttr.plugins.together import contradictions
 from leafcuttr_sdk.plugin import StartFailure
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class Plugins:
         """Decide which are enabled, and register what those bring; log a line for each that is left out.
 
         Raises StartError: one is switched on whose packages are missing, is required and not there, or has failed and
-        `lc.plugins.strict` is set, or it says itself that this ends the start.
+        `lc.plugins.strict` is set, or it says itself that this ends the start. Raises ConfigError: values of its
+        settings do not go together.
         """
         self.settle(settings)
         for remark in self.remarks:
@@ -99,6 +101,8 @@ class Plugins:
             if trouble.stops:
                 raise StartError(trouble.line)
             _log.error("%s", trouble.line)
+        for finding in contradictions(self.enabled, settings):
+            raise ConfigError(finding.line)
 
     def troubles(self, settings: "Settings") -> "list[Trouble]":
         """What there is to say of them once they are settled, what stops a start first."""

@@ -75,6 +75,20 @@ class _Option(NamedTuple):
     help: str
 
 
+def _is_host(text: str) -> bool:
+    """Whether it can be a name or an IPv4 address, or is an IPv6 address without brackets. What names there are is the
+    resolver's to say."""
+    if ":" not in text:
+        return bool(text) and not set(text) & set(" \t/@[]?#%")
+    from ipaddress import IPv6Address
+
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _addresses(text: str) -> tuple[tuple[str, int | None], ...]:
     found = []
     for each in text.split(","):
@@ -82,9 +96,14 @@ def _addresses(text: str) -> tuple[tuple[str, int | None], ...]:
         host, colon, port = each.rpartition(":")
         if not colon or (":" in host and not host.startswith("[")) or port.endswith("]"):
             host, port = each, ""
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or (port and not (port.isascii() and port.isdigit() and 0 < int(port) <= 65_535)):
-            raise ValueError("allowed are addresses as broker-1:1883, separated by commas")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        if not _is_host(host) or (
+            port and not (port.isascii() and port.isdigit() and 0 < int(port) <= 65_535)
+        ):
+            raise ValueError(
+                "allowed are addresses as broker-1:1883, 10.0.0.1 or [::1]:1883, separated by commas"
+            )
         found.append((host, int(port) if port else None))
     return tuple(found)
 
@@ -201,6 +220,7 @@ def settings() -> Iterator[Setting]:
         + ", ".join(OPTIONS)
         + ".",
         check_member=why_no_option,
+        check_with_others=why_no_bridge,
     )
 
 
@@ -229,41 +249,64 @@ def why_no_option(place: str, value: "Value") -> str | None:
     return None
 
 
-def read_bridges(values: "Settings") -> tuple[Bridge, ...]:
-    """In the order of their names. Raises PluginError where options do not go together."""
-    from leafcuttr_sdk.errors import PluginError
+class OptionsConflict(ValueError):
+    """Options of a bridge do not go together. `option` is the one to look at; the text goes on after its name."""
 
+    def __init__(self, option: str, text: str) -> None:
+        super().__init__(text)
+        self.option = option
+
+
+def why_no_bridge(name: str, values: "Settings") -> str | None:
+    """Why a member of the family does not go together with the others of its bridge, in one clause. What is missing is
+    said with the first of them."""
+    found = split(name.removeprefix(PREFIX))
+    assert found is not None, "check_member has refused it"
+    bridge, option = found
+    given = _given(values)[bridge]
+    try:
+        _bridge(bridge, given)
+    except OptionsConflict as error:
+        if error.option == option:
+            return str(error)
+        if error.option not in given and option == min(given):
+            return f"{PREFIX}{bridge}.{error.option} {error}"
+    return None
+
+
+def read_bridges(values: "Settings") -> tuple[Bridge, ...]:
+    """In the order of their names."""
+    given = _given(values)
+    return tuple(_bridge(name, given[name]) for name in sorted(given))
+
+
+def _given(values: "Settings") -> dict[str, dict[str, Any]]:
+    """The options of each bridge, by its name."""
     given: dict[str, dict[str, Any]] = {}
     for place, value in values.family(BRIDGE).items():
         found = split(place)
         assert found is not None, "check_member has refused it"
         name, option = found
         given.setdefault(name, {})[option] = OPTIONS[option].read(str(value))
-    bridges = []
-    for name in sorted(given):
-        try:
-            bridges.append(_bridge(name, given[name]))
-        except ValueError as error:
-            raise PluginError(f"{PREFIX}{name}{error}") from None
-    return tuple(bridges)
+    return given
 
 
 def _bridge(name: str, given: Mapping[str, Any]) -> Bridge:
-    """Raises ValueError; its text goes on after the bridge's name."""
+    """Raises OptionsConflict."""
     from leafcuttr_mqtt.packets.types import Version
 
     for option in ("address", "topics"):
         if option not in given:
-            raise ValueError(f".{option} is not set")
+            raise OptionsConflict(option, "is not set")
     at = {option: given.get(option, row.default) for option, row in OPTIONS.items()}
     tls = at["security.protocol"] == TLS
     if not tls and (extra := next((option for option in given if option.startswith("ssl.")), None)):
-        raise ValueError(f".{extra} is set and {PREFIX}{name}.security.protocol is not SSL")
+        raise OptionsConflict(extra, f"it needs {PREFIX}{name}.security.protocol=SSL")
     version = Version(_LEVELS[at["protocol.version"]])
     if at["password"] is not None and at["username"] is None and version != Version.V5:
-        raise ValueError(f".password is set and {PREFIX}{name}.username is not")
+        raise OptionsConflict("password", f"{PREFIX}{name}.username is not set; only 5.0 can do without")
     if at["clean.session"] is False and at["client.id"] == "":
-        raise ValueError(".client.id is empty: only a bridge with a clean session needs none")
+        raise OptionsConflict("client.id", "it is empty: only a bridge with a clean session needs none")
     backoff_s = at["reconnect.backoff.ms"] / 1000
     return Bridge(
         name=name,

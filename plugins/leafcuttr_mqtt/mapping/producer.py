@@ -117,7 +117,11 @@ class ClusterProducer:
         try:
             self._producer = await trio.to_thread.run_sync(make)
         except Exception as error:
-            raise PluginError(f"the client of the other Kafka cluster cannot be made: {error}") from None
+            said = error.args[0] if error.args else error
+            why = said.str() if hasattr(said, "str") else error  # a KafkaError of librdkafka, without its number
+            raise PluginError(
+                f"the client of the other Kafka cluster cannot be made (mqtt.kafka.property.*): {why}"
+            ) from None
 
     def _poll(self) -> None:
         """On the thread: call what librdkafka calls back."""

@@ -4,7 +4,7 @@ another cluster, and histories."""
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from leafcuttr_mqtt.mapping.kafka_names import why_no_kafka_topic, why_no_target
+from leafcuttr_mqtt.mapping.kafka_names import why_no_target
 from leafcuttr_mqtt.mapping.rules import (
     DEFAULT_KEY,
     KEY_FIELDS,
@@ -84,6 +84,7 @@ def settings() -> Iterator[Setting]:
         "The key of the records of one mapping, by its filter: as mqtt.topic.key, and with {1} for what the filter's "
         "first + or # stands for.",
         check_member=why_no_key_of,
+        check_with_others=_why_nothing_has_it,
     )
     yield Setting(
         REFUSED_V3,
@@ -137,6 +138,7 @@ def settings() -> Iterator[Setting]:
         False,
         "Let clients of 5.0 subscribe to what is stored in mapped Kafka topics: $replay/ts/<milliseconds>/<filter> and "
         "$replay/offset/<offset>/<filter>.",
+        check_with_others=_why_no_replay,
     )
 
 
@@ -158,20 +160,9 @@ class MappingOptions(NamedTuple):
 
 
 def read_options(values: "Settings") -> MappingOptions:
-    """Raises PluginError where two of them do not go together."""
-    from leafcuttr_sdk.errors import PluginError
-
     mappings, keys = _texts(values.family(MAPPING)), _texts(values.family(KEYS))
-    try:
-        rules = make_rules(mappings, keys, values.text(KEY))
-    except ValueError as error:
-        raise PluginError(f"mqtt.topic.key: {error}") from None
-    if values.bool(REPLAY) and values.optional_text(BOOTSTRAP):
-        raise PluginError(
-            f"{REPLAY} reads Kafka topics of this broker, and {BOOTSTRAP} has messages stored in another one: set one"
-        )
     return MappingOptions(
-        rules=rules,
+        rules=make_rules(mappings, keys, values.text(KEY)),
         refused_v3=values.text(REFUSED_V3),
         dead_letters=values.text(DEAD_LETTERS),
         bootstrap=values.optional_text(BOOTSTRAP) or None,
@@ -198,9 +189,22 @@ def why_no_key_of(topic_filter: str, value: "Value") -> str | None:
     return why_no_mapped_filter(topic_filter) or _why_no_key(value, count_captures(topic_filter))
 
 
+def _why_nothing_has_it(name: str, values: "Settings") -> str | None:
+    topic_filter = name.removeprefix(f"{KEY}.")
+    if topic_filter in values.family(MAPPING):
+        return None
+    return f"no mapping has this filter: mqtt.topic.mapping.{topic_filter} is not set"
+
+
+def _why_no_replay(_: str, values: "Settings") -> str | None:
+    if values.bool(REPLAY) and values.optional_text(BOOTSTRAP):
+        return f"it reads Kafka topics of this broker, and {BOOTSTRAP} has messages stored in another cluster"
+    return None
+
+
 def why_no_egress(kafka_topic: str, value: "Value") -> str | None:
     """Why a way down is refused, in one clause."""
-    wrong = why_no_kafka_topic(kafka_topic)
+    wrong = why_no_target(kafka_topic)
     if wrong is not None:
         return wrong
     try:

@@ -14,7 +14,7 @@ from leafcuttr_mqtt.people.current import shown
 from leafcuttr_mqtt.server.authentication import Doorkeeper
 from leafcuttr_mqtt.server.connection import Connection
 from leafcuttr_mqtt.server.running import Running
-from leafcuttr_mqtt.settings import LISTENERS, PREFIX, TLS, TLS_WEBSOCKETS, WEBSOCKETS, read_options
+from leafcuttr_mqtt.settings import LISTENERS, PREFIX, TLS_WEBSOCKETS, WEBSOCKETS, is_open, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -72,17 +72,8 @@ class MqttBroker:
         """What serves each listener that has an address. The first one is there anyway: with a port of -1 it waits."""
         settings = self._broker.settings
         for prefix in LISTENERS:
-            opened = settings.int(f"{prefix}.port") >= 0 or settings.optional_text(f"{prefix}.unix.path")
-            if prefix != PREFIX and not opened:
+            if prefix != PREFIX and not is_open(settings, prefix):
                 continue
-            if prefix in (TLS, TLS_WEBSOCKETS) and not settings.optional_text(
-                f"{prefix}.ssl.keystore.location"
-            ):
-                from leafcuttr_sdk.errors import PluginError
-
-                raise PluginError(
-                    f"{prefix}.port opens a listener for TLS, which {prefix}.ssl.keystore.location is for"
-                )
             if prefix in (WEBSOCKETS, TLS_WEBSOCKETS):
                 from leafcuttr_sdk import websocket
 

@@ -71,21 +71,28 @@ class FixedSettings(Values):
         self._calls: list[Callable[[frozenset[str]], None]] = []
         for name in self._declared.keys() - self._families.keys():
             self._by_name[name] = _typed(self._declared[name], self._declared[name].default)
-        for name, value in values.items():
-            self._take(name, value)
+        taken = [(name, self._take(name, value)) for name, value in values.items()]
+        for name, setting in taken:
+            wrong = setting.check_with_others(name, self) if setting.check_with_others is not None else None
+            if wrong:
+                raise ValueError(f"{name}: {wrong}")
 
-    def _take(self, name: str, value: Value) -> None:
+    def _take(self, name: str, value: Value) -> Setting:
         setting = None if name in self._families else self._declared.get(name)
         if setting is None:
             family = next((one for one in self._families if name.startswith(one.partition("<")[0])), None)
             if family is None:
                 raise UndeclaredSettingError(name, self._declared)
             place = name.removeprefix(family.partition("<")[0])
-            _check(self._declared[family], value, place)
+            setting = self._declared[family]
+            if not place:
+                raise ValueError(f"{name}: there has to be something in the place of {family[len(name):]}")
+            _check(setting, value, place)
             self._families[family][place] = value
         else:
             _check(setting, value)
             self._by_name[name] = _typed(setting, value)
+        return setting
 
     def change(self, values: Mapping[str, Value]) -> None:
         """Give other values, and call what was given to `on_change`."""

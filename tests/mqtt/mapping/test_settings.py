@@ -11,7 +11,6 @@ from leafcuttr.config.declared import section
 from leafcuttr.config.load import examine, load_settings
 from leafcuttr.errors import ConfigError
 from leafcuttr_mqtt.mapping.settings import EGRESS, KEYS, MAPPING, PROPERTIES, read_options, settings
-from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.plugin import Plugin
 from leafcuttr_sdk.testing import fixed_settings
 
@@ -114,9 +113,7 @@ def test_the_defaults() -> None:
 
 
 def test_a_key_without_a_mapping_stops_the_start() -> None:
-    with pytest.raises(
-        PluginError, match=r"^mqtt.topic.key: there is a key for the filter b, which no mapping has$"
-    ):
+    with pytest.raises(ValueError, match=r"^mqtt.topic.key.b: no mapping has this filter: mqtt.topic.mapping.b"):
         read_options(fixed_settings(settings(), {"mqtt.topic.mapping.a": "t", "mqtt.topic.key.b": "x"}))
 
 
