@@ -12,6 +12,7 @@ import trio
 from leafcuttr.config.listeners import Listener
 from leafcuttr.errors import StartError
 from leafcuttr.net import binding
+from leafcuttr.net.binding import bind
 from leafcuttr.state.broker import Broker
 from support.peer import Peer, connect, metadata_request, serves
 
@@ -83,3 +84,12 @@ async def test_buffer_sizes_and_backlog_reach_the_kernel(serve: Serve) -> None:
             # The kernel doubles the size that was requested.
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 40_000
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 60_000
+
+
+@pytest.mark.parametrize(("setting", "said"), [("listeners", "listeners"), ("mqtt.port", "mqtt.host")])
+def test_a_host_that_is_unknown_names_its_setting(setting: str, said: str) -> None:
+    listener = Listener("L", "no.such.host.invalid", 0, "", 0, "PLAINTEXT")
+    with pytest.raises(StartError) as raised:
+        bind(listener, 1, setting=setting)
+    assert str(raised.value).startswith("listener L: the host 'no.such.host.invalid' is unknown: ")
+    assert str(raised.value).endswith(f" ({said})")

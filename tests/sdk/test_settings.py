@@ -6,8 +6,9 @@ import pytest
 
 from leafcuttr.config.settings import Settings as BrokerSettings
 from leafcuttr.plugins.settings_views import PluginSettings, TopicSettings
-from leafcuttr_sdk import Settings
+from leafcuttr_sdk import Setting, Settings, Type
 from leafcuttr_sdk.settings import Value, Values
+from leafcuttr_sdk.testing import fixed_settings
 from leafcuttr_sdk.testing.context import FixedSettings
 
 CONTRACT = [name for name in vars(Settings) if not name.startswith("_")]
@@ -72,3 +73,21 @@ def test_only_optional_text_reads_what_is_not_set(name: str) -> None:
     else:
         with pytest.raises(ValueError if name == "text" else TypeError):
             read("a")
+
+
+def test_fixed_settings_refuse_what_a_broker_would_refuse_together() -> None:
+    def less(name: str, settings: Settings) -> str | None:
+        return "it is less than lc.x.least" if settings.int(name) < settings.int("lc.x.least") else None
+
+    declared = [
+        Setting("lc.x.most", Type.INT, 9, "", check_with_others=less),
+        Setting("lc.x.least", Type.INT, 1, ""),
+        Setting("lc.x.of.<thing>", Type.STRING, None, ""),
+    ]
+    assert fixed_settings(declared, {"lc.x.least": 20}).int("lc.x.most") == 9, "it was not given"
+    # The order in which they are given does not matter.
+    for values in ({"lc.x.most": 2, "lc.x.least": 3}, {"lc.x.least": 3, "lc.x.most": 2}):
+        with pytest.raises(ValueError, match=r"^lc\.x\.most: it is less than lc\.x\.least$"):
+            fixed_settings(declared, values)
+    with pytest.raises(ValueError, match=r"there has to be something in the place of <thing>$"):
+        fixed_settings(declared, {"lc.x.of.": "a"})

@@ -4,12 +4,14 @@ notifications at this broker."""
 import logging
 import random
 import ssl
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_mqtt.bridge.counts import Counts
 from leafcuttr_mqtt.bridge.link import Link
 from leafcuttr_mqtt.bridge.relay import DOWN, UP, Here, Relay
 from leafcuttr_mqtt.bridge.settings import Address, Bridge
@@ -22,18 +24,11 @@ from leafcuttr_mqtt.server.connection import Connection
 if TYPE_CHECKING:
     from leafcuttr_mqtt.bridge.local import LocalStream
     from leafcuttr_mqtt.server.running import Running
+    from leafcuttr_mqtt.session.outbound import Outbound
 
+_ITSELF: Final = "the other broker is this one"
 _WHOLE_S: Final = 60.0
 """A connection that has lasted so long makes the pauses begin anew."""
-
-
-class Counts(NamedTuple):
-    """Messages of a bridge."""
-
-    sent: int
-    received: int
-    dropped: int
-    """In either direction: no rule matches, too large, or refused."""
 
 
 class RunningBridge:
@@ -54,20 +49,59 @@ class RunningBridge:
         self._mark = bridge.bridge_mark and bridge.version != Version.V5
         self.connected_to: Address | None = None
         self._relay: Relay | None = None
-        self._before = Counts(0, 0, 0)
+        self._began_ms = 0
+        self._refused_here = 0
+        self._before = Counts(0, 0, {})
+        self._given_up: Final = running.hub.count_drops_of(bridge.local_client_id)
         self.connections = 0
         self.why_not = ""
         """Why it is not connected; empty while it is, and before the first attempt."""
 
     @property
     def counts(self) -> Counts:
-        """Since the service started."""
+        before = self._over
+        given_up = {reason.value: count for reason, count in self._given_up.items()}
+        return before._replace(drops=_added(before.drops, given_up))
+
+    @property
+    def _over(self) -> Counts:
+        """Without what its session here has given up."""
         before, relay = self._before, self._relay
         if relay is None:
             return before
         return Counts(
-            before.sent + relay.sent, before.received + relay.received, before.dropped + relay.dropped
+            before.sent + relay.sent,
+            before.received + relay.received,
+            _added(before.drops, {reason.value: count for reason, count in relay.drops.items()}),
         )
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait in its session here."""
+        outbound = self._outbound
+        return 0 if outbound is None else outbound.messages
+
+    @property
+    def waiting_bytes(self) -> int:
+        outbound = self._outbound
+        return 0 if outbound is None else outbound.bytes
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that the other broker has not acknowledged."""
+        outbound = self._outbound
+        return 0 if outbound is None else outbound.under_way
+
+    @property
+    def _outbound(self) -> "Outbound | None":
+        client = self._running.hub.clients.get(self.bridge.local_client_id)
+        return None if client is None else client.session.outbound
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Client identifiers that only this bridge has, at whichever broker: no client of this one may take them."""
+        own = self.bridge.local_client_id
+        return (own, self.client_id) if self.bridge.client_id is None else (own,)
 
     async def run(self) -> None:
         """For ever."""
@@ -89,11 +123,15 @@ class RunningBridge:
     async def _connect(self, address: Address) -> float:
         """One connection; how long it lasted, 0 if there was none."""
         began = trio.current_time()
+        self._began_ms = self._running.now_ms()
+        self._refused_here = self._running.reserved.get(self.client_id, 0)
         link = await self._attempt(address)
         if link.stale:
             await self._attempt(address, clear=True)
             link = await self._attempt(address, cleared=True)
         was_connected, self.connected_to = self.connected_to is not None, None
+        if self._running.reserved.get(self.client_id, 0) != self._refused_here:
+            link.why = _ITSELF  # it was this broker that has just refused the identifier
         self.why_not = link.why
         name = self.bridge.name
         if was_connected:
@@ -137,17 +175,17 @@ class RunningBridge:
         try:
             await link.run(mark=self._mark, clear=clear, cleared=cleared)
         finally:
-            self._before = self.counts
+            self._before = self._over
             self._relay = None
         return link
 
     def _why_not(self) -> str | None:
-        """A bridge of this broker to itself would send each message round for ever."""
-        if self.client_id:
-            client = self._running.hub.clients.get(self.client_id)
-            if client is not None and client.connection is not None:
-                return "the other broker is this one"
-        return None
+        """A bridge of this broker to itself would send each message round for ever. An identifier that an administrator
+        has given may be that of a bridge at the other broker too, which is connected to this one: but not just now."""
+        client = self._running.hub.clients.get(self.client_id)
+        if client is None or client.connection is None or client.connected_ms < self._began_ms:
+            return None
+        return _ITSELF
 
     def _came_up(self, address: Address) -> None:
         self.connected_to = address
@@ -194,6 +232,10 @@ class RunningBridge:
             )
 
 
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return dict(Counter(one) + Counter(other))
+
+
 def _is_of_the_mark(reason: ReasonCode) -> bool:
     return reason == ReasonCode.UNSUPPORTED_PROTOCOL_VERSION
 
@@ -203,6 +245,8 @@ class Bridges:
 
     def __init__(self, running: "Running", bridges: Sequence[Bridge]) -> None:
         self.bridges: Final = [RunningBridge(running, each, client_context(each)) for each in bridges]
+        running.bridges = self.bridges
+        running.reserved.update((each, 0) for bridge in self.bridges for each in bridge.ids)
 
     async def run(self) -> None:
         """For ever."""

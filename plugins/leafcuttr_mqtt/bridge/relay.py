@@ -12,11 +12,12 @@ acknowledges alone, does not mix with them: `_SUBSCRIBE_ID`, `_alone`.
     PUBACK 3   --->                --->  PUBACK 3
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from leafcuttr_mqtt.bridge.counts import NotOver
 from leafcuttr_mqtt.bridge.settings import Bridge
 from leafcuttr_mqtt.packets.errors import PacketError, protocol_error
 from leafcuttr_mqtt.packets.types import (
@@ -107,8 +108,8 @@ class Relay:
         self.here_keep_alive_s = 0
         self.sent = 0
         self.received = 0
-        self.dropped = 0
-        """Messages that could not go over the bridge: no rule matches, the packet is too large, or it was refused."""
+        self.drops: Final[Counter[NotOver]] = Counter()
+        """Messages that could not go over the bridge."""
         self.complaints: list[str] = []
         """For the log; up to its reader."""
         self._accepted_there = False
@@ -292,7 +293,8 @@ class Relay:
             )
         if topic is None or len(data) > self._largest_here:
             why = "which no rule lets in" if topic is None else f"of {len(data)} bytes, too large here"
-            self._drop(f"a message for {packet.topic[:255]!r} there, {why}")
+            reason = NotOver.NO_RULE if topic is None else NotOver.TOO_LARGE
+            self._drop(reason, f"a message for {packet.topic[:255]!r} there, {why}")
             if packet.qos == 1:
                 self._send_there(PubAck(packet.packet_id))
             elif packet.qos:
@@ -307,7 +309,7 @@ class Relay:
         if not isinstance(packet, PubRec) or reason >= ERROR:
             self._settled(packet_id)
         if reason >= ERROR and not isinstance(packet, PubComp):
-            self._drop(f"the other broker refuses a message (0x{reason:02x}){_why(packet)}")
+            self._drop(NotOver.REFUSED, f"the other broker refuses a message (0x{reason:02x}){_why(packet)}")
         if isinstance(packet, PubAck) and packet_id in self._lowered:
             self._lowered.discard(packet_id)
             self._acknowledge_alone(packet_id, 2)
@@ -328,7 +330,7 @@ class Relay:
                     self._out(packet)
                 case PubAck() | PubRec():
                     if packet.reason >= ERROR:
-                        self._drop(f"this broker refuses a message (0x{packet.reason:02x}){_why(packet)}")
+                        self._drop(NotOver.REFUSED, f"this broker refuses a message (0x{packet.reason:02x}){_why(packet)}")
                     self._send_there(type(packet)(packet.packet_id, packet.reason))
                 case PubComp():
                     if packet.packet_id in self._ended_here:
@@ -381,7 +383,8 @@ class Relay:
             )
         if topic is None or (self._largest is not None and len(data) > self._largest):
             why = "which no rule lets out" if topic is None else f"of {len(data)} bytes, too large there"
-            self._drop(f"a message for {packet.topic[:255]!r}, {why}")
+            reason = NotOver.NO_RULE if topic is None else NotOver.TOO_LARGE
+            self._drop(reason, f"a message for {packet.topic[:255]!r}, {why}")
             self._acknowledge_alone(packet.packet_id, packet.qos)
             return
         if qos:
@@ -414,8 +417,12 @@ class Relay:
                     f"{who} refuses the subscription{which} (0x{reason:02x}){_why(packet)}"
                 )
 
-    def _drop(self, why: str) -> None:
-        self.dropped += 1
+    @property
+    def dropped(self) -> int:
+        return self.drops.total()
+
+    def _drop(self, reason: NotOver, why: str) -> None:
+        self.drops[reason] += 1
         self.complaints.append(why)
 
     def _send_there(self, packet: Packet) -> None:

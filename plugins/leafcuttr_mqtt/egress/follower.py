@@ -37,8 +37,26 @@ _LOADING_S: Final = 0.05
 """While the broker reads the offsets of groups, after its start."""
 
 
+class WayCounts:
+    """What is counted of one way down, since the service started."""
+
+    def __init__(self) -> None:
+        self.published = 0
+        """Records that were published."""
+        self.refused = 0
+        """Records that were not, because a Kafka topic that a mapping leads to can never take them."""
+        self.left: Final[Counter[Left]] = Counter()
+        self.positions: dict[TopicPartition, int] = {}
+        """Where it reads on; empty while it does not read."""
+        self.trouble = ""
+        """Why it does not go on for now."""
+
+    def waits(self, reason: str) -> None:
+        self.trouble = reason
+
+
 class Egress:
-    """All ways down. `published` and `left` count records."""
+    """All ways down."""
 
     def __init__(self, broker: "Broker", ways: Mapping[str, Way], publisher: "Publisher") -> None:
         self._broker = broker
@@ -48,8 +66,16 @@ class Egress:
         self._changed = trio.Event()
         self._waiting: dict[str, trio.CancelScope] = {}
         """For records, by Kafka topic."""
-        self.published = 0
-        self.left: Final[Counter[Left]] = Counter()
+        self.counts: Final[Mapping[str, WayCounts]] = {kafka_topic: WayCounts() for kafka_topic in ways}
+        """By Kafka topic."""
+
+    def lag(self, kafka_topic: str) -> int:
+        """Records that are not published yet. 0 while it is not known where to begin."""
+        topic, positions = self._broker.topics.get(kafka_topic), self.counts[kafka_topic].positions
+        if topic is None:
+            return 0
+        ends = ((TopicPartition(kafka_topic, each.partition), each.high_watermark) for each in topic.partitions)
+        return sum(max(0, end - positions[each]) for each, end in ends if each in positions)
 
     async def run(self) -> None:
         """Until cancelled. What was published and not noted by then is published again by the next start."""
@@ -84,6 +110,7 @@ class Egress:
             except (CoordinatorLoadInProgress, CoordinatorNotAvailable):
                 await trio.sleep(_LOADING_S)
             except BrokerError as error:
+                self.counts[kafka_topic].trouble = f"its records cannot be read: {str(error) or error.code.name}"
                 self._complain(
                     kafka_topic,
                     "records of %s cannot be published to MQTT for now: %s",
@@ -108,7 +135,8 @@ class Egress:
 
     async def _read(self, kafka_topic: str, way: Way, positions: dict[TopicPartition, int]) -> None:
         """Until the topic has other partitions than these."""
-        broker = self._broker
+        broker, counts = self._broker, self.counts[kafka_topic]
+        counts.positions, counts.trouble = positions, ""
         moved: dict[TopicPartition, int] = {}
         committed_at = trio.current_time()
         while len(positions) == broker.topics.partition_count(kafka_topic):
@@ -131,8 +159,10 @@ class Egress:
                     messages.append(found)
                 else:
                     self._leave(record.topic, record.partition, record.offset, found)
-            await self._publisher.publish(messages)
-            self.published += len(messages)
+            refused = await self._publisher.publish(messages, counts.waits)
+            counts.refused += refused
+            counts.published += len(messages) - refused
+            counts.trouble = ""
             moved.update(
                 {each: offset for each, offset in fetched.positions.items() if offset != positions[each]}
             )
@@ -168,7 +198,7 @@ class Egress:
         return [TopicPartition(kafka_topic, number) for number in range(count)]
 
     def _leave(self, kafka_topic: str, partition: int, offset: int, why: Left) -> None:
-        self.left[why] += 1
+        self.counts[kafka_topic].left[why] += 1
         if why in (Left.NO_FIELD, Left.NO_TOPIC):
             self._complain(
                 f"{kafka_topic} {why.name}",

@@ -19,12 +19,16 @@ _HEADER: Final = "header."
 
 
 class Left(Enum):
-    """Why a record is left out."""
+    """Why a record is left out. `label` is for metrics."""
 
     NO_FIELD = "it lacks what the template names, or it is no text"
     NO_TOPIC = "what the template makes of it is no MQTT topic"
     PUBLISHED = "it was published to that topic when it came"
     EXPIRED = "it has expired"
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
 
 
 class Way:

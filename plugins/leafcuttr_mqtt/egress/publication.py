@@ -36,15 +36,20 @@ class Publisher:
         self._refused = refused
         self._waits = waits
 
-    async def publish(self, messages: Sequence[Message]) -> None:
-        """Returns once all are stored, and on their way to subscribers, or refused for good. Cancelled: any of them may
-        have been published."""
+    async def publish(
+        self, messages: Sequence[Message], waits: Callable[[str], None] = lambda _: None
+    ) -> int:
+        """Returns how many were refused for good, dead letters among them, once the others are stored, and on their way
+        to subscribers. `waits` is called with the reason why these wait. Cancelled: any of them may have been
+        published."""
+        refused = 0
         waiting: list[tuple[Message, Failure | None]] = [(message, None) for message in messages]
         while waiting:
             publication = _Publication(self._hub, self._turns)
             publication.begin(self._writer, waiting)
             await publication.done.wait()
             waiting = publication.missing
+            refused += len(publication.refused) + publication.letters_stored
             for message, refusal in publication.refused:
                 self._refused(message, refusal)
             if waiting or publication.given_up:
@@ -53,8 +58,10 @@ class Publisher:
                 if waiting and waiting[0][1] is not None:
                     reason = waiting[0][1].reason
                 self._waits(reason)
+                waits(reason)
                 waiting = waiting or [(message, None) for message in messages]
                 await trio.sleep(PAUSE_S)
+        return refused
 
 
 class _Publication:
@@ -67,6 +74,8 @@ class _Publication:
         self.waits_for = 0
         self.missing: list[tuple[Message, Failure | None]] = []
         self.refused: list[tuple[Message, Refusal]] = []
+        self.letters_stored = 0
+        """Of those that were refused, the ones that are among the dead letters."""
         self.given_up = False
         self.done: Final = trio.Event()
 
@@ -102,6 +111,8 @@ class _Publication:
                 self.refused.append((message, failure.refused))
             elif lane is None or index not in lane.letters:
                 self._hub.publish(message, None)
+            else:
+                self.letters_stored += 1
         self._turns.to_send(self)
 
     def failed(self) -> None:

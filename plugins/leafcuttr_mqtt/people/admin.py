@@ -8,6 +8,7 @@ import trio
 
 from leafcuttr_mqtt.people import rows
 from leafcuttr_mqtt.people.current import running_of
+from leafcuttr_mqtt.people.ways import ways_checks
 from leafcuttr_mqtt.topics.names import matches, why_no_filter
 from leafcuttr_sdk.admin import AdminRoute, Finding, HealthCheck, Request, Response
 
@@ -65,6 +66,7 @@ def health_checks(broker: "Broker") -> Iterator[HealthCheck]:
         return Finding(True, f"{hub.connected} connected, {len(hub.clients)} sessions")
 
     yield HealthCheck("storing", "what MQTT clients publish is stored, and is acknowledged", look)
+    yield from ways_checks(broker)
 
 
 def _overview(running: "Running", _: Request) -> Response:

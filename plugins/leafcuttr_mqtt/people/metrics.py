@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from leafcuttr_mqtt.people.current import running_of
+from leafcuttr_mqtt.people.ways import OF_WAYS
 from leafcuttr_sdk.metrics import Metric, MetricReading, Sample, counter, gauge
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def readings(broker: "Broker") -> Iterator[MetricReading]:
 
         return MetricReading(metric, look)
 
-    for metric, read in _ALL:
+    for metric, read in (*_ALL, *OF_WAYS):
         yield reading(metric, read)
 
 

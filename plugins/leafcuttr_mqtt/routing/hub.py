@@ -5,7 +5,7 @@ Nothing of this waits. What has changed is noted in the store; the turn in which
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_mqtt.messages import Message
@@ -63,6 +63,7 @@ class Hub:
         self.system: Callable[[str], Iterable[Message]] = lambda _: ()
         """The messages of `$SYS` that a filter matches, for a new subscription."""
         self.drops: Final[dict[DropReason, int]] = dict.fromkeys(DropReason, 0)
+        self._drops_of: Final[dict[str, dict[DropReason, int]]] = {}
         self._logger = logger
         self._publish_soon = publish_soon
         self._wills: Deadlines[Client] = Deadlines()
@@ -364,9 +365,15 @@ class Hub:
             if client.connection is not None:
                 client.connection.touched()
 
+    def count_drops_of(self, client_id: str) -> Mapping[DropReason, int]:
+        """What the sessions of a client identifier give up from now on."""
+        return self._drops_of.setdefault(client_id, dict.fromkeys(DropReason, 0))
+
     def dropped(self, client: Client, drop: Drop) -> None:
         """A delivery was given up."""
         self.drops[drop.reason] += 1
+        if self._drops_of and (of_client := self._drops_of.get(client.client_id)) is not None:
+            of_client[drop.reason] += 1
         if client.noted and drop.delivery.qos:
             self.store.note_delivered(client.stored, drop.delivery)
 

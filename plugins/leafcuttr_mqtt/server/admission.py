@@ -3,6 +3,7 @@
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from leafcuttr_mqtt.bridge.local import LocalStream
 from leafcuttr_mqtt.packets.types import Auth, Connect, ReasonCode
 from leafcuttr_mqtt.server.authentication import NotAuthenticated
 from leafcuttr_mqtt.session.events import Authenticating, Connected, Event, ReAuthenticated
@@ -85,6 +86,16 @@ class Admission:
         if expires_ms is not None:
             self._connection.expires_at(expires_ms)
 
+    def _refuse_own(self, client_id: str) -> None:
+        """Whoever has the identifier of a bridge has its session, and what waits there. Raises NotAuthenticated."""
+        reserved = self._connection.running.reserved
+        if client_id in reserved and not isinstance(self._stream, LocalStream):
+            reserved[client_id] += 1
+            raise NotAuthenticated(
+                ReasonCode.CLIENT_IDENTIFIER_NOT_VALID,
+                f"its client identifier {client_id[:255]!r} is that of a bridge of this broker",
+            )
+
     def _accept(self, authenticated: Authenticated, data: bytes | None) -> None:
         connection = self._connection
         conversation, hub = connection.conversation, connection.running.hub
@@ -92,6 +103,7 @@ class Admission:
         assert connect is not None
         if connect.will is not None and (wrong := why_too_deep(connect.will.topic)):
             raise NotAuthenticated(ReasonCode.TOPIC_NAME_INVALID, f"the topic of its will: {wrong}")
+        self._refuse_own(connect.client_id)
         self._authenticated(authenticated)
         client_id = connect.client_id or f"auto-{uuid.uuid4().hex}"
         if not conversation.fits(client_id, data):

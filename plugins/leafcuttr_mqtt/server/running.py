@@ -23,6 +23,9 @@ from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.trouble import Complaints
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leafcuttr_mqtt.bridge.bridges import RunningBridge
     from leafcuttr_mqtt.mapping.cluster import ClusterWriter
     from leafcuttr_mqtt.mapping.contracts import Writer
     from leafcuttr_mqtt.mapping.settings import MappingOptions
@@ -111,6 +114,9 @@ class Running:
         self.long_answers: Final = trio.StrictFIFOLock()
         """Held by the connection that goes on with an answer that takes long."""
         self.connections: Final[set[Endable]] = set()
+        self.bridges: Sequence[RunningBridge] = ()
+        self.reserved: Final[dict[str, int]] = {}
+        """Client identifiers of the broker's own, and how often a client was refused because it had that one."""
         self._authenticated: dict[Endable, int] = {}
         """Connections whose credentials expire, and when."""
         self.refused = 0

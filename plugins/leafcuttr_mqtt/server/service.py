@@ -53,7 +53,8 @@ class MqttBroker:
                         if self._bridges:
                             from leafcuttr_mqtt.bridge.bridges import Bridges
 
-                            listeners.start_soon(Bridges(running, self._bridges).run)
+                            bridges = Bridges(running, self._bridges)
+                            listeners.start_soon(bridges.run)
                         for prefix, serve in self._listeners():
                             opened: Listening = await listeners.start(
                                 partial(

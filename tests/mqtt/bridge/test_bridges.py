@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from leafcuttr_mqtt.packets.types import Properties, PubAck
-from support.mqtt import V3, running_mqtt
+from leafcuttr_mqtt.packets.types import ConnAck, Connect, Properties, PubAck, ReasonCode, Version
+from support.mqtt import V3, V5, running_mqtt
 from support.mqtt_bridges import PROTOCOLS, Mosquitto, bridge, client_of, is_up, mosquitto, needs_mosquitto
 from support.waiting import free_port
 
@@ -148,10 +148,13 @@ async def test_between_two_of_this_kind(tmp_path: Path, protocol: str) -> None:
             assert (await late.message()).retain
 
 
-async def test_a_bridge_to_this_broker_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("more", [{}, {"client_id": "given"}])
+async def test_a_bridge_to_this_broker_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, more: dict[str, str]
+) -> None:
     """Its messages would go round for ever."""
     port = free_port()
-    settings = {**bridge(port, "# both 1"), "mqtt.port": str(port)}
+    settings = {**bridge(port, "# both 1", **more), "mqtt.port": str(port)}
     async with running_mqtt(tmp_path, settings) as here:
         with trio.fail_after(20):
             while "the other broker is this one" not in caplog.text:
@@ -276,3 +279,52 @@ async def test_messages_from_there_are_stored_before_they_are_acknowledged(tmp_p
             assert [(key, value, headers["mqtt.client_id"]) for key, value, headers in found] == [
                 (b"devices/1", b"%d" % qos, b"bridge.cloud") for qos in (0, 1, 2)
             ]
+
+
+@pytest.mark.parametrize("version", [V3, V5])
+async def test_no_client_takes_the_identifier_of_a_bridge(
+    tmp_path: Path, version: Version, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would have the session, and what waits there."""
+    async with running_mqtt(tmp_path / "there") as there:
+        settings = bridge(there.port, "out/# out 1")
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            of_cluster = f"leafcuttr-{here.broker.cluster.cluster_id}-cloud"
+            for client_id in ("bridge.cloud", of_cluster):
+                client = await here.dial(version)
+                await client.send(Connect(version, client_id, False, 0))
+                answer = await client.expect(ConnAck)
+                assert answer.reason == (ReasonCode.CLIENT_IDENTIFIER_NOT_VALID if version == V5 else 2)
+                await client.closed()
+            said = "its client identifier 'bridge.cloud' is that of a bridge of this broker"
+            assert caplog.text.count(said) == 1, "one line a minute for each host"
+            (running,) = here.running.bridges
+            assert (running.connections, running.connected_to is not None) == (1, True)
+            # Others of this form are nobody's.
+            await here.connect("bridge.other", version)
+            # The other broker knows no such bridge: it is an identifier as any other there.
+            await there.connect("bridge.cloud", version)
+            publisher, at_there = await here.connect("p"), await there.connect("s")
+            await at_there.subscribe("out/#")
+            await publisher.publish("out/a", b"1", 1)
+            assert (await at_there.message()).payload == b"1"
+
+
+async def test_bridges_of_both_sides_may_have_the_same_identifier(tmp_path: Path) -> None:
+    """Each is a client of the other broker only."""
+    port = free_port()
+    async with running_mqtt(tmp_path / "there") as first:
+        settings = {**bridge(first.port, "a/# out 1", client_id="plant"), "mqtt.port": port}
+        async with running_mqtt(tmp_path / "here", settings) as here:
+            await is_up(here)
+            async with running_mqtt(
+                tmp_path / "third", {**bridge(port, "b/# out 1", client_id="plant")}
+            ) as third:
+                await is_up(third)
+                # A client with this identifier is connected to `here`, whose own bridge connects again all the same.
+                await first.connect("plant", present=None)
+                (running,) = here.running.bridges
+                with trio.fail_after(20):
+                    while running.connections < 2 or running.connected_to is None:
+                        await trio.sleep(0.01)
