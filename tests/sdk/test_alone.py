@@ -52,6 +52,7 @@ NEEDS = {
     "leafcuttr_sdk._cli_options": "click",
     "leafcuttr_sdk.web.http2": "h2",
     "leafcuttr_sdk.web.quart_app": "quart",
+    "leafcuttr_sdk.testing.sending_trial": "trio",
     "leafcuttr_sdk.testing.serving_trial": "trio",
     # Imported by a service that serves WebSockets, on that loop.
     "leafcuttr_sdk.websocket": "trio",

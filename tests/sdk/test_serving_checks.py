@@ -11,7 +11,7 @@ import trio
 
 from leafcuttr_sdk import Broker, ByteStream, Plugin, ServiceSpec, Setting, serving_settings
 from leafcuttr_sdk.testing import ContractError, check_handler, check_service
-from leafcuttr_sdk.testing.service_checks import service_report
+from leafcuttr_sdk.testing.service_checks import handler_report, service_report
 
 Handle = Callable[[ByteStream], Awaitable[None]]
 PREFIX = "lc.plugin.parcels"
@@ -168,3 +168,80 @@ def test_a_service_without_a_listener_has_it_not() -> None:
 
     report = service_report(ServiceSpec("quiet", Quiet))
     assert report.fine and "clients" not in [check.name for check in report.checks]
+
+
+# send_now
+
+
+async def sends_the_rest_next(stream: ByteStream) -> None:
+    async for data in stream:
+        sent = stream.send_now(data)
+        await stream.send_all(data[sent:])
+
+
+async def sends_the_rest_and_more(stream: ByteStream) -> None:
+    """As a handler that gathers: what comes later goes behind the rest."""
+    rest = b""
+    async for data in stream:
+        rest += data
+        rest = rest[stream.send_now(rest) :]
+        rest = rest[stream.send_now(rest[:2]) :]
+    await stream.send_all(rest)
+
+
+async def forgets_the_rest(stream: ByteStream) -> None:
+    async for data in stream:
+        stream.send_now(b"you sent ")
+        stream.send_now(data)
+
+
+async def ends_with_the_rest(stream: ByteStream) -> None:
+    data = await stream.receive_some()
+    if data:
+        stream.send_now(b"good bye")
+
+
+def test_what_send_now_has_not_taken_is_sent_next() -> None:
+    for good in (sends_the_rest_next, sends_the_rest_and_more):
+        report = handler_report(made(good), requests=[b"hello\n"])
+        assert report.fine, report.problems
+        assert "sends now" in [check.name for check in report.checks]
+    assert "sends now" not in [check.name for check in handler_report(made(echo)).checks], "it uses it not"
+
+
+@pytest.mark.parametrize("requests", [(), (b"hello\n",)])
+def test_what_loses_bytes_is_told(requests: tuple[bytes, ...]) -> None:
+    for bad, said in (
+        (forgets_the_rest, "and other bytes were sent next: keep the rest"),
+        (ends_with_the_rest, "its handler ended with "),
+    ):
+        (check,) = (
+            each for each in handler_report(made(bad), requests=requests).checks if each.name == "sends now"
+        )
+        assert any(said in problem for problem in check.problems), check
+
+
+def test_requests_are_sent_whole_and_byte_by_byte() -> None:
+    seen: list[bytes] = []
+
+    async def handle(stream: ByteStream) -> None:
+        got = b""
+        async for data in stream:
+            got += data
+            if got == b"hello":
+                await stream.send_all(b"!")
+        seen.append(got)
+
+    check_handler(made(handle), requests=[b"hello"])
+    assert seen.count(b"hello") == 2
+
+
+def test_one_that_fails_for_a_request_is_told() -> None:
+    async def handle(stream: ByteStream) -> None:
+        async for data in stream:
+            assert data != b"hello", "no hellos"
+
+    with pytest.raises(ContractError) as caught:
+        check_handler(made(handle), requests=[b"hello"])
+    (line,) = caught.value.report.problems
+    assert line.startswith("a client that sends request 1 and reads the answer made the handler raise Assert")

@@ -84,6 +84,7 @@ class Connection:
         "_busy",
         "_disconnected",
         "_ended",
+        "_gone",
         "_entries",
         "_events",
         "_failures",
@@ -126,6 +127,8 @@ class Connection:
         self.silent_s = running.handshake_s
         self.heard = trio.current_time()
         self._ended = False
+        self._gone = False
+        """Nothing can be sent any more."""
         self._disconnected: Disconnected | None = None
         self._farewell = b""
         # The read that is under way.
@@ -673,7 +676,7 @@ class Connection:
     async def _write(self) -> None:
         """Wait for a client that does not take everything at once. `send_all` has a limit for that."""
         try:
-            while self._backlog and not self._ended:
+            while self._backlog and not self._gone:
                 data = self._backlog[0] if len(self._backlog) == 1 else b"".join(self._backlog)
                 self._backlog = []
                 await self._stream.send_all(data)
@@ -729,7 +732,10 @@ class Connection:
         data = said
         if data is None and packet is not None:
             data = encode(packet, self.version)
-        if data and not self._writing and not self._sealed:
+        if data and self._writing:
+            self._backlog.append(data)
+            self._backlog_bytes += len(data)
+        elif data and not self._sealed:
             try:
                 sent = self._stream.send_now(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -739,6 +745,7 @@ class Connection:
 
     def _lost(self) -> None:
         """The client has gone."""
+        self._gone = True
         if not self._ended:
             self._ended = True
             self._scope.cancel()
@@ -746,14 +753,15 @@ class Connection:
     async def _close(self) -> None:
         running, client = self.running, self.client
         with trio.move_on_after(_FAREWELL_S):
-            while self._busy:
+            # What was answered before the end is sent too, to a client that does not take everything at once.
+            while self._busy or (self._writing and not self._gone):
                 if self._settled is None:
                     self._settled = trio.Event()
                 await self._settled.wait()
             if self._farewell:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
                     await self._stream.send_all(self._farewell)
-        self._ended = True
+        self._ended = self._gone = True
         if client is None:
             return
         if running.stopping:

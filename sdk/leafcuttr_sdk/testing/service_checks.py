@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -30,14 +30,16 @@ def check_service(
     *,
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
+    requests: Sequence[bytes] = (),
 ) -> None:
     """Check a service in a real broker: its spec, or what makes it (the class, if it takes the broker).
 
     `plugin` is the module whose hooks declare the settings that it reads, `settings` their values where they are not
     the defaults, and any of the broker's. Listeners take free ports where `settings` gives none. Other plugins do not
-    run, as in `running_broker`. Takes about a second. Raises ContractError with all that is wrong.
+    run, as in `running_broker`. `requests` are what clients send that its listeners answer: each is sent as a whole and
+    byte by byte, on a connection of its own. Takes about a second. Raises ContractError with all that is wrong.
     """
-    service_report(service, plugin, settings).raise_problems()
+    service_report(service, plugin, settings, requests).raise_problems()
 
 
 def check_handler(
@@ -45,19 +47,22 @@ def check_handler(
     *,
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
+    requests: Sequence[bytes] = (),
 ) -> None:
     """Check a handler of `Broker.serve`, which `make` makes of the broker (`lambda broker: Station(broker).handle`):
     in a real broker clients reset connections, leave in the middle, send garbage, take nothing, and the service is
-    stopped. `plugin` and `settings` as for `check_service`. Takes about two seconds. Raises ContractError with all that
-    is wrong.
+    stopped. If it uses `ByteStream.send_now`, that takes a part of the bytes or none of them, and the rest has to be sent
+    next. `plugin`, `settings` and `requests` as for `check_service`. Takes about two seconds. Raises ContractError with
+    all that is wrong.
     """
-    handler_report(make, plugin, settings).raise_problems()
+    handler_report(make, plugin, settings, requests).raise_problems()
 
 
 def handler_report(
     make: Callable[[Broker], Handler],
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
+    requests: Sequence[bytes] = (),
 ) -> Report:
     """The report that `check_handler` would raise."""
     prefix = f"lc.plugin.{_plugin_of(plugin).name}.checked"
@@ -69,7 +74,7 @@ def handler_report(
         async def run(self, *, task_status: "trio.TaskStatus[Any]") -> None:
             await self._broker.serve(prefix, make(self._broker), task_status=task_status)
 
-    found = service_report(ServiceSpec(_name_of(make), Serving), _with_listener(plugin, prefix), settings)
+    found = service_report(ServiceSpec(_name_of(make), Serving), _with_listener(plugin, prefix), settings, requests)
     return found._replace(kind="handler")
 
 
@@ -77,6 +82,7 @@ def service_report(
     service: ServiceSpec | Callable[[Broker], Service],
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
+    requests: Sequence[bytes] = (),
 ) -> Report:
     """The report that `check_service` would raise."""
     spec = service if isinstance(service, ServiceSpec) else ServiceSpec(_name_of(service), service)
@@ -84,7 +90,7 @@ def service_report(
     # A thread of its own, which is not joined: a service that cannot be stopped keeps its loop for ever.
     threading.Thread(
         target=_run,
-        args=(spec, plugin, dict(settings or {}), outcome.put),
+        args=(spec, plugin, dict(settings or {}), tuple(requests), outcome.put),
         name="leafcuttr-check",
         daemon=True,
     ).start()
@@ -104,13 +110,14 @@ def _run(
     spec: ServiceSpec,
     plugin: ModuleType | None,
     settings: dict[str, Value],
+    requests: Sequence[bytes],
     tell: Callable[[Report | BaseException], None],
 ) -> None:
     import trio
 
     try:
         with tempfile.TemporaryDirectory(prefix="leafcuttr-check-", ignore_cleanup_errors=True) as folder:
-            tell(trio.run(partial(_in_a_broker, spec, plugin, settings, Path(folder), tell)))
+            tell(trio.run(partial(_in_a_broker, spec, plugin, settings, requests, Path(folder), tell)))
     except BaseException as error:
         tell(error)
 
@@ -119,6 +126,7 @@ async def _in_a_broker(
     spec: ServiceSpec,
     plugin: ModuleType | None,
     settings: dict[str, Value],
+    requests: Sequence[bytes],
     folder: Path,
     tell: Callable[[Report], None],
 ) -> Report:
@@ -140,7 +148,7 @@ async def _in_a_broker(
     try:
         texts = {name: text_of(value) for name, value in given.items() if value is not None}
         async with open_broker(texts, plugins=[stand_in]):
-            return await ServiceTrial(spec.name, spec.make, views[0], tell).run()
+            return await ServiceTrial(spec.name, spec.make, views[0], tell, requests).run()
     except (ConfigError, StartError) as error:
         problem = f"the broker does not start with its plugin: {error}"
         return Report("service", spec.name, (Check("made", PROMISES["made"], (problem,)),))

@@ -4,7 +4,7 @@ it, several times, so that what one run leaves behind is in the way of the next.
 import gc
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
 from itertools import pairwise
@@ -17,6 +17,7 @@ from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.record_trial import takes_one
 from leafcuttr_sdk.testing.report import Notes, Report, told
+from leafcuttr_sdk.testing import sending_trial
 from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, plugged_of, try_listeners
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ PROMISES: Final = {
     "leaves nothing": "it leaves no tasks, threads, processes, descriptors and calls of on_change behind",
     WAITS: "what it says it waits for is one line, or None",
     CHECK: PROMISE,
+    sending_trial.CHECK: sending_trial.PROMISE,
 }
 START_S: Final = 10.0
 STOP_S: Final = 5.0
@@ -63,10 +65,12 @@ class ServiceTrial:
         make: "Callable[[Broker], object]",
         broker: "Broker",
         stuck: Callable[[Report], None],
+        requests: Sequence[bytes] = (),
     ) -> None:
         self._make = make
         self._broker = broker
         self._stuck = stuck
+        self._requests = requests
         self._registered = _Registered(broker.settings, broker.topics)
         self._says_what = False
         self.notes: Final = Notes("service", name, PROMISES)
@@ -102,8 +106,12 @@ class ServiceTrial:
             )
         self._compare(counts)
         await self._stopped_at_once()
-        serves = await self._served()
-        left_out = {WAITS: not self._says_what, CHECK: not serves}
+        trials = await self._served()
+        left_out = {
+            WAITS: not self._says_what,
+            CHECK: not trials,
+            sending_trial.CHECK: not any(trial.sending.used for trial in trials),
+        }
         return self.notes.report(name for name in PROMISES if not left_out.get(name))
 
     def _new(self) -> object | None:
@@ -159,12 +167,12 @@ class ServiceTrial:
         elif lacks is not None and len(lacks.splitlines()) > 1:
             self.notes.add(WAITS, f"waits_for has several lines: it is one ({lacks.splitlines()[0]!r}...)")
 
-    async def _served(self) -> bool:
-        """One more run, with clients that do badly, if it serves a listener. Whether it does."""
+    async def _served(self) -> list[ServingTrial]:
+        """One more run, with clients that do badly, for each listener that it serves."""
         service = self._new()
         method = self._method(service) if service is not None else None
         if method is None:
-            return False
+            return []
         life = _Life(method)
         trials: list[ServingTrial] = []
         async with trio.open_nursery() as nursery:
@@ -172,7 +180,7 @@ class ServiceTrial:
             with trio.move_on_after(START_S):
                 await life.started_or_ended.wait()
             if life.started and not life.ended.is_set():
-                trials = await try_listeners(self._broker, self.notes)
+                trials = await try_listeners(self._broker, self.notes, self._requests)
                 if life.ended.is_set():
                     self.notes.add(
                         CHECK,
@@ -182,7 +190,7 @@ class ServiceTrial:
             await self._stop(life)
         for trial in trials:
             trial.close()
-        return bool(trials)
+        return trials
 
     async def _live(self, run: Run, steps: "_Steps", number: int) -> bool:
         """Start it, watch it for a moment, stop it. Whether all of that went well."""

@@ -3,13 +3,14 @@
 import random
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from leafcuttr_sdk.testing.report import Notes, literally
+from leafcuttr_sdk.testing.sending_trial import SendingTrial
 
 if TYPE_CHECKING:
     from leafcuttr.config.listeners import Listener
@@ -24,6 +25,8 @@ END_S: Final = 5.0
 """How long a handler may go on after its client has gone."""
 _SEND_S: Final = 1.0
 _LOOK_S: Final = 0.01
+_QUIET_S: Final = 0.2
+"""How long nothing comes until an answer is taken to be complete."""
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 Client = Callable[[trio.SocketStream], Awaitable[None]]
@@ -46,10 +49,19 @@ def _garbage() -> dict[str, bytes]:
 class ServingTrial:
     """Tries one served listener; what is wrong goes into `notes`."""
 
-    def __init__(self, notes: Notes, listener: "Listener", served: "ServedListener") -> None:
+    def __init__(
+        self,
+        notes: Notes,
+        listener: "Listener",
+        served: "ServedListener",
+        requests: Sequence[bytes] = (),
+    ) -> None:
+        """`requests` are what good clients send."""
         self._notes = notes
         self._listener = listener
         self._served = served
+        self._requests = requests
+        self.sending: Final = SendingTrial(notes, served)
         self._open: list[trio.SocketStream] = []
 
     async def run(self) -> None:
@@ -57,7 +69,22 @@ class ServingTrial:
         for what, client in self._clients():
             if not await self._try(what, client):
                 return
+        for what, client in self._good_clients():
+            self.sending.patient = True
+            if not await self._try(what, client):
+                return
+        self.sending.patient = False
         await self._leave_open()
+
+    def _good_clients(self) -> list[tuple[str, Client]]:
+        """They read all that they are sent."""
+        given = {f"request {number}": data for number, data in enumerate(self._requests, 1)}
+        if self.sending.used:
+            given.update(list(_garbage().items())[2:5])
+        return [(f"sends {name} and reads the answer", _reader(data)) for name, data in given.items()] + [
+            (f"sends request {number} byte by byte and reads the answer", _reader(data, 1))
+            for number, data in enumerate(self._requests, 1)
+        ]
 
     def _clients(self) -> list[tuple[str, Client]]:
         clients: list[tuple[str, Client]] = [
@@ -141,14 +168,16 @@ def plugged_of(broker: "Broker") -> "Plugged":
     return plugged
 
 
-async def try_listeners(broker: "Broker", notes: Notes) -> list[ServingTrial]:
+async def try_listeners(
+    broker: "Broker", notes: Notes, requests: Sequence[bytes] = ()
+) -> list[ServingTrial]:
     """Try each listener that the plugin serves at this moment. TLS is the broker's: such listeners are left out."""
     plugged = plugged_of(broker)
     trials: list[ServingTrial] = []
     for prefix, served in plugged.served.items():
         listener = plugged.listeners.get(prefix) or plugged.listeners.get(f"{prefix}.unix")
         if listener is not None and listener.protocol == "PLAINTEXT":
-            trials.append(ServingTrial(notes, listener, served))
+            trials.append(ServingTrial(notes, listener, served, requests))
     for trial in trials:
         await trial.run()
     return trials
@@ -186,6 +215,21 @@ async def _trickle(stream: trio.SocketStream) -> None:
     for byte in b"hello\r\n\x00\xff\n":
         await stream.send_all(bytes([byte]))
         await trio.lowlevel.checkpoint()
+
+
+def _reader(data: bytes, piece: int = 1 << 20) -> Client:
+    async def client(stream: trio.SocketStream) -> None:
+        for at in range(0, len(data), piece):
+            await stream.send_all(data[at : at + piece])
+            await trio.lowlevel.checkpoint()
+        while True:
+            with trio.move_on_after(_QUIET_S) as quiet:
+                if not await stream.receive_some():
+                    return
+            if quiet.cancelled_caught:
+                return
+
+    return client
 
 
 def _sender(data: bytes, then: Client = _leave) -> Client:

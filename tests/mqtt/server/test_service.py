@@ -16,12 +16,15 @@ from leafcuttr_mqtt.packets.types import (
     ConnAck,
     Connect,
     Disconnect,
+    PingReq,
     Properties,
     PubComp,
     Publish,
     PubRec,
     PubRel,
     ReasonCode,
+    Subscribe,
+    SubscriptionRequest,
     Version,
     Will,
 )
@@ -168,6 +171,29 @@ async def test_websockets_have_listeners_of_their_own(tmp_path: Path) -> None:
 async def test_user_name_and_password_are_set_together(tmp_path: Path, given: str) -> None:
     from leafcuttr.errors import ConfigError
 
-    with pytest.raises(ConfigError, match=r"set both or neither"):
+    with pytest.raises(BaseExceptionGroup) as raised:
         async with running_mqtt(tmp_path, {f"mqtt.auth.{given}": "x"}):
             pass
+    assert raised.group_contains(ConfigError, match=r"set both or neither")
+
+
+def test_what_is_sent_at_once_keeps_the_contract() -> None:
+    """Also where the system takes a part of it, or nothing."""
+    import leafcuttr_mqtt
+    from leafcuttr_sdk.testing.service_checks import service_report
+
+    def session(version: Version) -> bytes:
+        packets = (
+            Connect(version, "", True, 0),
+            Subscribe(1, (SubscriptionRequest("a/#", 2),)),
+            Publish("a/b", bytes(3000), 1, packet_id=2),
+            Publish("a/b", b"x"),
+            PingReq(),
+        )
+        return b"".join(encode(packet, version) for packet in packets)
+
+    (spec,) = leafcuttr_mqtt.leafcuttr_register_services()
+    requests = [session(V3), session(V5), session(V5) + b"\xff\xff"]
+    report = service_report(spec, leafcuttr_mqtt, {"mqtt.host": "127.0.0.1"}, requests)
+    assert report.fine, report.problems
+    assert "sends now" in [check.name for check in report.checks]
