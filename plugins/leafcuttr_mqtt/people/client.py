@@ -1,6 +1,5 @@
 """A client of MQTT 5.0 for the commands `leafcuttr mqtt publish` and `subscribe`: one connection, which blocks."""
 
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,6 +27,7 @@ from leafcuttr_mqtt.packets.types import (
     Version,
 )
 from leafcuttr_mqtt.packets.writer import encode
+from leafcuttr_mqtt.people.dialing import PLAIN, Security, dial, parse_address, why_broken
 from leafcuttr_sdk.errors import PluginError
 
 P = TypeVar("P")
@@ -50,8 +50,11 @@ class MqttClient:
         user_name: str | None = None,
         password: str | None = None,
         client_id: str = "",
+        security: Security = PLAIN,
     ) -> None:
-        self._address = address
+        """Raises PluginError where there can be no such address."""
+        self._address = parse_address(address, security)
+        self._security = security
         self._timeout_s = timeout_s
         self._connect = Connect(
             Version.V5,
@@ -67,13 +70,7 @@ class MqttClient:
         self._number = 0
 
     def __enter__(self) -> "MqttClient":
-        host, colon, port = self._address.rpartition(":")
-        if not colon or not port.isdecimal():
-            raise PluginError(f"{self._address!r} is no address: write HOST:PORT")
-        try:
-            self._socket = socket.create_connection((host.strip("[]"), int(port)), self._timeout_s)
-        except (OSError, OverflowError) as error:
-            raise PluginError(f"no MQTT broker answers at {self._address}: {_why(error)}") from None
+        self._socket = dial(self._address, self._security, self._timeout_s)
         self._send(self._connect)
         answer = self._expect(ConnAck)
         if answer.reason:
@@ -174,7 +171,7 @@ class MqttClient:
             self._socket.settimeout(self._timeout_s)
             self._socket.sendall(encode(packet, Version.V5))
         except OSError as error:
-            raise PluginError(f"the connection to {self._address} broke: {_why(error)}") from None
+            raise PluginError(f"the connection to {self._address} broke: {why_broken(error)}") from None
 
     def _receive(self, seconds: float) -> bool:
         """Whether something came in that time."""
@@ -184,7 +181,7 @@ class MqttClient:
         except TimeoutError:
             return False
         except OSError as error:
-            raise PluginError(f"the connection to {self._address} broke: {_why(error)}") from None
+            raise PluginError(f"the connection to {self._address} broke: {why_broken(error)}") from None
         if not data:
             raise PluginError(f"{self._address} has closed the connection")
         self._packets += self._reader.feed(data)
@@ -198,7 +195,3 @@ def _reason(reason: int, properties: Properties) -> str:
     name = ReasonCode(reason).name.lower().replace("_", " ") if known else "reason"
     text = f"{name} (0x{reason:02x})"
     return f"{text}: {properties.reason_string}" if properties.reason_string else text
-
-
-def _why(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

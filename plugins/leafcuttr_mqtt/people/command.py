@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from leafcuttr_mqtt.topics.names import why_no_filter, why_no_name
+from leafcuttr_mqtt.people.security_options import security_given, security_options
 from leafcuttr_sdk.cli import admin_server_option, bootstrap_server_options, command_context, json_option
 from leafcuttr_sdk.errors import PluginError
 
@@ -299,6 +300,7 @@ def _target_cells(row: Row) -> tuple[object, ...]:
 
 def _speaks(function: F) -> F:
     """The options of a command that speaks MQTT."""
+    function = security_options(function)
     for option in (
         click.option("--password", envvar="LEAFCUTTR_MQTT_PASSWORD", metavar="TEXT", help="With --username."),
         click.option(
@@ -307,8 +309,9 @@ def _speaks(function: F) -> F:
         click.option(
             "--mqtt-server",
             envvar="LEAFCUTTR_MQTT_SERVER",
-            metavar="HOST:PORT",
-            help="The MQTT broker.  [default: what the admin port says]",
+            metavar="ADDRESS",
+            help="The MQTT broker: HOST:PORT or a URL, as wss://HOST:PORT; mqtt, mqtts, ws, wss.  [default: what the "
+            "admin port says]",
         ),
     ):
         function = option(function)
@@ -465,18 +468,22 @@ def _client(mqtt_server: str | None, username: str | None, password: str | None)
 
     if password is not None and username is None:
         raise click.UsageError("--password needs --username")
-    context = command_context()
-    address = mqtt_server or _mqtt_address()
-    return MqttClient(address, context.timeout_s, user_name=username, password=password)
+    context, security = command_context(), security_given()
+    address = mqtt_server or _mqtt_address(tls=security.wanted)
+    return MqttClient(
+        address, context.timeout_s, user_name=username, password=password, security=security
+    )
 
 
-def _mqtt_address() -> str:
+def _mqtt_address(*, tls: bool) -> str:
     """Where the broker listens, as seen from here: by the host that its admin port has."""
     listeners: dict[str, str] = _ask("/")["listeners"]
-    address = listeners.get("mqtt")
+    # mqtt.port may be the one with TLS, by mqtt.ssl.keystore.location.
+    address = (tls and listeners.get("mqtt.tls")) or listeners.get("mqtt")
     if address is None:
+        hint = "" if tls or "mqtt.tls" not in listeners else "use --tls, or "
         raise PluginError(
-            "the broker has no plain listener of MQTT (mqtt.port); say by --mqtt-server which to use"
+            f"the broker has no plain listener of MQTT (mqtt.port); {hint}say by --mqtt-server which to use"
         )
     host, _, port = address.rpartition(":")
     if host in ("0.0.0.0", "::", "[::]"):

@@ -1,7 +1,7 @@
 """Handlers of `Broker.serve` that use `ByteStream.send_now`: on a stream that takes less at once than a system does, and
 sees whether the rest is sent next."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +26,7 @@ class SendingTrial:
     def __init__(self, notes: Notes, served: "ServedListener") -> None:
         self._notes = notes
         self.used = False
-        self.patient = False
-        """Whether the client of this moment reads all that it is sent."""
+        self._last: _Watched | None = None
         # As much as each call takes, in eighths: none of it, all of it, and what is between.
         self._takes = cycle((0, 4, 8, 1, 7))
         behind: Any = served
@@ -46,15 +45,20 @@ class SendingTrial:
             "give it to send_all before anything else",
         )
 
-    async def _handle(self, stream: ByteStream) -> None:
-        watched = _Watched(stream, self)
-        await self._handler(watched)
-        if watched.rest and self.patient:
+    def ended(self) -> None:
+        """The handler of the last connection has ended, whose client had read all that it was sent."""
+        rest = b"" if self._last is None else self._last.rest
+        if rest:
             self._notes.add(
                 CHECK,
-                f"its handler ended with {len(watched.rest)} bytes in hand that send_now had not taken, while its "
-                "client waited for them: give them to send_all",
+                f"its handler ended with {len(rest)} bytes in hand that send_now had not taken, while its client "
+                "waited for them: give them to send_all",
             )
+
+    def _handle(self, stream: ByteStream) -> Awaitable[None]:
+        # No coroutine of its own, which would stand in the place of the handler where that fails.
+        self._last = _Watched(stream, self)
+        return self._handler(self._last)
 
 
 class _Watched(ByteStream, trio.abc.HalfCloseableStream):

@@ -70,10 +70,11 @@ class ServingTrial:
             if not await self._try(what, client):
                 return
         for what, client in self._good_clients():
-            self.sending.patient = True
+            failed = self._served.ends.get("failed", 0)
             if not await self._try(what, client):
                 return
-        self.sending.patient = False
+            if self._served.ends.get("failed", 0) == failed:
+                self.sending.ended()
         await self._leave_open()
 
     def _good_clients(self) -> list[tuple[str, Client]]:
