@@ -312,8 +312,8 @@ def test_a_member_of_a_family_is_not_empty() -> None:
     given = {"lc.plugin.acme.route.": "c"}
     with pytest.raises(
         ConfigError,
-        match=r"^lc.plugin.acme.route.=c \(-o\): after lc.plugin.acme.route. there has to be something, in the place of "
-        r"<town>$",
+        match=r"^lc.plugin.acme.route.=c \(-o\): after lc.plugin.acme.route. there has to be something, in the place "
+        r"of <town>$",
     ):
         Settings(given, catalog(ROUTES))
     # While running it is a name that no table knows, as any other: Kafka takes and keeps those.

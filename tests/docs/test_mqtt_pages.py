@@ -136,3 +136,104 @@ def test_settings_that_are_named_exist(page: str) -> None:
     named = set(re.findall(r"(?<![\w.])((?:lc\.)?mqtt\.[a-z0-9.]*[a-z0-9])(?==)", text))
     assert len(named) >= 2
     assert {name for name in named if name not in known and not family(name)} == set()
+
+
+def settings_table() -> dict[str, tuple[str, str]]:
+    """By name: default and example."""
+    lines = re.findall(
+        r"^\| `([^`]+)` \| ?(?:`([^`]*)` )?\| `([^`]+)` \|$", section("Settings"), re.MULTILINE
+    )
+    assert len(lines) == section("Settings").count("\n| `"), "each line is of this form"
+    return {name: (default, example) for name, default, example in lines}
+
+
+def shown_default(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_every_setting_has_its_line() -> None:
+    from leafcuttr_mqtt import leafcuttr_register_settings
+    from leafcuttr_mqtt.settings import LISTENERS
+
+    table, of_listener = settings_table(), set[str]()
+    for setting in leafcuttr_register_settings():
+        listener = next((each for each in LISTENERS[1:] if setting.name.startswith(f"{each}.")), None)
+        if listener is None:
+            assert table.pop(setting.name)[0] == shown_default(setting.default), setting.name
+        else:
+            of_listener.add("mqtt" + setting.name.removeprefix(listener))
+    assert table == {}
+    names = list(settings_table())
+    first, last = names.index("mqtt.host"), names.index("mqtt.send.timeout.ms")
+    assert of_listener == set(names[first : last + 1]), (
+        "those that the page says the other listeners have too"
+    )
+
+
+def examples() -> dict[str, str]:
+    """As they are given: those of families have the names of members."""
+    given: dict[str, str] = {}
+    for name, (_, example) in settings_table().items():
+        member, equals, value = example.partition("=")
+        if "<" in name:
+            assert equals and member.startswith(name.partition("<")[0]), name
+            given[member] = value
+        else:
+            given[name] = example
+    return given
+
+
+def test_the_examples_of_settings_are_accepted() -> None:
+    from leafcuttr.config.findings import Level
+    from leafcuttr.plugins.catalogue import examine_all
+
+    given = {**examples(), "mqtt.bridge.cloud.topics": "a/#"}
+    assert len(given) > 35
+    for without in ("mqtt.kafka.bootstrap.servers", "mqtt.replay.enable"):  # which exclude each other
+        words = [f"{name}={value}" for name, value in given.items() if name != without]
+        found = [each.line for each in examine_all(None, {}, words)[1] if each.level is not Level.NOTE]
+        assert found == []
+
+
+async def test_a_broker_starts_with_the_examples(tmp_path: Path) -> None:
+    """But those of another cluster, and of a plugin that is off."""
+    import ssl
+
+    import trio
+    import trustme
+    from cryptography.hazmat.primitives import serialization
+
+    authority = trustme.CA()
+    server = authority.issue_cert("127.0.0.1")
+    key = serialization.load_pem_private_key(server.private_key_pem.bytes(), None)
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(examples()["mqtt.ssl.key.password"].encode()),
+    )
+    (tmp_path / "broker.pem").write_bytes(encrypted + server.cert_chain_pems[0].bytes())
+    authority.cert_pem.write_to_path(tmp_path / "devices.pem")
+    given = {
+        name: re.sub("/(etc|run)/leafcuttr", str(tmp_path), value)
+        for name, value in examples().items()
+        if not name.startswith(("mqtt.kafka.", "mqtt.auth", "mqtt.bridge."))
+    }
+    given["mqtt.port"] = "0"
+    async with running_mqtt(tmp_path / "data", given) as mqtt:
+        assert (tmp_path / "mqtt.sock").stat().st_mode & 0o777 == 0o600
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        authority.issue_cert("device@example.org").configure_cert(context)
+        stream = await trio.open_ssl_over_tcp_stream("127.0.0.1", mqtt.port, ssl_context=context)
+        from leafcuttr_mqtt.packets.types import ConnAck, Connect
+        from support.mqtt import V5, MqttClient
+
+        client = MqttClient(stream, V5)
+        await client.send(Connect(V5, "device", True, 0))
+        assert (await client.expect(ConnAck)).properties.receive_maximum == 20
+        await client.publish("sensors/roof/t", b"1", 1)
+        assert [(key, value) for key, value, _ in await mqtt.records("sensors-roof")] == [(b"roof", b"1")]

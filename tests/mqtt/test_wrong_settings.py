@@ -137,7 +137,10 @@ def test_members_of_families() -> None:
             {"mqtt.topic.mapping.a/#/b": "x"},
             "mqtt.topic.mapping.a/#/b=x ({}): a/#/b is no topic filter: ",
         ),
-        ({"mqtt.topic.mapping.a": "b/c"}, "mqtt.topic.mapping.a=b/c ({}): the name of a Kafka topic has letters"),
+        (
+            {"mqtt.topic.mapping.a": "b/c"},
+            "mqtt.topic.mapping.a=b/c ({}): the name of a Kafka topic has letters",
+        ),
         (
             {"mqtt.topic.mapping.a": "__mqtt_queue"},
             "mqtt.topic.mapping.a=__mqtt_queue ({}): names that begin with __ are those of internal topics",
@@ -194,7 +197,10 @@ def test_members_of_families() -> None:
             {"mqtt.kafka.bootstrap.servers": "a"},
             "mqtt.kafka.bootstrap.servers=a ({}): allowed are addresses as kafka-1:9092, separated by commas",
         ),
-        ({"mqtt.kafka.property.acks": "1"}, "mqtt.kafka.property.acks=[hidden] ({}): acks is set by the broker itself"),
+        (
+            {"mqtt.kafka.property.acks": "1"},
+            "mqtt.kafka.property.acks=[hidden] ({}): acks is set by the broker itself",
+        ),
     ],
 )
 async def test_what_stops_the_start_and_the_check(
@@ -215,7 +221,13 @@ def test_where_the_broker_is_off_nothing_has_to_go_together() -> None:
 
 def served(data: Path, *settings: str) -> list[str]:
     """The lines of a broker that does not start."""
-    words = [f"log.dirs={data}", "listeners=PLAINTEXT://127.0.0.1:0", "lc.metrics.port=0", f"{ON}=true", *settings]
+    words = [
+        f"log.dirs={data}",
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        "lc.metrics.port=0",
+        f"{ON}=true",
+        *settings,
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "leafcuttr", "serve", *(word for each in words for word in ("-o", each))],
         capture_output=True,
@@ -236,10 +248,19 @@ def test_what_only_a_start_can_find_is_one_line_too(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = {
-            ("mqtt.host=no.such.host.invalid",): "listener mqtt: the host 'no.such.host.invalid' is unknown: ",
-            ("mqtt.host=127.0.0.1", f"mqtt.port={port}"): f"listener mqtt cannot open 127.0.0.1 port {port}: another "
+            (
+                "mqtt.host=no.such.host.invalid",
+            ): "listener mqtt: the host 'no.such.host.invalid' is unknown: ",
+            (
+                "mqtt.host=127.0.0.1",
+                f"mqtt.port={port}",
+            ): f"listener mqtt cannot open 127.0.0.1 port {port}: another "
             "program listens there (choose another port with -o mqtt.port=...)",
-            (*here, "mqtt.tls.port=0", f"{tls}={tmp_path}/none.pem"): f"{tls}={tmp_path}/none.pem: No such file",
+            (
+                *here,
+                "mqtt.tls.port=0",
+                f"{tls}={tmp_path}/none.pem",
+            ): f"{tls}={tmp_path}/none.pem: No such file",
             (*here, "mqtt.tls.port=0", f"{tls}={pem}"): f"{tls}={pem}: ",
             (
                 *here,

@@ -345,7 +345,9 @@ def test_a_name_that_is_none_is_found_whatever_the_ways() -> None:
     declared = [*authentication_settings("lc.x"), *tls_settings("lc.x")]
     settings = fixed_settings(declared, {"lc.x.authenticators": ("nobody",)})
     assert settings.list("lc.x.auth") == ("none",)
-    with pytest.raises(PluginError, match=r"^lc\.x\.authenticators names 'nobody', which no plugin brings that is on"):
+    with pytest.raises(
+        PluginError, match=r"^lc\.x\.authenticators names 'nobody', which no plugin brings that is on"
+    ):
         authentication_of(Plugged(), settings, "lc.x")
 
 

@@ -149,7 +149,9 @@ def test_values_that_do_not_go_together(tmp_path: Path) -> None:
     assert "error:   lc.plugin.acme.least=-1 (-o): " in result.stdout
     assert "it is less than" not in result.stdout
     result = config("check", str(file), "-o", "lc.plugin.acme.enable=true", "-o", "lc.plugin.acme.least=5")
-    assert "lc.plugin.acme.most=2 (server.properties:1): its check failed with ValueError: five" in result.stdout
+    assert (
+        "lc.plugin.acme.most=2 (server.properties:1): its check failed with ValueError: five" in result.stdout
+    )
 
 
 def test_a_family_has_something_in_the_place_of_its_brackets() -> None:

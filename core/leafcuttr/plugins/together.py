@@ -1,4 +1,4 @@
-"""Values of a plugin's settings that are allowed alone, and not together: what `Setting.check_with_others` says of them.
+"""Values of a plugin's settings that are allowed alone, and not together: what `Setting.check_with_others` says.
 
 Only plugins that are enabled are asked, once each of their values has been taken.
 """

@@ -330,7 +330,10 @@ class Relay:
                     self._out(packet)
                 case PubAck() | PubRec():
                     if packet.reason >= ERROR:
-                        self._drop(NotOver.REFUSED, f"this broker refuses a message (0x{packet.reason:02x}){_why(packet)}")
+                        self._drop(
+                            NotOver.REFUSED,
+                            f"this broker refuses a message (0x{packet.reason:02x}){_why(packet)}",
+                        )
                     self._send_there(type(packet)(packet.packet_id, packet.reason))
                 case PubComp():
                     if packet.packet_id in self._ended_here:

@@ -74,7 +74,9 @@ class Egress:
         topic, positions = self._broker.topics.get(kafka_topic), self.counts[kafka_topic].positions
         if topic is None:
             return 0
-        ends = ((TopicPartition(kafka_topic, each.partition), each.high_watermark) for each in topic.partitions)
+        ends = (
+            (TopicPartition(kafka_topic, each.partition), each.high_watermark) for each in topic.partitions
+        )
         return sum(max(0, end - positions[each]) for each, end in ends if each in positions)
 
     async def run(self) -> None:
@@ -110,7 +112,9 @@ class Egress:
             except (CoordinatorLoadInProgress, CoordinatorNotAvailable):
                 await trio.sleep(_LOADING_S)
             except BrokerError as error:
-                self.counts[kafka_topic].trouble = f"its records cannot be read: {str(error) or error.code.name}"
+                self.counts[
+                    kafka_topic
+                ].trouble = f"its records cannot be read: {str(error) or error.code.name}"
                 self._complain(
                     kafka_topic,
                     "records of %s cannot be published to MQTT for now: %s",

@@ -118,7 +118,9 @@ class ClusterProducer:
             self._producer = await trio.to_thread.run_sync(make)
         except Exception as error:
             said = error.args[0] if error.args else error
-            why = said.str() if hasattr(said, "str") else error  # a KafkaError of librdkafka, without its number
+            why = (
+                said.str() if hasattr(said, "str") else error
+            )  # a KafkaError of librdkafka, without its number
             raise PluginError(
                 f"the client of the other Kafka cluster cannot be made (mqtt.kafka.property.*): {why}"
             ) from None

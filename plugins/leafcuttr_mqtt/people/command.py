@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from leafcuttr_mqtt.topics.names import why_no_filter, why_no_name
 from leafcuttr_mqtt.people.security_options import security_given, security_options
+from leafcuttr_mqtt.topics.names import why_no_filter, why_no_name
 from leafcuttr_sdk.cli import admin_server_option, bootstrap_server_options, command_context, json_option
 from leafcuttr_sdk.errors import PluginError
 
@@ -470,9 +470,7 @@ def _client(mqtt_server: str | None, username: str | None, password: str | None)
         raise click.UsageError("--password needs --username")
     context, security = command_context(), security_given()
     address = mqtt_server or _mqtt_address(tls=security.wanted)
-    return MqttClient(
-        address, context.timeout_s, user_name=username, password=password, security=security
-    )
+    return MqttClient(address, context.timeout_s, user_name=username, password=password, security=security)
 
 
 def _mqtt_address(*, tls: bool) -> str:

@@ -1,12 +1,13 @@
 """How the commands `publish` and `subscribe` reach a broker: TCP, TLS and WebSockets, by one connection that blocks.
 
-An address is HOST:PORT, or a URL as those of MQTT clients: mqtt, mqtts, ws and wss. What goes wrong is a PluginError with
-one line.
+An address is HOST:PORT, or a URL as those of MQTT clients: mqtt, mqtts, ws and wss. What goes wrong is a PluginError
+with one line.
 """
 
 import socket
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -131,7 +132,11 @@ def dial(address: Address, security: Security, timeout_s: float) -> Line:
 def why_broken(error: BaseException) -> str:
     """What an exception of a socket says, in one clause."""
     if isinstance(error, ssl.SSLError) and error.reason:
-        hint = "; it may speak no TLS" if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE") else ""
+        hint = (
+            "; it may speak no TLS"
+            if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+            else ""
+        )
         return f"TLS: {error.reason.lower().replace('_', ' ')}{hint}"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
@@ -154,10 +159,10 @@ def _context(security: Security) -> ssl.SSLContext:
             context.load_verify_locations(file)
         if security.certificate is not None:
             option, file = "--cert", security.certificate
-            open(file, "rb").close()  # what OpenSSL says of one that is not there names no file
+            Path(file).open("rb").close()  # what OpenSSL says of one that is not there names no file
             if security.key is not None:
                 option, file = "--key", security.key
-                open(file, "rb").close()
+                Path(file).open("rb").close()
             context.load_cert_chain(security.certificate, security.key, _no_password(option))
     except ssl.SSLError as error:
         raise PluginError(f"{option} {file} cannot be used: {why_broken(error)}") from None

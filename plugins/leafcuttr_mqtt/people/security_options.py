@@ -14,7 +14,9 @@ _META: Final = "leafcuttr_mqtt.security"
 def security_options(function: F) -> F:
     """Add them to a command, which does not get their values: `security_given` has them."""
     for option in (
-        _option("--insecure", "insecure", is_flag=True, help="Accept a certificate that is for another host."),
+        _option(
+            "--insecure", "insecure", is_flag=True, help="Accept a certificate that is for another host."
+        ),
         _option("--key", "key", metavar="FILE", help="The private key of --cert, if that file has it not."),
         _option("--cert", "certificate", metavar="FILE", help="The certificate to show, in PEM."),
         _option(

@@ -153,7 +153,9 @@ OF_WAYS: tuple[tuple[Metric, Read], ...] = (
     ),
     (
         gauge(
-            "leafcuttr_mqtt_egress_lag_records", "Records of the Kafka topic that are not published yet.", "topic"
+            "leafcuttr_mqtt_egress_lag_records",
+            "Records of the Kafka topic that are not published yet.",
+            "topic",
         ),
         _lag,
     ),

@@ -86,7 +86,7 @@ class FixedSettings(Values):
             place = name.removeprefix(family.partition("<")[0])
             setting = self._declared[family]
             if not place:
-                raise ValueError(f"{name}: there has to be something in the place of {family[len(name):]}")
+                raise ValueError(f"{name}: there has to be something in the place of {family[len(name) :]}")
             _check(setting, value, place)
             self._families[family][place] = value
         else:

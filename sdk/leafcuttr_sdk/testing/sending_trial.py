@@ -1,5 +1,5 @@
-"""Handlers of `Broker.serve` that use `ByteStream.send_now`: on a stream that takes less at once than a system does, and
-sees whether the rest is sent next."""
+"""Handlers of `Broker.serve` that use `ByteStream.send_now`, on a stream that takes less at once than a system does:
+whether the rest is sent next."""
 
 from collections.abc import Awaitable, Mapping
 from itertools import cycle

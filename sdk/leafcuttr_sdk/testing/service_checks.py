@@ -51,9 +51,9 @@ def check_handler(
 ) -> None:
     """Check a handler of `Broker.serve`, which `make` makes of the broker (`lambda broker: Station(broker).handle`):
     in a real broker clients reset connections, leave in the middle, send garbage, take nothing, and the service is
-    stopped. If it uses `ByteStream.send_now`, that takes a part of the bytes or none of them, and the rest has to be sent
-    next. `plugin`, `settings` and `requests` as for `check_service`. Takes about two seconds. Raises ContractError with
-    all that is wrong.
+    stopped. If it uses `ByteStream.send_now`, that takes a part of the bytes or none of them, and the rest has to be
+    sent next. `plugin`, `settings` and `requests` as for `check_service`. Takes about two seconds. Raises ContractError
+    with all that is wrong.
     """
     handler_report(make, plugin, settings, requests).raise_problems()
 
@@ -74,7 +74,9 @@ def handler_report(
         async def run(self, *, task_status: "trio.TaskStatus[Any]") -> None:
             await self._broker.serve(prefix, make(self._broker), task_status=task_status)
 
-    found = service_report(ServiceSpec(_name_of(make), Serving), _with_listener(plugin, prefix), settings, requests)
+    found = service_report(
+        ServiceSpec(_name_of(make), Serving), _with_listener(plugin, prefix), settings, requests
+    )
     return found._replace(kind="handler")
 
 

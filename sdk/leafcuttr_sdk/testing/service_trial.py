@@ -14,10 +14,9 @@ import trio
 
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.errors import PluginError
-from leafcuttr_sdk.testing import watch
+from leafcuttr_sdk.testing import sending_trial, watch
 from leafcuttr_sdk.testing.record_trial import takes_one
 from leafcuttr_sdk.testing.report import Notes, Report, told
-from leafcuttr_sdk.testing import sending_trial
 from leafcuttr_sdk.testing.serving_trial import CHECK, PROMISE, ServingTrial, plugged_of, try_listeners
 
 if TYPE_CHECKING:

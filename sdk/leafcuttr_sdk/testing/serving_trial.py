@@ -169,9 +169,7 @@ def plugged_of(broker: "Broker") -> "Plugged":
     return plugged
 
 
-async def try_listeners(
-    broker: "Broker", notes: Notes, requests: Sequence[bytes] = ()
-) -> list[ServingTrial]:
+async def try_listeners(broker: "Broker", notes: Notes, requests: Sequence[bytes] = ()) -> list[ServingTrial]:
     """Try each listener that the plugin serves at this moment. TLS is the broker's: such listeners are left out."""
     plugged = plugged_of(broker)
     trials: list[ServingTrial] = []

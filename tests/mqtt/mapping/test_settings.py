@@ -113,7 +113,9 @@ def test_the_defaults() -> None:
 
 
 def test_a_key_without_a_mapping_stops_the_start() -> None:
-    with pytest.raises(ValueError, match=r"^mqtt.topic.key.b: no mapping has this filter: mqtt.topic.mapping.b"):
+    with pytest.raises(
+        ValueError, match=r"^mqtt.topic.key.b: no mapping has this filter: mqtt.topic.mapping.b"
+    ):
         read_options(fixed_settings(settings(), {"mqtt.topic.mapping.a": "t", "mqtt.topic.key.b": "x"}))
 
 

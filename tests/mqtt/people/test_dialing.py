@@ -53,7 +53,11 @@ def test_addresses(text: str, security: Security, address: Address) -> None:
         ("http://a:1", Security(), "'http://a:1' is no address: allowed are HOST:PORT and URLs"),
         ("mqtt://", Security(), "'mqtt://' is no address: allowed are HOST:PORT and URLs"),
         ("mqtt://a:1/topic", Security(), "only those of ws and wss have a path"),
-        ("mqtt://me:secret@a:1", Security(), "mqtt://a: an address has a host, a port and, of ws, a path only"),
+        (
+            "mqtt://me:secret@a:1",
+            Security(),
+            "mqtt://a: an address has a host, a port and, of ws, a path only",
+        ),
         ("mqtt://a:1", Security(tls=True), "mqtt://a:1 is without TLS: write mqtts://"),
         ("ws://a:1", Security(ca_file="x"), "ws://a:1 is without TLS: write wss://"),
     ],
@@ -121,7 +125,12 @@ async def test_every_listener_of_this_broker(tmp_path: Path, files: Files) -> No
     async with running_mqtt(tmp_path, listening(files)) as mqtt:
         urls = {
             scheme: f"{scheme}://127.0.0.1:{mqtt.port_of(listener)}"
-            for scheme, listener in (("mqtt", "mqtt"), ("mqtts", "mqtt.tls"), ("ws", "mqtt.ws"), ("wss", "mqtt.wss"))
+            for scheme, listener in (
+                ("mqtt", "mqtt"),
+                ("mqtts", "mqtt.tls"),
+                ("ws", "mqtt.ws"),
+                ("wss", "mqtt.wss"),
+            )
         }
         watcher = await mqtt.connect("watcher")
         await watcher.subscribe("#")
@@ -142,7 +151,9 @@ async def test_every_listener_of_this_broker(tmp_path: Path, files: Files) -> No
             assert (await run("subscribe", "nothing", "--idle", "0.2", *words)).status == 0
         # HOST:PORT is enough where an option says that TLS is meant, and the admin port knows the listener.
         port = mqtt.port_of("mqtt.tls")
-        done = await run("publish", "a", "b", "--mqtt-server", f"127.0.0.1:{port}", "--tls", "--cafile", files.ca)
+        done = await run(
+            "publish", "a", "b", "--mqtt-server", f"127.0.0.1:{port}", "--tls", "--cafile", files.ca
+        )
         assert (done.status, done.err) == (0, "")
         admin = ("--admin-server", mqtt.broker.metrics_address or "")
         done = await run("publish", "a", "b", "--cafile", files.ca, *admin)
@@ -200,10 +211,15 @@ async def test_a_certificate_for_another_host(tmp_path: Path, files: Files) -> N
 async def test_a_certificate_of_the_client(tmp_path: Path, files: Files) -> None:
     settings = listening(files, ssl_client_auth="required", ssl_truststore_location=files.ca)
     async with running_mqtt(tmp_path, settings) as mqtt:
-        for url in (f"mqtts://127.0.0.1:{mqtt.port_of('mqtt.tls')}", f"wss://127.0.0.1:{mqtt.port_of('mqtt.wss')}"):
+        for url in (
+            f"mqtts://127.0.0.1:{mqtt.port_of('mqtt.tls')}",
+            f"wss://127.0.0.1:{mqtt.port_of('mqtt.wss')}",
+        ):
             words = ("publish", "a", "b", "--mqtt-server", url, "--cafile", files.ca)
             assert (await run(*words, "--cert", files.client)).status == 0
-            assert (await run(*words, "--cert", files.client_certificate, "--key", files.client_key)).status == 0
+            assert (
+                await run(*words, "--cert", files.client_certificate, "--key", files.client_key)
+            ).status == 0
             done = await run(*words)
             assert done.status == 1
             assert len(done.err.splitlines()) == 1
@@ -231,7 +247,9 @@ async def test_mosquitto(tmp_path: Path, files: Files) -> None:
                 assert (got.topic, len(got.payload)) == (f"{scheme}/{qos}", 50_000)
             shown = await run("subscribe", f"{scheme}/#", "--max", "3", *words)
             assert (shown.status, shown.out.count("x")) == (0, 150_000)
-        done = await run("publish", "a", "b", "--mqtt-server", f"mqtts://127.0.0.1:{ports['mqtts']}", "--cafile", files.ca)
+        done = await run(
+            "publish", "a", "b", "--mqtt-server", f"mqtts://127.0.0.1:{ports['mqtts']}", "--cafile", files.ca
+        )
         assert (done.status, len(done.err.splitlines())) == (1, 1)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import trio
 
 from support.mqtt import RunningMqtt, running_mqtt
 from support.mqtt_bridges import bridge, is_up
@@ -53,7 +52,9 @@ async def test_a_bridge(tmp_path: Path) -> None:
         finding = await health(here, "bridges")
         assert not finding["ok"]
         assert finding["detail"].startswith("bridge cloud is not connected: ")
-        async with running_mqtt(tmp_path / "there", {"mqtt.port": port, "mqtt.max.packet.bytes": 2000}) as there:
+        async with running_mqtt(
+            tmp_path / "there", {"mqtt.port": port, "mqtt.max.packet.bytes": 2000}
+        ) as there:
             await is_up(here)
             assert await health(here, "bridges") == {"ok": True, "detail": "1 connected"}
             publisher, at_there = await here.connect("p"), await there.connect("p")
@@ -137,9 +138,7 @@ async def test_a_way_down(tmp_path: Path) -> None:
         finding = await health(mqtt, "egress")
         assert finding == {"ok": True, "detail": "2 topics, 0 records behind"}
         await mqtt.broker.produce("orders", b"w", b"later")
-        await until(
-            mqtt, {("egress_waiting", ("orders",)): 1, ("egress_lag_records", ("orders",)): 1}
-        )
+        await until(mqtt, {("egress_waiting", ("orders",)): 1, ("egress_lag_records", ("orders",)): 1})
         finding = await health(mqtt, "egress")
         assert not finding["ok"]
         assert finding["detail"].startswith("orders: Kafka topic later: there is no Kafka topic later")
