@@ -53,6 +53,8 @@ class RunningBridge:
         self._refused_here = 0
         self._before = Counts(0, 0, {})
         self._given_up: Final = running.hub.count_drops_of(bridge.local_client_id)
+        self.circle: frozenset[str] = frozenset()
+        """Client identifiers here of bridges that the other broker has to this one."""
         self.connections = 0
         self.why_not = ""
         """Why it is not connected; empty while it is, and before the first attempt."""
@@ -160,6 +162,7 @@ class RunningBridge:
             self.notification_topic,
             receive_maximum=limits.receive_maximum,
             largest_here=limits.maximum_packet_size,
+            watch=self._keep_apart,
         )
         link = Link(
             self.bridge,
@@ -193,6 +196,26 @@ class RunningBridge:
         self.why_not = ""
         self._running.logger.info("bridge %s is connected to %s", self.bridge.name, address)
         self._notify(UP)
+        if self._relay is not None:
+            self._keep_apart(self._relay.bridges_there)
+
+    def _keep_apart(self, bridges_there: frozenset[str]) -> None:
+        """The other broker may have a bridge to this one: then it is a client here, by the identifier that its state
+        has there. What the two bring goes to neither of them, or it would go round for ever."""
+        clients = self._running.hub.clients
+        here = {each for each in bridges_there if each in clients and clients[each].connection is not None}
+        own = self.bridge.local_client_id
+        for each in self.circle | here:
+            if (client := clients.get(each)) is not None:
+                client.apart = client.apart | {own} if each in here else client.apart - {own}
+        if (client := clients.get(own)) is not None:
+            client.apart = frozenset(here)
+        if here and not self.circle:
+            self._complain(
+                f"the other broker has a bridge to this one too ({', '.join(sorted(here))[:255]}): what comes over one "
+                "of them does not go back over the other, and what both take goes over twice; one of them is enough"
+            )
+        self.circle = frozenset(here)
 
     def _complain(self, text: str) -> None:
         self._running.complain(

@@ -13,12 +13,13 @@ acknowledges alone, does not mix with them: `_SUBSCRIBE_ID`, `_alone`.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from leafcuttr_mqtt.bridge.counts import NotOver
 from leafcuttr_mqtt.bridge.settings import Bridge
+from leafcuttr_mqtt.bridge.topics import ALL_STATES, bridge_of
 from leafcuttr_mqtt.packets.errors import PacketError, protocol_error
 from leafcuttr_mqtt.packets.types import (
     NO_PROPERTIES,
@@ -37,6 +38,7 @@ from leafcuttr_mqtt.packets.types import (
     ReasonCode,
     SubAck,
     Subscribe,
+    SubscriptionRequest,
     UnsubAck,
     Unsubscribe,
     Version,
@@ -46,6 +48,7 @@ from leafcuttr_mqtt.packets.writer import encode
 
 ERROR: Final = 0x80
 NEVER_S: Final = 0xFFFFFFFF
+_MOST_BRIDGES: Final = 1000
 _SUBSCRIBE_ID: Final = 65_535
 """Of SUBSCRIBE and UNSUBSCRIBE, which are sent first on a connection, before any message."""
 UP: Final = b"1"
@@ -89,8 +92,10 @@ class Relay:
         *,
         receive_maximum: int,
         largest_here: int,
+        watch: "Callable[[frozenset[str]], None] | None" = None,
     ) -> None:
-        """`receive_maximum` and `largest_here` are this broker's: how many messages may be under way to it, and how
+        """`watch` is told of other bridges at the other broker, by their client identifiers, each time that changes.
+        `receive_maximum` and `largest_here` are this broker's: how many messages may be under way to it, and how
         large a packet may be."""
         self._bridge: Final = bridge
         self._here: Final = Here() if bridge.clean_session else here
@@ -112,6 +117,9 @@ class Relay:
         """Messages that could not go over the bridge."""
         self.complaints: list[str] = []
         """For the log; up to its reader."""
+        self._watch: Final = watch
+        self.bridges_there: frozenset[str] = frozenset()
+        self._asked_there: list[str] = []
         self._accepted_there = False
         self._clears = self._cleared = False
         self._most_qos = 2
@@ -205,7 +213,7 @@ class Relay:
                     else:
                         self._send_here(PubRel(packet.packet_id, packet.reason))
                 case SubAck():
-                    self._check_suback(packet, "the other broker", list(self._routes.remote_requests()))
+                    self._check_suback(packet, "the other broker", self._asked_there)
                 case Disconnect():
                     raise PacketError(
                         ReasonCode(packet.reason), f"the other broker ends the connection{_why(packet)}"
@@ -246,6 +254,11 @@ class Relay:
                 self._send_here(PubRel(packet_id))
         self._subscribe_here()
         requests = self._routes.remote_requests()
+        # A broker that ends connections for such topics is not to see this one either.
+        says_there = self._notifies_there and bridge_of(self._notification_topic) is not None
+        if self._watch is not None and says_there and self._routes.goes_out:
+            requests.setdefault(ALL_STATES, SubscriptionRequest(ALL_STATES, 0, no_local=True))
+        self._asked_there = list(requests)
         if requests:
             # A bridge that says so gets no local from mosquitto and LeafCuttr; others do not know it in 3.1.1.
             self._send_there(Subscribe(_SUBSCRIBE_ID, tuple(requests.values())))
@@ -286,6 +299,9 @@ class Relay:
 
     def _in(self, packet: Publish) -> None:
         topic = self._routes.into(packet.topic) if packet.topic else None
+        if topic is None and not packet.qos and (bridge := bridge_of(packet.topic)) is not None:
+            self._state_there(bridge, up=packet.payload == UP)
+            return
         data = b""
         if topic is not None:
             data = encode(
@@ -303,6 +319,14 @@ class Relay:
             return
         self.received += 1
         self.to_here.append(data)
+
+    def _state_there(self, bridge: str, *, up: bool) -> None:
+        found = self.bridges_there | {bridge} if up else self.bridges_there - {bridge}
+        if self._watch is None or bridge == self._client_id or found == self.bridges_there:
+            return
+        if len(found) <= _MOST_BRIDGES:
+            self.bridges_there = found
+            self._watch(found)
 
     def _acknowledged(self, packet: PubAck | PubRec | PubComp) -> None:
         packet_id, reason = packet.packet_id, packet.reason
@@ -414,7 +438,7 @@ class Relay:
 
     def _check_suback(self, packet: SubAck, who: str, filters: Sequence[str]) -> None:
         for at, reason in enumerate(packet.reasons):
-            if reason >= ERROR:
+            if reason >= ERROR and filters[at : at + 1] != [ALL_STATES]:  # which it can do without
                 which = f" to {filters[at]!r}" if at < len(filters) else ""
                 self.complaints.append(
                     f"{who} refuses the subscription{which} (0x{reason:02x}){_why(packet)}"

@@ -18,6 +18,17 @@ _DEFAULTS: Final = ("", OUT, "0", "", "")
 _MOST_NAMES: Final = 4096
 
 
+ALL_STATES: Final = "$SYS/broker/connection/+/state"
+_BEFORE, _AFTER = ALL_STATES.split("+")
+
+
+def bridge_of(topic: str) -> str | None:
+    """The client identifier of the bridge whose state a topic has; None: it is no such topic."""
+    if not topic.startswith(_BEFORE) or not topic.endswith(_AFTER):
+        return None
+    return topic[len(_BEFORE) : -len(_AFTER)]
+
+
 def state_topic(client_id: str) -> str:
     """Where bridges publish whether they are connected, at both brokers, as mosquitto's do."""
     return f"$SYS/broker/connection/{client_id}/state"
@@ -114,6 +125,11 @@ class Routes:
     def remote_requests(self) -> "dict[str, SubscriptionRequest]":
         """What the bridge subscribes to there. In 3.1.1 only filter and QoS are sent."""
         return _requests([(rule.remote, rule.qos) for rule in self._in])
+
+    @property
+    def goes_out(self) -> bool:
+        """Whether anything goes to the other broker."""
+        return bool(self._out)
 
     @property
     def growth(self) -> int:

@@ -57,6 +57,7 @@ class Client:
     """A client identifier that has a session. The key of its subscriptions."""
 
     __slots__ = (
+        "apart",
         "connected_ms",
         "connection",
         "filter_bytes",
@@ -80,6 +81,9 @@ class Client:
         """Whether its messages with QoS 1 and 2 are stored before they are offered: it outlives its connection, or its
         client was so slow once that they had no place in memory. It stays so, which keeps them in order."""
         self.connected_ms = 0
+        self.apart: frozenset[str] = frozenset()
+        """Client identifiers whose messages are not for its subscriptions with no local, as its own are not: that of a
+        bridge from the broker that a bridge of this one leads to."""
         self.filter_bytes = 0
         """Of the session's subscriptions, in characters."""
         self.user_name: str | None = None

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from leafcuttr_mqtt.bridge.bridges import RunningBridge
 from leafcuttr_mqtt.packets.types import ConnAck, Connect, Properties, PubAck, ReasonCode, Version
-from support.mqtt import V3, V5, running_mqtt
+from support.mqtt import V3, V5, RunningMqtt, running_mqtt
 from support.mqtt_bridges import PROTOCOLS, Mosquitto, bridge, client_of, is_up, mosquitto, needs_mosquitto
 from support.waiting import free_port
 
@@ -328,3 +329,95 @@ async def test_bridges_of_both_sides_may_have_the_same_identifier(tmp_path: Path
                 with trio.fail_after(20):
                     while running.connections < 2 or running.connected_to is None:
                         await trio.sleep(0.01)
+
+
+def named(name: str, port: int, topics: str, **more: str) -> dict[str, str]:
+    return {key.replace(".cloud.", f".{name}."): value for key, value in bridge(port, topics, **more).items()}
+
+
+async def in_a_circle(mqtt: RunningMqtt) -> RunningBridge:
+    """Wait until its bridge has found out that the other broker has one too."""
+    (found,) = mqtt.running.bridges
+    with trio.fail_after(20):
+        while not found.circle:
+            await trio.sleep(0.01)
+    return found
+
+
+@PROTOCOLS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_two_bridges_in_a_circle(
+    tmp_path: Path, protocol: str, qos: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both brokers have one, for the same topics in both directions: a message goes over, and not round."""
+    ports, topics = (free_port(), free_port()), f"loop/# both {qos}"
+    one_settings = named("out", ports[1], topics, protocol_version=protocol)
+    other_settings = named("back", ports[0], topics, protocol_version=protocol)
+    async with (
+        running_mqtt(tmp_path / "a", {**one_settings, "mqtt.port": ports[0]}) as one,
+        running_mqtt(tmp_path / "b", {**other_settings, "mqtt.port": ports[1]}) as other,
+    ):
+        bridges = [await in_a_circle(each) for each in (one, other)]
+        assert caplog.text.count("the other broker has a bridge to this one too (leafcuttr-") == 2
+        at = [await each.connect("watcher") for each in (one, other)]
+        for watcher in at:
+            await watcher.subscribe("loop/#")
+        for index, mqtt in enumerate((one, other)):
+            publisher = await mqtt.connect("publisher")
+            for number in range(5):
+                await publisher.publish(f"loop/{index}", b"%d" % number, qos)
+            # Here they are once; there both bridges have brought them.
+            got = [(await at[index].message()).payload for _ in range(5)]
+            assert got == [b"%d" % number for number in range(5)]
+            got = [(await at[1 - index].message()).payload for _ in range(10)]
+            assert sorted(got) == sorted(b"%d" % number for number in range(5) for _ in range(2))
+        # What would go round is not under way any more once what was published later has come.
+        for index, mqtt in enumerate((one, other)):
+            publisher = await mqtt.connect("late")
+            await publisher.publish("loop/last", b"", qos)
+            assert (await at[index].message()).topic == "loop/last"
+            assert [(await at[1 - index].message()).topic for _ in range(2)] == ["loop/last"] * 2
+        for watcher in at:
+            await watcher.nothing()
+        assert [(each.counts.sent, each.counts.received) for each in bridges] == [(6, 6), (6, 6)]
+    # Without the other one it is a bridge as any.
+    async with (
+        running_mqtt(tmp_path / "c", {"mqtt.port": ports[1]}) as third,
+        running_mqtt(tmp_path / "a", {**one_settings, "mqtt.port": ports[0]}) as one,
+    ):
+        await is_up(one)
+        (found,) = one.running.bridges
+        assert not found.circle
+        watcher, publisher = await third.connect("w"), await one.connect("p")
+        await watcher.subscribe("loop/#")
+        await publisher.publish("loop/a", b"x", qos)
+        assert (await watcher.message()).payload == b"x"
+
+
+@needs_mosquitto
+@PROTOCOLS
+async def test_a_circle_with_a_bridge_of_mosquitto(tmp_path: Path, protocol: str) -> None:
+    port = free_port()
+    back = f"connection back\naddress 127.0.0.1:{port}\ntopic loop/# both 1\nrestart_timeout 1 1\nremote_clientid mosq"
+    there = Mosquitto(tmp_path / "there", back)
+    settings = {**bridge(there.port, "loop/# both 1", protocol_version=protocol), "mqtt.port": port}
+    async with running_mqtt(tmp_path / "here", settings) as here:
+        await there.start()
+        try:
+            assert (await in_a_circle(here)).circle == {"mosq"}
+            at_here, at_there = await here.connect("w"), await client_of(there.port, "w")
+            await at_here.subscribe("loop/#")
+            await at_there.subscribe("loop/#")
+            publisher, publisher_there = await here.connect("p"), await client_of(there.port, "p")
+            for number in range(5):
+                await publisher.publish("loop/here", b"%d" % number, 1)
+                await publisher_there.publish("loop/there", b"%d" % number, 1)
+            # mosquitto sends back what has come, over the other one; from here it does not go round again. So a message
+            # from here comes here by three ways: at once, and by each of the bridges.
+            topics = [(await at_here.message()).topic for _ in range(25)]
+            assert (topics.count("loop/here"), topics.count("loop/there")) == (15, 10)
+            with trio.move_on_after(1) as quiet:
+                pytest.fail(f"{await at_here.next()} goes round")
+            assert quiet.cancelled_caught
+        finally:
+            there.stop()

@@ -110,7 +110,9 @@ async def test_what_a_bridge_says_first(tmp_path: Path) -> None:
             assert (connect.will.topic, connect.will.payload) == (STATE, b"0")
             await up.send(ConnAck(False, 0))
             subscribe = await up.expect(Subscribe)
-            assert [(each.filter, each.qos) for each in subscribe.requests] == [("in/#", 1)]
+            # The second one is for bridges that the other broker has to this one.
+            wanted = [("in/#", 1), ("$SYS/broker/connection/+/state", 0)]
+            assert [(each.filter, each.qos) for each in subscribe.requests] == wanted
             assert await up.next() == Publish(STATE, b"1", 0, True)
             await is_up(here)
         # The end of this broker: the bridge says that it is down, and goodbye.
@@ -247,6 +249,7 @@ async def test_credentials_are_not_wanted_of_a_bridge_here(tmp_path: Path) -> No
         async with running_mqtt(tmp_path, settings) as here:
             accepted, _ = await there.accept_bridge()
             publisher = await here.connect("publisher", user_name="u", password=b"p")
+            await accepted.expect(Subscribe)
             assert isinstance(await accepted.next(), Publish)  # the notification
             await publisher.publish("out/a", b"x", 1)
             assert await accepted.next() == Publish("out/a", b"x", 1, packet_id=1)
@@ -268,3 +271,45 @@ async def test_a_session_there_of_an_earlier_bridge_is_ended(tmp_path: Path) -> 
             accepted, _ = await there.accept_bridge()
             await accepted.expect(Subscribe)
             await is_up(here)
+
+
+@pytest.mark.parametrize(
+    "more", [{"notifications_local_only": "true"}, {"notifications": "false"}, {"notification_topic": "a/b"}]
+)
+async def test_who_tells_nothing_asks_nothing(tmp_path: Path, more: dict[str, str]) -> None:
+    """A broker that ends connections for topics with $ sees none."""
+    async with broker_there() as there:
+        settings = bridge(there.port, "in/# in 1, out/# out", **more)
+        async with running_mqtt(tmp_path, settings):
+            up, _ = await there.accept_bridge()
+            subscribe = await up.expect(Subscribe)
+            assert [each.filter for each in subscribe.requests] == ["in/#"]
+
+
+async def test_states_of_other_bridges_are_not_messages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What cannot be subscribed to is done without, and what comes goes no further."""
+    async with broker_there() as there:
+        async with running_mqtt(tmp_path, bridge(there.port, "in/# in 1, out/# out")) as here:
+            up, _ = await there.accept_bridge()
+            subscribe = await up.expect(Subscribe)
+            await up.send(SubAck(subscribe.packet_id, (1, 0x80)))
+            await is_up(here)
+            for each in ("stranger", "a/b", "watcher-2"):
+                await up.send(Publish(f"$SYS/broker/connection/{each}/state", b"1"))
+            watcher = await here.connect("watcher-2")
+            await watcher.subscribe("#")
+            await up.send(Publish("in/a", b"x"))
+            assert (await watcher.message()).topic == "in/a"
+            (running,) = here.running.bridges
+            # `watcher-2` was no client when its state came; whoever it is now, it is noticed with the next one.
+            assert running.circle == frozenset()
+            await up.send(Publish("$SYS/broker/connection/other/state", b"1"), Publish("in/a", b"y"))
+            assert (await watcher.message()).payload == b"y"
+            assert running.circle == {"watcher-2"}
+            await up.send(Publish("$SYS/broker/connection/watcher-2/state", b"0"), Publish("in/a", b"z"))
+            assert (await watcher.message()).payload == b"z"
+            assert running.circle == frozenset()
+            assert running.counts.drops == {}
+    assert "refuses the subscription" not in caplog.text
