@@ -110,3 +110,42 @@ async def test_messages_may_be_stored_in_another_cluster(tmp_path: Path) -> None
             assert mqtt.broker.topics.get("far") is None
         found = await trio.to_thread.run_sync(librdkafka.read, cluster.bootstrap_servers, "far", 2)
         assert [message.value() for message in found] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize(("mode", "letters"), [("dead-letter", 1), ("drop", 0), ("close", 0)])
+async def test_each_way_with_each_qos(tmp_path: Path, mode: str, letters: int, qos: int) -> None:
+    """What is too large for its topic does not hold up what comes after it."""
+    async with running_mqtt(tmp_path, {**SMALL, "mqtt.refused.v3": mode}) as mqtt:
+        await refusing(mqtt)
+        client = await mqtt.connect("c", V3)
+        number = 1 if qos else 0
+        await client.send(
+            Publish("small/1", bytes(1000), qos, packet_id=number),
+            Publish("small/1", b"fits", qos, packet_id=2 * number),
+        )
+        if mode == "close":
+            await client.closed()
+        elif qos:
+            kind = PubAck if qos == 1 else PubRec
+            for each in (1, 2):
+                answer = await client.expect(kind)
+                assert (answer.packet_id, answer.reason) == (each, 0)
+        else:
+            await client.nothing()
+        assert len(await mqtt.records("mqtt-dead-letters")) == letters
+        # What came in the same piece may be stored, though nobody says so: its client sends it again.
+        assert mode == "close" or len(await mqtt.records("small")) == 1
+        assert mqtt.running.refused == (mode != "dead-letter")
+
+
+async def test_a_letter_that_is_too_large_is_counted(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, SMALL) as mqtt:
+        await refusing(mqtt)
+        await mqtt.broker.topics.create("mqtt-dead-letters", configs={"max.message.bytes": "500"})
+        client = await mqtt.connect("c", V3)
+        for qos in (0, 1, 2):
+            await client.publish("small/1", bytes(1000), qos)
+        await client.nothing()
+        assert mqtt.running.refused == 3
+        assert await mqtt.records("mqtt-dead-letters") == []

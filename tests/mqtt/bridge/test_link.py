@@ -290,26 +290,28 @@ async def test_states_of_other_bridges_are_not_messages(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What cannot be subscribed to is done without, and what comes goes no further."""
-    async with broker_there() as there:
-        async with running_mqtt(tmp_path, bridge(there.port, "in/# in 1, out/# out")) as here:
-            up, _ = await there.accept_bridge()
-            subscribe = await up.expect(Subscribe)
-            await up.send(SubAck(subscribe.packet_id, (1, 0x80)))
-            await is_up(here)
-            for each in ("stranger", "a/b", "watcher-2"):
-                await up.send(Publish(f"$SYS/broker/connection/{each}/state", b"1"))
-            watcher = await here.connect("watcher-2")
-            await watcher.subscribe("#")
-            await up.send(Publish("in/a", b"x"))
-            assert (await watcher.message()).topic == "in/a"
-            (running,) = here.running.bridges
-            # `watcher-2` was no client when its state came; whoever it is now, it is noticed with the next one.
-            assert running.circle == frozenset()
-            await up.send(Publish("$SYS/broker/connection/other/state", b"1"), Publish("in/a", b"y"))
-            assert (await watcher.message()).payload == b"y"
-            assert running.circle == {"watcher-2"}
-            await up.send(Publish("$SYS/broker/connection/watcher-2/state", b"0"), Publish("in/a", b"z"))
-            assert (await watcher.message()).payload == b"z"
-            assert running.circle == frozenset()
-            assert running.counts.drops == {}
+    async with (
+        broker_there() as there,
+        running_mqtt(tmp_path, bridge(there.port, "in/# in 1, out/# out")) as here,
+    ):
+        up, _ = await there.accept_bridge()
+        subscribe = await up.expect(Subscribe)
+        await up.send(SubAck(subscribe.packet_id, (1, 0x80)))
+        await is_up(here)
+        for each in ("stranger", "a/b", "watcher-2"):
+            await up.send(Publish(f"$SYS/broker/connection/{each}/state", b"1"))
+        watcher = await here.connect("watcher-2")
+        await watcher.subscribe("#")
+        await up.send(Publish("in/a", b"x"))
+        assert (await watcher.message()).topic == "in/a"
+        (running,) = here.running.bridges
+        # `watcher-2` was no client when its state came; whoever it is now, it is noticed with the next one.
+        assert running.circle == frozenset()
+        await up.send(Publish("$SYS/broker/connection/other/state", b"1"), Publish("in/a", b"y"))
+        assert (await watcher.message()).payload == b"y"
+        assert running.circle == {"watcher-2"}
+        await up.send(Publish("$SYS/broker/connection/watcher-2/state", b"0"), Publish("in/a", b"z"))
+        assert (await watcher.message()).payload == b"z"
+        assert running.circle == frozenset()
+        assert running.counts.drops == {}
     assert "refuses the subscription" not in caplog.text
