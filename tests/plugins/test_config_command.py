@@ -145,7 +145,8 @@ def test_values_that_do_not_go_together(tmp_path: Path) -> None:
         "error:   lc.plugin.acme.key.told=[hidden] (server.properties:6): it is not allowed",
     ]
     # Where a value could not be taken, what follows from that is not said.
-    result = config("check", str(file), "-o", "lc.plugin.acme.enable=true", "-o", "lc.plugin.acme.least=-1")
+    words = ("lc.plugin.acme.enable=true", "lc.plugin.acme.least=-1", "lc.plugin.acme.most=0")
+    result = config("check", str(file), *(word for each in words for word in ("-o", each)))
     assert "error:   lc.plugin.acme.least=-1 (-o): " in result.stdout
     assert "it is less than" not in result.stdout
     result = config("check", str(file), "-o", "lc.plugin.acme.enable=true", "-o", "lc.plugin.acme.least=5")

@@ -117,10 +117,9 @@ class ClusterProducer:
         try:
             self._producer = await trio.to_thread.run_sync(make)
         except Exception as error:
-            said = error.args[0] if error.args else error
-            why = (
-                said.str() if hasattr(said, "str") else error
-            )  # a KafkaError of librdkafka, without its number
+            # A KafkaError of librdkafka without its number, where it is one.
+            words = getattr(error.args[0] if error.args else None, "str", None)
+            why = words() if callable(words) else error
             raise PluginError(
                 f"the client of the other Kafka cluster cannot be made (mqtt.kafka.property.*): {why}"
             ) from None

@@ -305,3 +305,21 @@ async def test_retain_handling(mqtt: RunningMqtt) -> None:
             if is_sent:
                 assert (await other.message()).payload == b"x"
             await other.nothing()
+
+
+async def test_a_slow_client_is_told_too_why_it_is_disconnected(mqtt: RunningMqtt) -> None:
+    """What waited for it is sent first."""
+    slow = await mqtt.connect("slow")
+    await slow.subscribe("big", qos=0)
+    publisher = await mqtt.connect("publisher")
+    for _ in range(10):
+        await publisher.publish("big", bytes(500_000), 0)
+    await publisher.nothing()
+    await slow.stream.send_all(b"\xff\xff")
+    sizes: list[int] = []
+    while isinstance(packet := await slow.next(), Publish):
+        sizes.append(len(packet.payload))
+    assert isinstance(packet, Disconnect)
+    assert packet.reason == ReasonCode.MALFORMED_PACKET
+    assert set(sizes) == {500_000}
+    await slow.closed()
