@@ -87,7 +87,8 @@ class Admission:
             self._connection.expires_at(expires_ms)
 
     def _refuse_own(self, client_id: str) -> None:
-        """Whoever has the identifier of a bridge has its session, and what waits there. Raises NotAuthenticated."""
+        """A client with the identifier of a bridge would get its session, and what waits there. Raises
+        NotAuthenticated."""
         reserved = self._connection.running.reserved
         if client_id in reserved and not isinstance(self._stream, LocalStream):
             reserved[client_id] += 1

@@ -305,7 +305,7 @@ async def test_states_of_other_bridges_are_not_messages(
         await up.send(Publish("in/a", b"x"))
         assert (await watcher.message()).topic == "in/a"
         (running,) = here.running.bridges
-        # `watcher-2` was no client when its state came; whoever it is now, it is noticed with the next one.
+        # `watcher-2` was no client when its state came; now that it is one, it is noticed with the next one.
         assert running.circle == frozenset()
         await up.send(Publish("$SYS/broker/connection/other/state", b"1"), Publish("in/a", b"y"))
         assert (await watcher.message()).payload == b"y"
