@@ -278,8 +278,8 @@ def test_what_only_a_start_can_find_is_one_line_too(tmp_path: Path) -> None:
                 *here,
                 "mqtt.kafka.bootstrap.servers=127.0.0.1:1",
                 "mqtt.kafka.property.nonsense=1",
-            ): "the client of the other Kafka cluster cannot be made (mqtt.kafka.property.*): No such configuration "
-            'property: "nonsense"',
+            ): "the client of the other Kafka cluster cannot be made: No such configuration property: "
+            '"nonsense" (mqtt.kafka.property.*)',
         }
         for number, (settings, line) in enumerate(cases.items()):
             lines = served(tmp_path / str(number), *settings)

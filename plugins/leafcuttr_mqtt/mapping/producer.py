@@ -121,7 +121,7 @@ class ClusterProducer:
             words = getattr(error.args[0] if error.args else None, "str", None)
             why = words() if callable(words) else error
             raise PluginError(
-                f"the client of the other Kafka cluster cannot be made (mqtt.kafka.property.*): {why}"
+                f"the client of the other Kafka cluster cannot be made: {why} (mqtt.kafka.property.*)"
             ) from None
 
     def _poll(self) -> None:
