@@ -28,6 +28,9 @@ from leafcuttr_mqtt.packets.types import (
 
 Sender: TypeAlias = Literal["client", "server"]
 
+MOST_FILTERS: Final = 10_000
+"""In one SUBSCRIBE or UNSUBSCRIBE: a packet that is not too large might have three hundred thousand, which hold the
+loop for half a second."""
 _BRIDGE: Final = 0x80
 _LEVELS: Final = {
     (b"MQIsdp", 3): Version.V3_1,
@@ -144,6 +147,8 @@ def read_subscribe(body: Body, version: Version, bridge: bool) -> Subscribe:
     while body.left():
         topic_filter = body.text("topic filter")
         options = body.byte("subscription options")
+        if len(requests) >= MOST_FILTERS:
+            raise _too_many_filters("SUBSCRIBE")
         requests.append(_request(topic_filter, options, version, bridge))
     if not requests:
         raise protocol_error("SUBSCRIBE: no topic filter")  # [MQTT-3.8.3-2]
@@ -173,10 +178,16 @@ def read_unsubscribe(body: Body, version: Version) -> Unsubscribe:
     properties = read_properties(body, PacketType.UNSUBSCRIBE) if version == Version.V5 else NO_PROPERTIES
     filters: list[str] = []
     while body.left():
+        if len(filters) >= MOST_FILTERS:
+            raise _too_many_filters("UNSUBSCRIBE")
         filters.append(body.text("topic filter"))
     if not filters:
         raise protocol_error("UNSUBSCRIBE: no topic filter")  # [MQTT-3.10.3-2]
     return Unsubscribe(packet_id, tuple(filters), properties)
+
+
+def _too_many_filters(name: str) -> PacketError:
+    return PacketError(ReasonCode.QUOTA_EXCEEDED, f"{name}: more than {MOST_FILTERS} topic filters")
 
 
 def read_pingreq(body: Body) -> PingReq:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leafcuttr_mqtt.packets.bodies import MOST_FILTERS
+from leafcuttr_mqtt.packets.encoding import varint
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import (
     Auth,
@@ -283,3 +285,21 @@ def test_auth() -> None:
     assert refused(V5, 0xF0, "00 04 15 0001 6d") == R.PROTOCOL_ERROR  # only a server succeeds
     assert refused(V5, 0xF0, "") == R.MALFORMED_PACKET
     assert refused(V5, 0xF0, "18 04 15 0001 6d 00") == R.MALFORMED_PACKET
+
+
+@pytest.mark.parametrize("version", [V311, V5])
+@pytest.mark.parametrize(("first", "each"), [(0x82, "000161 00"), (0xA2, "000161")])
+def test_there_is_a_limit_for_topic_filters(version: Version, first: int, each: str) -> None:
+    """A packet is no larger than it may be, and is refused before all of it is read."""
+
+    def fed(count: int) -> PacketReader:
+        body = bytes.fromhex("0001" + ("00" if version == V5 else "")) + bytes.fromhex(each) * count
+        reader = PacketReader(1 << 20, version)
+        assert len(reader.feed(bytes((first,)) + varint(len(body)) + body)) == (reader.error is None)
+        return reader
+
+    assert fed(MOST_FILTERS).error is None
+    error = fed(MOST_FILTERS + 1).error
+    assert error is not None
+    assert (error.reason, MOST_FILTERS) == (R.QUOTA_EXCEEDED, 10_000)
+    assert error.text.endswith("SCRIBE: more than 10000 topic filters")

@@ -18,6 +18,7 @@ from leafcuttr_mqtt.packets.properties import (
     BINARY,
     BYTE,
     FOUR,
+    MOST_OF_A_KIND,
     PAIR,
     PROPERTIES,
     TEXT,
@@ -225,3 +226,19 @@ def test_paho_reads_what_we_write_and_we_what_paho_writes(kind: int, data: st.Da
     assert getattr(theirs, name.replace(" ", "")) == paho_value(known, value)
     body = Body("X", bytes(paho.pack()), 0, len(raw))
     assert read_properties(body, kind) == ours
+
+
+@pytest.mark.parametrize("packet", [WILL, PacketType.CONNECT, PacketType.PUBLISH, PacketType.SUBSCRIBE])
+def test_there_is_a_limit_for_properties_of_a_kind(packet: int) -> None:
+    """They are refused before all of them are read."""
+
+    def block(count: int) -> Body:
+        pairs = bytes.fromhex("26 0001 61 0000") * count
+        whole = varint(len(pairs)) + pairs
+        return Body("PACKET", whole, 0, len(whole))
+
+    assert len(read_properties(block(MOST_OF_A_KIND), packet).user_properties) == MOST_OF_A_KIND == 1000
+    with pytest.raises(PacketError) as refused:
+        read_properties(block(100_000), packet)
+    assert refused.value.reason == R.QUOTA_EXCEEDED
+    assert refused.value.text == "PACKET: more than 1000 user_properties"
