@@ -12,12 +12,15 @@ from leafcuttr_mqtt.packets.types import NO_PROPERTIES, Properties
 from leafcuttr_mqtt.routing.clients import Client
 from leafcuttr_mqtt.routing.shared import Balance
 from leafcuttr_mqtt.session.types import Delivery, Drop, Subscription
+from leafcuttr_mqtt.topics.cache import TopicCache
+from leafcuttr_mqtt.topics.names import has_wildcard
 from leafcuttr_mqtt.topics.tree import Group, Matched, SubscriptionTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_PLANS: Final = 10_000
+RECEIVER_BYTES: Final = 128
+"""About what a `Receiver` takes in a plan."""
 OVERHEAD: Final = 64
 """Bytes of a delivery beside its topic, payload and properties, for the bounds of queues."""
 
@@ -47,14 +50,18 @@ class Router:
         self._balance = Balance()
         self._journal = journal
         self._dropped = dropped
-        self._plans: dict[str, tuple[Matched[Client, Subscription], tuple[Receiver, ...]]] = {}
+        self._plans: TopicCache[tuple[Matched[Client, Subscription], tuple[Receiver, ...]]] = TopicCache()
+        """What to do with the messages of recent topics, for as long as nothing changes there: no session that has
+        ended is held here."""
 
     def subscribe(self, client: Client, subscription: Subscription) -> bool:
         """Whether it is a new one."""
+        self._forget(subscription.filter)
         return self.subscriptions.add(subscription.filter, client, subscription, subscription.share)
 
     def unsubscribe(self, client: Client, subscription: Subscription) -> bool:
         """Whether there was one."""
+        self._forget(subscription.filter)
         removed = self.subscriptions.remove(subscription.filter, client, subscription.share)
         share = subscription.share
         if removed and share is not None and not self.subscriptions.members(subscription.filter, share):
@@ -133,14 +140,19 @@ class Router:
             connection.touched()
 
     def _plan(self, topic: str, matched: Matched[Client, Subscription]) -> tuple[Receiver, ...]:
-        known = self._plans.get(topic)
+        known = self._plans.recent.get(topic) or self._plans.get(topic)
         if known is not None and known[0] is matched:
             return known[1]
         plan = tuple([_receiver(client, subscriptions) for client, subscriptions in matched.subscribers])
-        if len(self._plans) >= _MOST_PLANS:
-            self._plans.clear()
-        self._plans[topic] = (matched, plan)
+        self._plans.put(topic, (matched, plan), len(plan) * RECEIVER_BYTES)
         return plan
+
+    def _forget(self, topic_filter: str) -> None:
+        """Plans that a change of this filter makes wrong."""
+        if has_wildcard(topic_filter):
+            self._plans.clear()
+        else:
+            self._plans.discard(topic_filter)
 
 
 def _receiver(client: Client, subscriptions: tuple[Subscription, ...]) -> Receiver:

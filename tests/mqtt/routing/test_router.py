@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import NO_PROPERTIES
 from leafcuttr_mqtt.routing.clients import Client
-from leafcuttr_mqtt.routing.router import message_size, properties_of
+from leafcuttr_mqtt.routing.router import Receiver, Router, message_size, properties_of
 from leafcuttr_mqtt.session.types import DropReason, Subscription
 from support.mqtt_routing import Noted, Rig
 
@@ -124,3 +128,32 @@ def test_a_connection_is_told_of_what_waits(rig: Rig) -> None:
     rig.hub.publish(Message("a", b"1", 1), None)
     assert noted.touches > before
     assert isinstance(noted, Noted)
+
+
+def test_plans_of_many_topics_with_many_subscribers_are_bounded(rig: Rig) -> None:
+    """Each may have as many receivers as there are subscribers, and clients choose the topics."""
+    for number in range(100):
+        client, _, _ = rig.connect(f"c{number}")
+        subscribe(rig, client, Subscription("#", 0))
+    router = rig.hub.router
+    for number in range(2000):
+        assert rig.hub.publish(Message(f"t/{number}", b"", 0), None) == 100
+    assert 0 < sum(len(plan) for _, plan in plans(router)) < 100_000
+
+
+@pytest.mark.parametrize("topic_filter", ["a", "a/#", "+"])
+def test_no_plan_holds_a_session_that_has_ended(rig: Rig, topic_filter: str) -> None:
+    client, _, _ = rig.connect("c")
+    stays, _, _ = rig.connect("stays")
+    for each in (client, stays):
+        subscribe(rig, each, Subscription(topic_filter, 1))
+    assert rig.hub.publish(Message("a", b"x", 1), None) == 2
+    assert any(receiver.client is client for _, plan in plans(rig.hub.router) for receiver in plan)
+    rig.hub.unsubscribe(client, topic_filter)
+    assert not plans(rig.hub.router)
+    assert rig.hub.publish(Message("a", b"x", 1), None) == 1
+
+
+def plans(router: Router) -> list[tuple[Any, tuple[Receiver, ...]]]:
+    cache = router._plans
+    return [*cache.recent.values(), *cache._older.values()]
