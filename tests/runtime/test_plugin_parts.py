@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
@@ -279,3 +282,30 @@ def test_the_traceback_is_logged_at_debug_level_and_never_a_long_text(
     assert len(line.getMessage()) < 2000
     text = logging.Formatter().format(details)
     assert "in throw" in text and len(text) < 10_000
+
+
+async def test_a_failure_leaves_no_cycle() -> None:
+    """What is in the frames below would stay until the collector comes, which a broker hardly ever calls."""
+
+    class Held:
+        pass
+
+    held: list[weakref.ref[Held]] = []
+
+    def fails() -> None:
+        kept = Held()
+        held.append(weakref.ref(kept))
+        raise ValueError("no")
+
+    async def fails_too() -> None:
+        fails()
+
+    gc.disable()
+    try:
+        with suppress(PartError):
+            call(PART, fails)
+        with suppress(PartError):
+            await call_async(PART, fails_too)
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()

@@ -109,7 +109,10 @@ def call(part: Part, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         return function(*args, **kwargs)
     except BaseException as error:
         failed = failure(part, error)
-        raise failed from failed.cause
+        try:
+            raise failed from failed.cause
+        finally:
+            del failed  # whose traceback has this frame: a cycle would keep what is in all frames below
 
 
 async def call_async(part: Part, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -122,7 +125,10 @@ async def call_async(part: Part, function: Callable[P, Awaitable[T]], *args: P.a
         return await awaitable
     except BaseException as error:
         failed = failure(part, error)
-        raise failed from failed.cause
+        try:
+            raise failed from failed.cause
+        finally:
+            del failed  # whose traceback has this frame: a cycle would keep what is in all frames below
     finally:
         if before is not None:
             owner.reset(before)
