@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from trio.abc import HalfCloseableStream
 
+from leafcuttr_sdk._websocket_pieces import Pieces
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.serving import ByteStream, Handler, Peer
 
@@ -39,7 +40,7 @@ async def serve(
     *,
     subprotocols: Iterable[str] = (),
     path: str | None = None,
-    max_message_bytes: int = 1024 * 1024,
+    max_message_bytes: int | None = 1024 * 1024,
     authenticates: bool = False,
     task_status: "trio.TaskStatus[Any]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -47,7 +48,8 @@ async def serve(
 
     With `subprotocols` a client has to offer one of them, and the first of ours that it offers is agreed on; with a
     `path` it has to request that one. Their handshake has `<prefix>.handshake.timeout.ms` too. `max_message_bytes` is
-    what is kept of a message until it is whole; a longer one ends the connection. Raises PluginError as
+    what is kept of a message until it is whole; a longer one ends the connection. None: the handler gets the parts of a
+    message as they come, so that there is no limit and nothing is kept. Raises PluginError as
     `Broker.serve`, and where trio-websocket is not installed.
     """
     served = websocket_handler(
@@ -65,7 +67,7 @@ def websocket_handler(
     *,
     subprotocols: Iterable[str] = (),
     path: str | None = None,
-    max_message_bytes: int = 1024 * 1024,
+    max_message_bytes: int | None = 1024 * 1024,
     handshake_s: float = 10.0,
 ) -> Handler:
     """A handler for `Broker.serve` that does the handshake of WebSockets, and then calls this one: what `serve` is made
@@ -80,7 +82,7 @@ def websocket_handler(
     ours = tuple(subprotocols)
 
     async def handle(stream: ByteStream) -> None:
-        carrier = _Carrier(stream)
+        carrier = _Carrier(stream, None if max_message_bytes is not None else Pieces())
         async with trio.open_nursery() as nursery:
             reading: trio.Nursery = await nursery.start(_reading, carrier)
             connection: WebSocketConnection | None = None
@@ -88,7 +90,7 @@ def websocket_handler(
                 async with trio.open_nursery() as waiting:
                     waiting.start_soon(_cancel_once, carrier.gone, waiting.cancel_scope)
                     request = await wrap_server_stream(
-                        reading, carrier, message_queue_size=1, max_message_size=max_message_bytes
+                        reading, carrier, message_queue_size=1, max_message_size=max_message_bytes or _PIECE
                     )
                     with suppress(ConnectionClosed):
                         connection = await _answered(request, ours, path)
@@ -112,12 +114,14 @@ async def _reading(carrier: "_Carrier", *, task_status: "trio.TaskStatus[trio.Nu
     """Hold the task that reads the WebSocket. It answers what is wrong, and pings, and raises where the client has
     gone meanwhile; the handler that uses the connection is told that as well."""
     from trio_websocket import ConnectionClosed
+    from wsproto.utilities import LocalProtocolError
 
     try:
         async with trio.open_nursery() as nursery:
             task_status.started(nursery)
             await trio.sleep_forever()
-    except* ConnectionClosed:
+    # The second: a ping has come behind our close frame, and trio-websocket wants to answer it.
+    except* (ConnectionClosed, LocalProtocolError):
         pass
     finally:
         carrier.gone.set()
@@ -144,10 +148,12 @@ async def _cancel_once(event: trio.Event, scope: trio.CancelScope) -> None:
 
 class _Carrier(HalfCloseableStream):
     """What carries the WebSocket. It receives only while the handler wants something (`wanted`): so the connection is
-    as idle or busy as its handler, and what a client sends meanwhile waits in the kernel. `gone` is set at its end."""
+    as idle or busy as its handler, and what a client sends meanwhile waits in the kernel. `gone` is set at its end.
+    With `pieces` messages are cut into these."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream, pieces: Pieces | None) -> None:
         self._stream = stream
+        self._pieces = pieces
         self.wanted = trio.Event()
         self.wanted.set()  # the request of the handshake, up to its end
         self._head: bytes | None = b""
@@ -158,17 +164,28 @@ class _Carrier(HalfCloseableStream):
         for _ in range(2):
             await trio.lowlevel.checkpoint()
         await self.wanted.wait()
-        data: bytes | bytearray = b""
-        try:
-            data = await self._stream.receive_some(_PIECE)
-        finally:
-            if not data:
-                self.gone.set()
+        while True:
+            data: bytes | bytearray = b""
+            try:
+                data = await self._stream.receive_some(_PIECE)
+            finally:
+                if not data:
+                    self.gone.set()
+            cut = self._cut(bytes(data))
+            if cut or not data:
+                return cut
+
+    def _cut(self, data: bytes) -> bytes:
+        """What is read of this; nothing: more has to come for that."""
+        frames = 0
         if self._head is not None:
-            self._head = self._head[-len(_HEAD_ENDS) :] + bytes(data)
-            if _HEAD_ENDS in self._head:
-                self._head, self.wanted = None, trio.Event()
-        return data
+            before = self._head[-len(_HEAD_ENDS) :]
+            self._head = before + data
+            if _HEAD_ENDS not in self._head:
+                return data
+            frames = self._head.index(_HEAD_ENDS) + len(_HEAD_ENDS) - len(before)
+            self._head, self.wanted = None, trio.Event()
+        return data if self._pieces is None else data[:frames] + self._pieces.feed(data[frames:])
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await self._stream.send_all(data)

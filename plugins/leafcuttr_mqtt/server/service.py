@@ -85,7 +85,7 @@ class MqttBroker:
                         self._broker,
                         prefix,
                         subprotocols=SUBPROTOCOLS,
-                        max_message_bytes=max(self._options.max_packet_bytes, 64 * 1024),
+                        max_message_bytes=None,  # it may have many packets, each as large as one may be
                     ),
                 )
             else:
