@@ -7,6 +7,7 @@ from leafcuttr_mqtt.bridge.local import LocalStream
 from leafcuttr_mqtt.packets.types import Auth, Connect, ReasonCode
 from leafcuttr_mqtt.server.authentication import NotAuthenticated
 from leafcuttr_mqtt.session.events import Authenticating, Connected, Event, ReAuthenticated
+from leafcuttr_mqtt.session.states import Phase
 from leafcuttr_mqtt.topics.names import why_too_deep
 from leafcuttr_sdk.authentication import Authenticated, Challenge, Principal, act_for
 
@@ -66,6 +67,8 @@ class Admission:
         assert self._exchange is not None
         step: Step = await self._exchange.step(auth.properties.authentication_data or b"")
         conversation = self._connection.conversation
+        if conversation.phase is Phase.ENDED:
+            return
         if isinstance(step, Challenge):
             self._connection.put_packet(conversation.challenge(step.data))
             self._connection.send_soon()
@@ -100,6 +103,8 @@ class Admission:
     def _accept(self, authenticated: Authenticated, data: bytes | None) -> None:
         connection = self._connection
         conversation, hub = connection.conversation, connection.running.hub
+        if conversation.phase is Phase.ENDED:
+            return  # its time was over in the step of the loop in which the authenticator came to its answer
         connect = conversation.connect
         assert connect is not None
         if connect.will is not None and (wrong := why_too_deep(connect.will.topic)):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from leafcuttr_mqtt.bridge.local import LISTENER as BRIDGES
 from leafcuttr_mqtt.bridge.topics import state_topic
 from leafcuttr_mqtt.mapping.outcomes import Failure
 from leafcuttr_mqtt.mapping.settings import CLOSE, DEAD_LETTER
@@ -24,6 +25,7 @@ from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.refusals import refusal
 from leafcuttr_mqtt.packets.types import (
     NO_PROPERTIES,
+    ConnAck,
     Packet,
     PacketType,
     PubAck,
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.serving import ByteStream
 
 READ_BYTES: Final = 64 * 1024
+MOST_PACKETS: Final = 4096
+"""Of a read. A client that sends more at once, which are smaller than any message, is read in smaller pieces from then
+on: what a read brings is answered in one step of the loop."""
+SMALL_READ_BYTES: Final = 2 * 1024
 MOST_OUT: Final = 256 * 1024
 """Bytes that are made for a client beyond what it takes at once. The rest stays in the queue of its session."""
 MOST_STEPS: Final = 5000
@@ -189,19 +195,30 @@ class Connection:
                 await self._read()
                 self._ended = True  # the client has ended it
         except trio.Cancelled:
-            running.stopping = True
-            self.end(ReasonCode.SERVER_SHUTTING_DOWN)
+            # Those of bridges are cancelled at the stop only, maybe before what says so.
+            if running.stopping or self.listener == BRIDGES:
+                running.stopping = True
+                self.end(ReasonCode.SERVER_SHUTTING_DOWN)
+            else:
+                self.end(ReasonCode.KEEP_ALIVE_TIMEOUT, f"it was idle for {self.listener}.idle.timeout.ms")
             raise
         finally:
             running.gone(self)
             with trio.CancelScope(shield=True):
                 await self._close()
+            self._admission = (
+                None  # which has the connection: without a cycle nothing waits for the collector
+            )
 
     async def _read(self) -> None:
         stream, reader, conversation = self._stream, self._reader, self.conversation
+        most = READ_BYTES
         while True:
-            data = await stream.receive_some(READ_BYTES)
-            self.heard = trio.current_time()
+            data = await stream.receive_some(most)
+            if (
+                self.client is not None
+            ):  # until then the time is for all of the handshake, however slowly it comes
+                self.heard = trio.current_time()
             if self._busy or self._backlog_bytes > MOST_OUT:
                 await self._wait_answered()
             if not data:
@@ -210,6 +227,8 @@ class Connection:
             counts = self.running.counts
             counts.bytes_received += len(data)
             counts.packets_received += len(packets)
+            if len(packets) > MOST_PACKETS:
+                most = SMALL_READ_BYTES
             if packets:
                 await self._receive(packets)
             error = reader.error or conversation.error
@@ -259,6 +278,7 @@ class Connection:
         """It is in: from now on its keep alive counts."""
         self.running.counts.let_in(self.running.hub.connected)
         self.running.keep_alive.remove(self)
+        self.heard = trio.current_time()
         self.silent_s = keep_alive_s * 1.5  # [MQTT-3.1.2-22]
         self.running.keep_alive.add(self)
 
@@ -730,7 +750,8 @@ class Connection:
             self.running.tell_end(self, reason, log or text, at_fault=at_fault)
         packet = self.conversation.end(reason, text)
         data = said
-        if data is None and packet is not None:
+        # Nothing comes before CONNACK, which may wait for what is being stored: then nothing comes at all.
+        if data is None and packet is not None and (self._greeted or type(packet) is ConnAck):
             data = encode(packet, self.version)
         if data and self._writing:
             self._backlog.append(data)

@@ -154,15 +154,19 @@ class Running:
                 nursery.start_soon(self.egress.run)
             nursery.start_soon(self.sys_topics.run)
             sweeps = 0
-            while True:
-                await trio.sleep(_SWEEP_S)
-                sweeps += 1
-                self.hub.sweep()
-                self._end_expired()
-                self.sendings.forget()
-                if sweeps % _RETAINED_SWEEPS == 0:
-                    self.hub.expire_retained()
-                self.turns.conclude()
+            try:
+                while True:
+                    await trio.sleep(_SWEEP_S)
+                    sweeps += 1
+                    self.hub.sweep()
+                    self._end_expired()
+                    self.sendings.forget()
+                    if sweeps % _RETAINED_SWEEPS == 0:
+                        self.hub.expire_retained()
+                    self.turns.conclude()
+            finally:
+                # Before the connections are cancelled for the same reason, which takes steps of the loop.
+                self.stopping = True
 
     async def close(self) -> None:
         """The connections have ended: wait for what is being stored."""

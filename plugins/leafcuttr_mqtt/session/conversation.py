@@ -268,6 +268,8 @@ class Conversation:
                 self.expiry_s = session.expiry_s = min(wanted, self._limits.session_expiry_max_s)
             if packet.reason == ReasonCode.SUCCESS:  # [MQTT-3.14.4-3]
                 session.will = None
+            if self.phase is Phase.RE_AUTHENTICATING:  # there is nothing to be decided any more
+                events[:] = [event for event in events if type(event) is not ReAuthenticated]
         events.append(Disconnected(packet.reason, packet.reason != ReasonCode.SUCCESS, packet.properties))
 
     def _puback(self, packet: PubAck, events: list[Event]) -> None:

@@ -246,3 +246,17 @@ def test_re_authentication_by_another_method(leafcuttr: Started) -> None:
         raw.expect(wire.CONNACK)
         raw.send(wire.auth(0x19, [("auth_method", "X-OTHER")]))
         raw.ended(0x82, 0x8C)
+
+
+@normative("5.0", "MQTT-3.14.4-3")
+def test_a_client_may_leave_while_it_authenticates_anew(leafcuttr: Started) -> None:
+    """Both in one segment: it has left as it should, so its will is not published."""
+    with leafcuttr({**SETTINGS, "mqtt.auth": "sasl,none"}, [plugin()]) as broker:
+        watcher = broker.client()
+        watcher.subscribe("wills/#")
+        raw = begun(broker, will=wire.Will("wills/x", b"w"))
+        raw.send(wire.auth(0x18, with_data(b"5")))
+        raw.expect(wire.CONNACK)
+        raw.send(wire.auth(0x19, WITH_METHOD), wire.disconnect(5))
+        assert raw.rest() == []
+        assert watcher.so_far(broker.client()) == []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 import trio
 
+from leafcuttr_mqtt.bridge.local import LocalStream
 from leafcuttr_mqtt.packets.types import (
     ConnAck,
     Connect,
@@ -24,8 +28,12 @@ from leafcuttr_mqtt.packets.types import (
     Version,
     Will,
 )
-from support.mqtt import V3, V5, RunningMqtt
+from leafcuttr_mqtt.packets.writer import encode
+from leafcuttr_mqtt.server.connection import MOST_PACKETS, READ_BYTES, SMALL_READ_BYTES, Connection
+from support.mqtt import V3, V5, RunningMqtt, running_mqtt
+from support.waiting import eventually
 
+OUTLIVES = Properties(session_expiry_interval=60)
 VERSIONS = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])
 
 
@@ -323,3 +331,91 @@ async def test_a_slow_client_is_told_too_why_it_is_disconnected(mqtt: RunningMqt
     assert packet.reason == ReasonCode.MALFORMED_PACKET
     assert set(sizes) == {500_000}
     await slow.closed()
+
+
+async def test_the_time_for_connect_is_for_all_of_it_however_slowly_it_comes(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, {"mqtt.handshake.timeout.ms": 300}) as mqtt:
+        client = await mqtt.dial()
+
+        async def drip() -> None:
+            with suppress(trio.BrokenResourceError):
+                for byte in encode(Connect(V5, "c" * 60_000, True, 0), V5):
+                    await client.stream.send_all(bytes([byte]))
+                    await trio.sleep(0.02)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drip)
+            await client.closed()
+            nursery.cancel_scope.cancel()
+
+
+async def test_who_sends_many_small_packets_is_read_in_small_pieces(mqtt: RunningMqtt) -> None:
+    """So that others have their turns: what a read brings is answered in one step of the loop."""
+    asked: list[int | None] = []
+
+    class Stream(LocalStream):
+        async def receive_some(self, max_bytes: int | None = None) -> bytes:
+            asked.append(max_bytes)
+            return await super().receive_some(max_bytes)
+
+    async def pings(count: int) -> None:
+        await stream.to_broker.put(encode(PingReq(), V5) * count)
+        got = 0
+        while got < 2 * count:
+            got += len(await stream.from_broker.take())
+        assert got == 2 * count
+
+    stream = Stream("flood")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Connection(mqtt.running, stream).run)
+        await stream.to_broker.put(encode(Connect(V5, "flood", True, 0), V5))
+        await stream.from_broker.take()
+        await pings(MOST_PACKETS)
+        assert set(asked) == {READ_BYTES}
+        await pings(MOST_PACKETS + 1)
+        asked.clear()
+        await pings(10_000)
+        assert set(asked[1:]) == {SMALL_READ_BYTES}
+        assert SMALL_READ_BYTES // 2 <= MOST_PACKETS
+        stream.end()
+
+
+async def test_a_connection_that_is_idle_for_too_long_ends_alone(tmp_path: Path) -> None:
+    """By the listener's own limit, which counts both directions: the broker goes on."""
+    async with running_mqtt(tmp_path, {"mqtt.idle.timeout.ms": 200}) as mqtt:
+        idle = await mqtt.connect("idle", will=Will("wills/idle", b"gone", 0, False), properties=OUTLIVES)
+        ended = await idle.expect(Disconnect)
+        assert ended.reason == ReasonCode.KEEP_ALIVE_TIMEOUT
+        assert ended.properties.reason_string == "it was idle for mqtt.idle.timeout.ms"
+        await idle.closed()
+        again = await mqtt.connect("idle", clean=False, present=True, properties=OUTLIVES)
+        await again.nothing()
+        assert not mqtt.running.stopping
+        assert mqtt.running.hub.connected == 1
+
+
+async def test_at_the_stop_clients_are_told_so(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path) as mqtt:
+        client = await mqtt.connect("c")
+        mqtt.stop()
+        assert (await client.expect(Disconnect)).reason == ReasonCode.SERVER_SHUTTING_DOWN
+        await client.closed()
+
+
+async def test_a_client_that_is_taken_over_before_its_connack_gets_no_other_packet(
+    mqtt: RunningMqtt,
+) -> None:
+    """[MQTT-3.2.0-1]: what is noted of its session is being stored still."""
+    turns, hub = mqtt.running.turns, mqtt.running.hub
+    connect = Connect(V5, "twice", False, 0, properties=OUTLIVES)
+    turns._storing = True  # as long as something is stored nothing is sent
+    first, second = await mqtt.dial(), await mqtt.dial()
+    await first.send(connect)
+    await eventually(lambda: hub.connected == 1, "the first one to be let in")
+    before = hub.clients["twice"].connection
+    await second.send(connect)
+    await eventually(lambda: hub.clients["twice"].connection is not before, "the other to take over")
+    turns._storing = False
+    turns.conclude()
+    assert (await second.expect(ConnAck)).session_present
+    await first.closed()

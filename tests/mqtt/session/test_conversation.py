@@ -362,6 +362,15 @@ def test_authentication_anew() -> None:
     assert conversation.end(R.NOT_AUTHORIZED) == Disconnect(R.NOT_AUTHORIZED)
 
 
+def test_a_client_that_leaves_behind_its_auth() -> None:
+    """There is nothing to be decided any more."""
+    conversation = connected(authentication_method="m")
+    leaves = Disconnect()
+    events = conversation.receive([PingReq(), auth(R.RE_AUTHENTICATE), leaves])
+    assert events == [Answer(PingResp()), Disconnected(leaves.reason, False, leaves.properties)]
+    assert not conversation.expects_decision
+
+
 def test_auth_that_may_not_come() -> None:
     """[MQTT-4.12.0-6], [MQTT-4.12.1-1]"""
     assert refused(connected(), auth(R.RE_AUTHENTICATE)) == R.PROTOCOL_ERROR
