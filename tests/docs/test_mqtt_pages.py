@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from leafcuttr.log.manager import _most_open_files
+from leafcuttr.runtime.connection_budget import most_of_plugins, share_of_plugins
 from leafcuttr_mqtt.mapping import records
 from leafcuttr_mqtt.people.admin import routes
 from leafcuttr_mqtt.people.command import mqtt as command
@@ -237,3 +240,13 @@ async def test_a_broker_starts_with_the_examples(tmp_path: Path) -> None:
         assert (await client.expect(ConnAck)).properties.receive_maximum == 20
         await client.publish("sensors/roof/t", b"1", 1)
         assert [(key, value) for key, value, _ in await mqtt.records("sensors-roof")] == [(b"roof", b"1")]
+
+
+def test_the_numbers_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "how-to/mqtt.md").read_text().replace(",", "")
+    found = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(found) == 6
+    for limit, by_default, most in found:
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=int(limit): (limit, limit))
+        for_logs = _most_open_files()
+        assert (int(by_default), int(most)) == (share_of_plugins(for_logs), most_of_plugins(for_logs)), limit
