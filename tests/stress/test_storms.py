@@ -3,14 +3,10 @@ restart. A neighbour is served throughout, and nothing is left of the crowd."""
 
 from __future__ import annotations
 
-import resource
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Event, Thread
-from time import perf_counter
 
 import pytest
 import trio
@@ -19,6 +15,7 @@ from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker, start_broker
+from support.crowds import Neighbour, many_descriptors, sockets
 from support.logs import batch
 from support.peer import Peer, framed, produce_request, request_bytes
 from support.waiting import free_port, until
@@ -28,65 +25,6 @@ HTTP = b"GET /health HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"
 TLS = bytes.fromhex("16030100f8010000f40303") + bytes(240)
 API_VERSIONS = framed(request_bytes(ApiVersionsRequest(), 0))
 METADATA = framed(request_bytes(MetadataRequest(topics=None), 12))
-
-
-@contextmanager
-def many_descriptors(wanted: int) -> Iterator[int]:
-    """As many descriptors for this process as it may have; how many of those `wanted` can be used."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    try:
-        yield min(wanted, hard // 2 - 200)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-class Neighbour:
-    """Produces and reads one record after the other, and remembers how long each pair took."""
-
-    def __init__(self, address: str) -> None:
-        self.took: list[float] = []
-        self._over = Event()
-        self._address = address
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Neighbour:
-        self._thread.start()
-        until(lambda: self.took or self._error, "the neighbour's first record")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        done = len(self.took)
-        until(lambda: len(self.took) > done or self._error, "the neighbour to be served still")
-        self._over.set()
-        self._thread.join()
-        assert self._error is None, self._error
-
-    def p99_ms(self) -> float:
-        return sorted(self.took)[int(0.99 * len(self.took))] * 1000
-
-    def _run(self) -> None:
-        try:
-            with WireClient(self._address) as client:
-                while not self._over.is_set():
-                    began = perf_counter()
-                    offset = client.produce("neighbour", batch()).base_offset
-                    assert offset == len(self.took)
-                    assert client.fetch("neighbour", offset).records
-                    self.took.append(perf_counter() - began)
-                    self._over.wait(0.002)
-        except BaseException as error:
-            self._error = error
-
-
-def sockets(broker: BrokerProcess) -> int:
-    """How many the broker has open."""
-    found = 0
-    for path in Path(f"/proc/{broker.process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            found += str(path.readlink()).startswith("socket:")
-    return found
 
 
 def connected(broker: BrokerProcess) -> socket.socket:
