@@ -30,6 +30,7 @@ from leafcuttr_mqtt.packets.types import (
 )
 from leafcuttr_mqtt.packets.writer import encode
 from leafcuttr_mqtt.server.connection import MOST_PACKETS, READ_BYTES, SMALL_READ_BYTES, Connection
+from leafcuttr_sdk.authentication import ANONYMOUS, Authenticated
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
 from support.waiting import eventually
 
@@ -419,3 +420,23 @@ async def test_a_client_that_is_taken_over_before_its_connack_gets_no_other_pack
     turns.conclude()
     assert (await second.expect(ConnAck)).session_present
     await first.closed()
+
+
+async def test_a_decision_that_comes_as_the_time_is_over_lets_nobody_in(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both in one step of the loop: what has decided is not cancelled any more."""
+
+    async def admit(*_: object) -> Authenticated:
+        for each in mqtt.running.connections:
+            each.keep_alive_is_over()
+        return Authenticated(ANONYMOUS)
+
+    monkeypatch.setattr(mqtt.running.doorkeeper, "admit", admit)
+    client = await mqtt.dial()
+    await client.send(Connect(V5, "late", False, 0, properties=OUTLIVES))
+    assert (await client.expect(ConnAck)).reason == ReasonCode.UNSPECIFIED_ERROR
+    await client.closed()
+    await eventually(lambda: not mqtt.running.connections, "its end")
+    assert (mqtt.running.hub.connected, mqtt.sessions()) == (0, set())
+    assert "failed" not in caplog.text
