@@ -41,6 +41,9 @@ class Noted:
     def put_packet(self, packet: Packet) -> None:
         self.packets.append(packet)
 
+    def wait_for_store(self) -> None:
+        self.touches += 1
+
     def touched(self) -> None:
         self.touches += 1
 

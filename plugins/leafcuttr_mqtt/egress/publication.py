@@ -67,6 +67,9 @@ class Publisher:
 class _Publication:
     """One attempt. It is a `Work` and a `Sender`."""
 
+    needs_store: Final = True
+    """See `Sender`."""
+
     def __init__(self, hub: "Hub", turns: "Turns") -> None:
         self._hub = hub
         self._turns = turns

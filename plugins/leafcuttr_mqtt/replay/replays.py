@@ -5,11 +5,13 @@ the log, also what is published meanwhile, and what is mapped nowhere comes at o
 stored, so that a message is either in the log that was read or comes live. Where turns follow on one another without a
 pause, the change takes place without that after a time: then a message may come twice.
 
-A history belongs to a session: it goes on when the client is back. A restart of the broker ends it: the subscription
-stays, and what was not sent of the history is not sent any more.
+A history belongs to a session: it goes on when the client is back. That of a session that outlives its connection goes
+on after a restart of the broker too: how far it has come is in the record of the session, written in the turn in which
+its messages go to the queue of the session.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +21,7 @@ from leafcuttr_mqtt.mapping.records import message_of
 from leafcuttr_mqtt.packets.types import ReasonCode, Version
 from leafcuttr_mqtt.replay.request import ReplayRequest, kafka_topics, parse_request, subscribed
 from leafcuttr_mqtt.session.types import Subscription
+from leafcuttr_mqtt.storage.state import History
 from leafcuttr_mqtt.topics.names import matches
 from leafcuttr_sdk.broker import EARLIEST, LATEST
 from leafcuttr_sdk.errors import BrokerError, OffsetOutOfRange
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
     from leafcuttr_mqtt.routing.hub import Hub
     from leafcuttr_mqtt.routing.turns import Turns
+    from leafcuttr_mqtt.storage.state import RecoveredSession
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.records import StoredRecord
 
@@ -70,6 +74,7 @@ class Replays:
         self._rules = rules
         self._nursery = nursery
         self._going_on: dict[tuple[Client, str], Replay] = {}
+        self._of: dict[Client, list[Replay]] = {}
         self.kafka_topic_of: Final = lru_cache(10_000)(self._kafka_topic_of)
 
     def begin(self, client: "Client", subscription: "Subscription", request: ReplayRequest) -> bool:
@@ -79,12 +84,34 @@ class Replays:
             return False
         self.stop(client, request.filter)
         self.hub.subscribe(client, request.filter, subscription)
+        self._start(Replay(self, client, subscription, request, {}))
+        return True
+
+    def resume(self, sessions: "Iterable[RecoveredSession]") -> None:
+        """Go on with those that were being sent when the last run ended; their sessions are restored."""
+        for session in sessions:
+            client = self.hub.clients[session.record.client_id]
+            for history in session.record.histories:
+                subscription = client.session.subscriptions.get(history.filter)
+                if subscription is None:
+                    continue
+                reached = session.stored.next_sequence >= history.sequence
+                found = history.reached if reached else history.positions
+                positions = {TopicPartition(*each): offset for each, offset in found.items()}
+                request = ReplayRequest(history.filter, history.since_ms, history.offset)
+                self._start(Replay(self, client, subscription, request, positions))
+
+    def _start(self, replay: "Replay") -> None:
+        client, subscription = replay.client, replay.subscription
         self.hub.router.unsubscribe(client, subscription)
-        replay = Replay(self, client, subscription, request)
-        self._going_on[client, request.filter] = replay
+        self._going_on[client, subscription.filter] = replay
+        self._of.setdefault(client, []).append(replay)
         self.hub.watchers.append(replay.take_live)
         self._nursery.start_soon(replay.run)
-        return True
+
+    def histories(self, client: "Client") -> "tuple[History, ...]":
+        """Those that are being sent to a client, for the record of its session."""
+        return tuple([replay.history for replay in self._of.get(client, ())])
 
     def stop(self, client: "Client", topic_filter: str) -> None:
         """Send no more of a history, if there is one; the subscription is live."""
@@ -99,9 +126,15 @@ class Replays:
         if self._going_on.get(key) is not replay:
             return
         del self._going_on[key]
+        others = self._of[client]
+        others.remove(replay)
+        if not others:
+            del self._of[client]
         self.hub.watchers.remove(replay.take_live)
         if replay.is_wanted:
             self.hub.router.subscribe(client, subscription)
+            if client.outlives:
+                self.hub.note(client)
 
     def is_sent(self, replay: "Replay") -> bool:
         """Whether a history is still to be sent."""
@@ -126,12 +159,18 @@ class Replay:
         client: "Client",
         subscription: "Subscription",
         request: ReplayRequest,
+        positions: dict[TopicPartition, int],
     ) -> None:
+        """`positions`: where an earlier run has come to; empty if there was none."""
         self.client: Final = client
         self.subscription: Final = subscription
         self._replays = replays
         self._request = request
-        self._positions: dict[TopicPartition, int] = {}
+        self._positions = positions
+        self._stored = positions
+        """All before is in the queue of the session, or sent."""
+        self._marks: deque[tuple[int, dict[TopicPartition, int]]] = deque()
+        """What will be `_stored` once deliveries with lower sequences than these are."""
         self._moved_at = trio.current_time()
 
     @property
@@ -141,6 +180,23 @@ class Replay:
         if self._replays.hub.clients.get(client.client_id) is not client:
             return False
         return client.session.subscriptions.get(self.subscription.filter) is self.subscription
+
+    @property
+    def history(self) -> History:
+        """How far it has come."""
+        client = self.client
+        self._note_stored()
+        return History(
+            *self._request,
+            {(each.topic, each.partition): offset for each, offset in self._stored.items()},
+            {(each.topic, each.partition): offset for each, offset in self._positions.items()},
+            client.session.outbound.next_sequence,
+        )
+
+    def _note_stored(self) -> None:
+        client, marks = self.client, self._marks
+        while marks and (not client.waits_in_log or client.offered >= marks[0][0]):
+            self._stored = marks.popleft()[1]
 
     def take_live(self, message: "Message", publisher: "Client | None") -> None:
         """A message is published. What is mapped comes from the log."""
@@ -163,11 +219,14 @@ class Replay:
                     break
         except BrokerError as error:
             replays.complain(
-                "history", "a history of %r cannot be read: %s", self.subscription.filter[:255], error
+                "history",
+                "a history of %r cannot be read: %s",
+                self.subscription.filter[:255],
+                str(error) or error.code.name,
             )
-        finally:
-            replays.end(self)
-            replays.turns.conclude()
+        # Where the broker stops it is not over: the next start goes on with it.
+        replays.end(self)
+        replays.turns.conclude()
 
     @property
     def _goes_on(self) -> bool:
@@ -180,12 +239,21 @@ class Replay:
             for name in self._replays.kafka_topics(request.filter)
             for number in range(broker.topics.partition_count(name))
         ]
-        if request.since_ms is not None:
-            self._positions = await broker.offsets(dict.fromkeys(partitions, request.since_ms))
+        given = self._positions
+        if request.since_ms is not None and not given:
+            self._begin_at(await broker.offsets(dict.fromkeys(partitions, request.since_ms)))
             return
         first = await broker.offsets(dict.fromkeys(partitions, EARLIEST))
         last = await broker.offsets(dict.fromkeys(partitions, LATEST))
-        self._positions = {each: min(max(request.offset, first[each]), last[each]) for each in partitions}
+        if given:
+            # A partition that an earlier run did not know is new since; one that ends before was made anew.
+            known = {each: given[each] for each in partitions if each in given and given[each] <= last[each]}
+            self._begin_at({each: max(known.get(each, 0), first[each]) for each in partitions})
+        else:
+            self._begin_at({each: min(max(request.offset, first[each]), last[each]) for each in partitions})
+
+    def _begin_at(self, positions: dict[TopicPartition, int]) -> None:
+        self._positions, self._stored = positions, dict(positions)
 
     async def _read(self) -> bool:
         """Send some more; True once there is nothing more and the change can take place, without another wait."""
@@ -204,9 +272,13 @@ class Replay:
                 self._positions, max_bytes=MAX_BYTES, max_records=AT_ONCE, committed=True
             )
         except OffsetOutOfRange:
-            # Retention was quicker.
+            # Retention was quicker, or the topic was made anew.
             first = await broker.offsets(dict.fromkeys(self._positions, EARLIEST))
-            self._positions = {each: max(offset, first[each]) for each, offset in self._positions.items()}
+            last = await broker.offsets(dict.fromkeys(self._positions, LATEST))
+            self._positions = {
+                each: offset if first[each] <= offset <= last[each] else first[each]
+                for each, offset in self._positions.items()
+            }
             return False
         if not self._goes_on:
             return False
@@ -222,6 +294,10 @@ class Replay:
             message = self._message(record, now_ms)
             if message is not None:
                 self._deliver(message)
+        self._note_stored()
+        if self.client.outlives:
+            self._marks.append((self.client.session.outbound.next_sequence, dict(self._positions)))
+            self._replays.hub.note(self.client)
         turns.conclude()
         await trio.sleep(PAUSE_S if turns.storing else 0)
         return False
@@ -246,7 +322,7 @@ class Replay:
             return False
         ends = {each.partition: each.high_watermark for each in found.partitions}
         return any(
-            self._positions.get(TopicPartition(kafka_topic, number), end) < end
+            self._positions.get(TopicPartition(kafka_topic, number), end) != end
             for number, end in ends.items()
         )
 

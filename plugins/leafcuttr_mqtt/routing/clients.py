@@ -1,12 +1,13 @@
 """A client identifier, as routing sees it: its session, and its connection while it has one."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from leafcuttr_mqtt.packets.types import Version
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.frames import PublishFrames
     from leafcuttr_mqtt.packets.types import Packet, ReasonCode
+    from leafcuttr_mqtt.routing.feeds import Feed
     from leafcuttr_mqtt.session.session import Session
     from leafcuttr_mqtt.storage.state import StoredSession, Unfinished
 
@@ -40,6 +41,10 @@ class Attached(Protocol):
         """Send this packet."""
         ...
 
+    def wait_for_store(self) -> None:
+        """What is to be sent says that what was noted is stored: it is held back until that is so."""
+        ...
+
     def touched(self) -> None:
         """There is something new in the session's queue."""
         ...
@@ -53,6 +58,9 @@ class Attached(Protocol):
         ...
 
 
+_NO_FEEDS: "Final[dict[str, Feed]]" = {}
+
+
 class Client:
     """A client identifier that has a session. The key of its subscriptions."""
 
@@ -60,8 +68,11 @@ class Client:
         "apart",
         "connected_ms",
         "connection",
+        "fed",
+        "feeds",
         "filter_bytes",
         "noted",
+        "offered",
         "repeated",
         "session",
         "stored",
@@ -80,6 +91,13 @@ class Client:
         self.waits_in_log = False
         """Whether its messages with QoS 1 and 2 are stored before they are offered: it outlives its connection, or its
         client was so slow once that they had no place in memory. It stays so, which keeps them in order."""
+        self.feeds: dict[str, Feed] = _NO_FEEDS
+        """Retained messages that are still to be delivered, by the filters of subscriptions."""
+        self.fed = 0
+        """The sequence behind those that were delivered so far."""
+        self.offered = 0
+        """The sequence behind the deliveries that are stored, and were offered to the session, where all of its
+        messages with QoS 1 and 2 are."""
         self.connected_ms = 0
         self.apart: frozenset[str] = frozenset()
         """Client identifiers whose messages are not for its subscriptions with no local, as its own are not: that of a

@@ -5,27 +5,31 @@ Nothing of this waits. What has changed is noted in the store; the turn in which
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Connect, Publish, ReasonCode
 from leafcuttr_mqtt.routing.clients import Attached, Client
 from leafcuttr_mqtt.routing.deadlines import Deadlines
+from leafcuttr_mqtt.routing.feeds import Feeds
 from leafcuttr_mqtt.routing.retained import RetainedMessages
-from leafcuttr_mqtt.routing.router import Router
+from leafcuttr_mqtt.routing.router import Router, message_size
 from leafcuttr_mqtt.routing.wills import will_message
 from leafcuttr_mqtt.session.limits import Limits
 from leafcuttr_mqtt.session.outbound import Outbound
 from leafcuttr_mqtt.session.session import Session, filter_of
 from leafcuttr_mqtt.session.types import Delivery, Drop, DropReason, Subscription
 from leafcuttr_mqtt.storage.state import (
+    History,
     Recovered,
     RecoveredSession,
     SessionRecord,
     StoredSession,
     Unfinished,
 )
+from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.targets import Target
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 
 _MOST_FILTER_BYTES: Final = 2 * 1024 * 1024
 """Of the subscriptions of a session, in characters: all of them are one record in the log."""
+
+_AGAIN_BYTES: Final = 1024 * 1024
+"""Of what is written again to an internal topic that was deleted, in one step of the loop."""
 
 Receivers = list[tuple[StoredSession, Delivery]]
 
@@ -54,6 +61,7 @@ class Hub:
         self.store: Final = store
         self.router: Final = Router(self._journal if store.keeps else None, self.dropped)
         self.retained: Final = RetainedMessages()
+        self.feeds: Final = Feeds(limits.queue, self.router, self.retained, self.note)
         self.clients: Final[dict[str, Client]] = {}
         self.watchers: Final[list[Callable[[Message, Client | None], None]]] = []
         """Called with each message that is published, and its publisher."""
@@ -62,6 +70,8 @@ class Hub:
         """Sessions that have ended because their time was over."""
         self.system: Callable[[str], Iterable[Message]] = lambda _: ()
         """The messages of `$SYS` that a filter matches, for a new subscription."""
+        self.histories: Callable[[Client], tuple[History, ...]] = lambda _: ()
+        """What a session is still to get of stored messages, for its record."""
         self.drops: Final[dict[DropReason, int]] = dict.fromkeys(DropReason, 0)
         self._drops_of: Final[dict[str, dict[DropReason, int]]] = {}
         self._logger = logger
@@ -73,6 +83,8 @@ class Hub:
         """Sessions that are to be stored anew. A record has all subscriptions, so it is made once a turn."""
         self._waiting: list[tuple[Client, Delivery]] = []
         """Deliveries that are offered to their sessions once they are stored."""
+        self._again: Iterator[int] | None = None
+        """What is left to be noted again because an internal topic was deleted; a step gives its bytes, about."""
 
     # Connections
 
@@ -169,7 +181,9 @@ class Hub:
 
     def note(self, client: Client) -> None:
         """Something of the session has changed that is to outlive its connection, or this process."""
-        client.waits_in_log = client.waits_in_log or client.outlives
+        if client.outlives and not client.waits_in_log:
+            client.waits_in_log = True
+            client.offered = client.session.outbound.next_sequence
         if client.waits_in_log or client.session.will is not None:
             client.noted = True
             self._changed[client.client_id] = client
@@ -191,6 +205,8 @@ class Hub:
             will_due_ms=session.will_due_ms,
             user_name=client.user_name,
             sent=session.outbound.sent,
+            retained=tuple(client.feeds),
+            histories=self.histories(client),
         )
 
     def sweep(self) -> None:
@@ -245,10 +261,7 @@ class Hub:
             {
                 "next_sequence": stored.next_sequence,
                 "sent": record.sent,
-                "deliveries": [
-                    (each.sequence, each.qos, each.retain, each.identifiers, each.size, each.offset)
-                    for each in found.queue
-                ],
+                "deliveries": found.queue.take_rows(),
                 "released": sorted(stored.released),
             },
             was_connected=record.disconnected_ms is None,
@@ -256,6 +269,8 @@ class Hub:
         self.clients[record.client_id] = client
         for subscription in record.subscriptions:
             self.subscribe(client, filter_of(subscription), subscription)
+            if filter_of(subscription) in record.retained:
+                self.begin_retained(client, subscription)
         due = session.will_due_ms if record.will_due_ms is None else record.will_due_ms
         if due is not None:
             self._wills.add(record.client_id, client, due)
@@ -280,6 +295,7 @@ class Hub:
         if subscription is None:
             return False
         client.filter_bytes -= len(requested)
+        client.feeds.pop(requested, None)
         return self.router.unsubscribe(client, subscription)
 
     def has(self, client: Client) -> bool:
@@ -296,20 +312,26 @@ class Hub:
             and client.filter_bytes + len(requested) <= _MOST_FILTER_BYTES
         )
 
-    def send_retained(self, client: Client, subscription: Subscription) -> Iterator[None]:
-        """The retained messages that a new subscription matches; none for a shared one (4.8.2). A step is a message:
-        there may be many. One that is replaced before its turn is left out, because the one in its place has been
-        delivered."""
+    def begin_retained(self, client: Client, subscription: Subscription) -> None:
+        """A subscription is to get the retained messages that it matches; none if it is shared (4.8.2)."""
         if subscription.share is None:
-            for message in self.retained.match(subscription.filter, self.clock.now_ms()):
-                yield
-                if not self.has(client):
-                    return
-                if self.retained.get(message.topic) is message:
-                    self.router.deliver_retained(client, subscription, message)
+            found = self.retained.match(subscription.filter, self.clock.now_ms())
             if subscription.filter.startswith("$SYS/"):
-                for message in self.system(subscription.filter):
-                    self.router.deliver_retained(client, subscription, message)
+                found += self.system(subscription.filter)
+            self.feeds.begin(client, filter_of(subscription), found)
+
+    def send_retained(self, client: Client, subscription: Subscription) -> Iterator[None]:
+        """Send these to a connected client, a message a step. With QoS 1 and 2 as many as it takes without more
+        acknowledgements: the others follow as it sends those. With QoS 0 all of them, unless others wait for these, so
+        that they come before the answer to what it has sent behind SUBSCRIBE."""
+        self.begin_retained(client, subscription)
+        connection, requested = client.connection, filter_of(subscription)
+        while requested in client.feeds:
+            if not self.feeds.go_on(client, 1) and not client.session.outbound.has_qos_0:
+                return
+            yield
+            if not self.has(client) or client.connection is not connection:
+                return
 
     # Messages
 
@@ -328,6 +350,7 @@ class Hub:
         offered. Those of one message are noted together."""
         if not client.waits_in_log:
             client.waits_in_log = True
+            client.offered = client.session.outbound.next_sequence
             self.note(client)
         delivery.sequence = client.session.outbound.number()
         self._waiting.append((client, delivery))
@@ -352,7 +375,74 @@ class Hub:
     @property
     def pending(self) -> bool:
         """Whether there is something to store."""
-        return bool(self._queued) or bool(self._changed) or self.store.has_notes
+        return bool(self._queued) or bool(self._changed) or self.store.has_notes or self.is_noting_again
+
+    def begin_again(self, gone: Collection[str]) -> None:
+        """Internal topics were deleted, and created again: what memory has of them is noted again, by
+        `note_some_again`."""
+        again: dict[int, tuple[Message, Receivers]] = {}
+        lost = 0
+        if QUEUE.topic in gone:
+            for client in self.clients.values():
+                kept, lost_here = client.session.outbound.log_is_gone()
+                lost += lost_here
+                for delivery in kept:
+                    message = delivery.message
+                    assert message is not None
+                    again.setdefault(id(message), (message, []))[1].append((client.stored, delivery))
+            self.store.keep_only(
+                (each.stored, each.session.outbound.sequences) for each in self.clients.values()
+            )
+            self.drops[DropReason.LOST] += lost
+        self._again = chain(self._again or (), self._noted_again(gone, again.values()))
+        noted = sum(client.noted for client in self.clients.values())
+        said = [
+            f"sessions: {noted}" if SESSIONS.topic in gone else "",
+            f"retained messages: {len(self.retained)}" if RETAINED.topic in gone else "",
+            f"queued messages: {len(again)}" if QUEUE.topic in gone else "",
+        ]
+        self._logger.warning(
+            "%s: deleted, so created again and written from memory (%s); dropped, because they were only there, are"
+            " queued messages: %d",
+            ", ".join(sorted(gone)),
+            ", ".join(filter(None, said)),
+            lost,
+        )
+
+    def _noted_again(
+        self, gone: Collection[str], queued: Iterable[tuple[Message, Receivers]]
+    ) -> Iterator[int]:
+        if SESSIONS.topic in gone:
+            for client in list(self.clients.values()):
+                if client.noted and self.has(client):
+                    self.store.note_session(self._record(client))
+                    yield 200 * (1 + len(client.session.subscriptions))
+        if RETAINED.topic in gone:
+            for message in list(self.retained):
+                if self.retained.get(message.topic) is message:
+                    self.store.note_retained(message)
+                    yield message_size(message)
+        for message, receivers in queued:
+            # What was acknowledged or dropped meanwhile has no place in the log.
+            left = [each for each in receivers if each[1].offset == -1 and not each[0].ended]
+            if left:
+                self.store.note_queued_again(message, left)
+                yield message_size(message)
+
+    def note_some_again(self) -> None:
+        """Note some of what `begin_again` has found: as much as a turn may take."""
+        if self._again is not None:
+            left = _AGAIN_BYTES
+            for size in self._again:
+                left -= size
+                if left <= 0:
+                    return
+            self._again = None
+
+    @property
+    def is_noting_again(self) -> bool:
+        """Whether something of it is left."""
+        return self._again is not None
 
     def offer(self, deliveries: "Sequence[tuple[Client, Delivery]]") -> None:
         """Deliveries that are stored."""
@@ -360,6 +450,7 @@ class Hub:
             if self.clients.get(client.client_id) is not client:
                 self.store.note_delivered(client.stored, delivery)  # its session has ended meanwhile
                 continue
+            client.offered = delivery.sequence + 1
             for drop in client.session.outbound.offer(delivery):
                 self.dropped(client, drop)
             if client.connection is not None:

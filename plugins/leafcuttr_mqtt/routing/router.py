@@ -97,7 +97,9 @@ class Router:
     def deliver(self, client: Client, subscription: Subscription, message: Message, retain: bool) -> None:
         """A message to one subscription only."""
         identifiers = () if subscription.identifier is None else (subscription.identifier,)
-        self._deliver(client, message, frames_of(message), subscription.qos, retain, identifiers)
+        # What is left of an expiry interval is counted when the message is sent.
+        frames = None if message.expires_ms is not None else frames_of(message)
+        self._deliver(client, message, frames, subscription.qos, retain, identifiers)
 
     def _share(self, group: Group[Client, Subscription], message: Message, frames: PublishFrames) -> int:
         chosen = self._balance.choose(group, message.qos)
@@ -113,7 +115,7 @@ class Router:
         self,
         client: Client,
         message: Message,
-        frames: PublishFrames,
+        frames: PublishFrames | None,
         most: int,
         retain: bool,
         identifiers: tuple[int, ...],
@@ -123,7 +125,7 @@ class Router:
         if not qos:
             if connection is None:
                 return
-            if connection.fluent:
+            if frames is not None and connection.fluent:
                 connection.send_frame(frames, retain, identifiers)
                 return
         delivery = Delivery(message, qos, retain, identifiers, message_size(message))

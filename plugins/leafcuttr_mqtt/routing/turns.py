@@ -61,6 +61,11 @@ class Work(Protocol):
 class Sender(Protocol):
     """A connection that has something to send at the end of a turn."""
 
+    @property
+    def needs_store(self) -> bool:
+        """Whether something of what is to be sent, sealed or not, says that what was noted is stored."""
+        ...
+
     def seal(self) -> None:
         """Take what is to be sent: all that was decided before now."""
         ...
@@ -154,6 +159,8 @@ class Turns:
     def conclude(self) -> None:
         """Something was done that needed no turn: note it and send what is to be sent."""
         if self._storing:
+            if self.trouble:
+                self._send_what_needs_no_store()
             return
         if self._hub.pending:
             self._storing = True
@@ -238,6 +245,8 @@ class Turns:
                     self._logger.exception("an answer failed: its connection is ended")
                     work.failed()
         if self._storing:
+            if self.trouble:
+                self._send_what_needs_no_store()
             return
         if self._hub.pending:
             self._storing = True
@@ -280,7 +289,7 @@ class Turns:
 
     async def _store_notes(self) -> None:
         """Append what was noted, for as long as there is something, and send what waited for it."""
-        store, hub = self._store, self._hub
+        hub = self._hub
         try:
             while True:
                 senders, self._senders = self._senders, []
@@ -288,12 +297,14 @@ class Turns:
                     sender.seal()
                 deliveries = hub.note_queued()
                 began: float | None = None
-                while True:
-                    batches = store.batches()
-                    if store.settle(await self._append(batches) if batches else []):
-                        break
+                while not await self._write_notes():
                     began = trio.current_time() if began is None else began
                     self.trouble = "the internal topics cannot be written; the broker's log says why"
+                    for sender in senders:
+                        if not sender.needs_store:
+                            sender.send()
+                    senders = [sender for sender in senders if sender.needs_store]
+                    self._send_what_needs_no_store()
                     if (now := trio.current_time()) - began > GIVE_UP_S:
                         # Those that came meanwhile wait for the same: none waits for longer than the first did.
                         senders += self._senders
@@ -314,6 +325,44 @@ class Turns:
         # It may begin to store again, in another task: nothing of this one comes behind it.
         self._send_all()
 
+    def _send_what_needs_no_store(self) -> None:
+        """While the internal topics cannot be written: clients that use QoS 0 and sessions that end with their
+        connections need nothing of them, and go on."""
+        since = trio.current_time()
+        held: list[Sender] = []
+        while self._senders:
+            senders, self._senders = self._senders, []
+            for place, sender in enumerate(senders, 1):
+                if sender.needs_store:
+                    held.append(sender)
+                    continue
+                sender.seal()
+                sender.send()
+                if trio.current_time() - since > _STEP_S:
+                    self._senders = held + senders[place:] + self._senders
+                    self._start_sending_later()
+                    return
+        self._senders = held
+
+    async def _write_notes(self) -> bool:
+        """Append what was noted. False: something cannot be written for now, which the log says. Internal topics that
+        were deleted are written again before, as far as memory has what was in them: what is acknowledged later may
+        depend on it."""
+        store, hub = self._store, self._hub
+        while True:
+            if store.is_gone:
+                gone = await store.create_again()
+                if not gone:
+                    return False
+                hub.begin_again(gone)
+            hub.note_some_again()
+            batches = store.batches()
+            if store.settle(await self._append(batches) if batches else []):
+                if not hub.is_noting_again:
+                    return True
+            elif not store.is_gone:
+                return False
+
     def _send_all(self) -> None:
         since = trio.current_time()
         while self._senders:
@@ -331,10 +380,14 @@ class Turns:
                 self.conclude()
                 return
             if is_long:
-                if self._senders and not self._sends_later:
-                    self._sends_later = True
-                    self._nursery.start_soon(self._send_later)
+                if self._senders:
+                    self._start_sending_later()
                 return
+
+    def _start_sending_later(self) -> None:
+        if not self._sends_later:
+            self._sends_later = True
+            self._nursery.start_soon(self._send_later)
 
     async def _send_later(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -119,11 +119,15 @@ class Admission:
                 at_fault=True,
             )
             return
+        before = hub.clients.get(client_id)
+        had_notes = before is not None and before.noted
         client, present = hub.connect(connection, connect, client_id, connect.user_name)
         connection.client = client
         for packet in conversation.accept(client.session, present=present, authentication_data=data):
             connection.put_packet(packet)
         connection.accepted(conversation.keep_alive_s)
         hub.note(client)
+        if client.noted or had_notes:
+            connection.wait_for_store()
         connection.touched()
         connection.send_soon()

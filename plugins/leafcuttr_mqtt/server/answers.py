@@ -56,15 +56,18 @@ def answer(connection: "Served", client: "Client", event: Event) -> Iterator[Non
         if client.noted:
             for delivery in event.deliveries:
                 hub.store.note_released(client.stored, delivery)
+            connection.wait_for_store()
         ids = [packet_id_of(delivery.sequence) for delivery in event.deliveries]
         connection.put(acknowledgements(PacketType.PUBREL, ids))
     elif isinstance(event, Released):
         if client.outlives:
             hub.store.note_completed(client.stored, event.packet_id)
+            connection.wait_for_store()
         client.session.inbound.completed(event.packet_id)
         connection.put_packet(PubComp(event.packet_id))
     elif isinstance(event, Repeated):
         if client.session.inbound.can_answer(event.packet_id):
+            connection.wait_for_store()  # the turn of the message may not be stored yet
             connection.put_packet(PubRec(event.packet_id))
         else:
             client.repeated.add(event.packet_id)
@@ -159,7 +162,11 @@ def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Ite
     connection.put_packet(SubAck(packet.packet_id, tuple(reasons), properties))
     if client.outlives:
         hub.note(client)
+        connection.wait_for_store()
     for subscription in retained:
+        yield
+        if not hub.has(client):
+            return
         yield from hub.send_retained(client, subscription)
 
 
@@ -182,3 +189,4 @@ def _unsubscribe(connection: "Served", client: "Client", packet: Unsubscribe) ->
     connection.put_packet(UnsubAck(packet.packet_id, tuple(reasons)))
     if client.outlives:
         hub.note(client)
+        connection.wait_for_store()

@@ -98,6 +98,7 @@ class Connection:
         "_greeted",
         "_held_since",
         "_lanes",
+        "_needs_store",
         "_numbers",
         "_out",
         "_out_bytes",
@@ -105,6 +106,7 @@ class Connection:
         "_scope",
         "_sealed",
         "_sealed_answered",
+        "_sealed_needs_store",
         "_settled",
         "_steps",
         "_stream",
@@ -155,8 +157,12 @@ class Connection:
         self._out = NO_BYTES
         self._out_bytes = 0
         self._answered = False
+        self._needs_store = False
+        """Whether what is to be sent says that something is stored: an acknowledgement, or CONNACK for a session that
+        is kept."""
         self._sealed = NO_BYTES
         self._sealed_answered = False
+        self._sealed_needs_store = False
         self._to_send = False
         self._greeted = False
         """Whether CONNACK has been sent: nothing comes before it ([MQTT-3.2.0-1])."""
@@ -418,6 +424,7 @@ class Connection:
                     else:
                         self._end_run(client, run)
                         client.session.inbound.acknowledged()
+                        self._needs_store = True
                         self.put_packet(
                             PubAck(event.packet_id, ReasonCode.NO_MATCHING_SUBSCRIBERS)  # type: ignore[union-attr]
                         )
@@ -466,6 +473,7 @@ class Connection:
 
     def _end_run(self, client: Client, run: list[int]) -> None:
         if run:
+            self._needs_store = True
             client.session.inbound.acknowledged(len(run))
             self.put(acknowledgements(PacketType.PUBACK, run))
             counts = self.running.counts
@@ -484,8 +492,10 @@ class Connection:
         if numbers is not None:
             hub.note_received(client, packet_id, numbers[0])
         client.session.inbound.stored(packet_id)
+        self._needs_store = True
         other = self._repeated_on(client, packet_id)
         if other is not None:
+            other.wait_for_store()
             other.put_packet(PubRec(packet_id))
             other.send_soon()
         if not reached and lane is None and self.version == Version.V5:
@@ -607,6 +617,15 @@ class Connection:
             self._to_send = True
             self.running.turns.to_send(self)
 
+    def wait_for_store(self) -> None:
+        """See `Attached`."""
+        self._needs_store = True
+
+    @property
+    def needs_store(self) -> bool:
+        """See `Sender`."""
+        return self._needs_store or self._sealed_needs_store
+
     @property
     def fluent(self) -> bool:
         """See `Attached`."""
@@ -639,6 +658,7 @@ class Connection:
         counts.bytes_sent += self._out_bytes
         self._sealed, self._out, self._out_bytes = self._out, NO_BYTES, 0
         self._sealed_answered, self._answered = self._answered, False
+        self._sealed_needs_store, self._needs_store = self._needs_store, False
 
     def _take_deliveries(self) -> None:
         """Deliveries of the session whose turn it is."""
@@ -647,6 +667,7 @@ class Connection:
         if client is None or client.connection is not self:
             return
         outbound = client.session.outbound
+        is_fed = bool(client.feeds) and running.hub.feeds.go_on(client)
         now_ms = running.now_ms()
         encode_sending, version = running.sendings.encode, self.version
         size = 0  # as `take` counts it: where it has reached the limit there may be more
@@ -662,12 +683,13 @@ class Connection:
         loads = outbound.loads()
         if loads:
             running.load(client, loads)
-        if size >= MOST_OUT:
+        if size >= MOST_OUT or is_fed:
             self._touched = True
 
     def send(self) -> None:
         """See `Sender`."""
         sealed, self._sealed = self._sealed, NO_BYTES
+        self._sealed_needs_store = False
         if sealed and not self._ended:
             self._greeted = True
             data = sealed[0] if len(sealed) == 1 else b"".join(sealed)
@@ -714,6 +736,7 @@ class Connection:
     def give_up(self) -> None:
         """See `Sender`."""
         self._sealed = NO_BYTES
+        self._needs_store = self._sealed_needs_store = False
         reason, text = ReasonCode.SERVER_BUSY, "what the message concerns cannot be stored"
         said = None if self._greeted else refusal(PacketError(reason, text), self.version, connected=False)
         self.end(reason, text, said=said)

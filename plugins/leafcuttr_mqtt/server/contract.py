@@ -45,6 +45,10 @@ class Served(Protocol):
         """At the end of this turn."""
         ...
 
+    def wait_for_store(self) -> None:
+        """What is to be sent says that what was noted is stored: it is held back until that is so."""
+        ...
+
     def touched(self) -> None:
         """The session has something to send."""
         ...

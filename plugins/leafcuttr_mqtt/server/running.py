@@ -142,7 +142,11 @@ class Running:
         """Read what was kept. Raises BrokerError and PluginError."""
         if self.cluster is not None:
             await self.background.start(self.cluster.run)
-        self.hub.restore(await self.store.open())
+        recovered = await self.store.open()
+        self.hub.restore(recovered)
+        if self.replays is not None:
+            self.hub.histories = self.replays.histories
+            self.replays.resume(recovered.sessions)
         self.turns.conclude()
         self.background.start_soon(self.store.run)
 

@@ -24,13 +24,23 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._sequences) - self._head
 
+    @property
+    def bytes(self) -> int:
+        """Of the messages, as the bounds of a queue count them."""
+        return sum(self._sizes[self._head :])
+
     def append(self, delivery: Delivery) -> None:
-        self._sequences.append(delivery.sequence)
-        self._offsets.append(delivery.offset)
-        self._sizes.append(delivery.size)
-        self._flags.append(delivery.qos | 4 if delivery.retain else delivery.qos)
-        if delivery.identifiers:
-            self._identifiers[delivery.sequence] = delivery.identifiers
+        flags = delivery.qos | 4 if delivery.retain else delivery.qos
+        self.put(delivery.sequence, delivery.offset, delivery.size, flags, delivery.identifiers)
+
+    def put(self, sequence: int, offset: int, size: int, flags: int, identifiers: tuple[int, ...]) -> None:
+        """As `append`. `flags`: QoS, and 4 for RETAIN."""
+        self._sequences.append(sequence)
+        self._offsets.append(offset)
+        self._sizes.append(size)
+        self._flags.append(flags)
+        if identifiers:
+            self._identifiers[sequence] = identifiers
 
     def pop(self) -> Delivery:
         """Raises IndexError where there is none."""

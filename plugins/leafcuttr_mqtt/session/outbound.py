@@ -8,7 +8,7 @@ allow; within QoS 1 and 2 nothing overtakes ([MQTT-4.6.0-5], [MQTT-4.6.0-6]).
 Longer than most modules because one window ties its parts together: what is sent, loaded, acknowledged and sent again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import Final, TypedDict
 
@@ -38,7 +38,7 @@ class OutboundSnapshot(TypedDict):
     next_sequence: int
     sent: int
     """All deliveries with lower sequences were sent before."""
-    deliveries: list[tuple[int, int, bool, tuple[int, ...], int, int]]
+    deliveries: Iterable[tuple[int, int, bool, tuple[int, ...], int, int]]
     """Sequence, QoS, RETAIN, subscription identifiers, size and offset; in the order of sequences."""
     released: list[int]
     """Sequences that await PUBCOMP, in the order of their PUBRECs."""
@@ -132,6 +132,11 @@ class Outbound:
         return self._waiting.bytes
 
     @property
+    def has_qos_0(self) -> bool:
+        """Whether one with QoS 0 waits: it is sent as soon as the client takes more, whatever it acknowledges."""
+        return bool(self._waiting.qos_0)
+
+    @property
     def oldest(self) -> Delivery | None:
         """Of those that wait the one that came first; those with QoS 0 count where no other waits."""
         waiting = self._waiting
@@ -210,6 +215,28 @@ class Outbound:
             self._done(packet_id, delivery)
             drops.append(Drop(delivery, DropReason.LOST))
         return drops
+
+    def log_is_gone(self) -> tuple[list[Delivery], int]:
+        """The log of queued messages was deleted. Those that were there and are in memory too, which have no offset any
+        more; and how many were there only, and are given up."""
+        kept, lost = self._waiting.log_is_gone()
+        sent: list[Delivery] = []
+        for packet_id, delivery in list(self._unacknowledged.items()):
+            if delivery.offset < 0:
+                continue
+            delivery.offset = -1
+            if delivery.message is None:
+                self._done(packet_id, delivery)
+                lost += 1
+            else:
+                sent.append(delivery)
+        self._loading = self._lost = None
+        return sent + kept, lost
+
+    @property
+    def sequences(self) -> list[int]:
+        """Of the deliveries with QoS 1 and 2 that wait, or await PUBACK or PUBREC."""
+        return [each.sequence for each in chain(self._unacknowledged.values(), self._waiting)]
 
     def clear(self) -> list[Drop]:
         """The session ends. What it had, so that the log can forget it; nothing may be done with it afterwards."""
@@ -439,18 +466,18 @@ class Outbound:
         new._released = {
             packet_id_of(each): Delivery(None, 2, False, sequence=each) for each in snapshot["released"]
         } or None
+        waiting = new._waiting
         for sequence, qos, retain, identifiers, size, offset in snapshot["deliveries"]:
-            delivery = Delivery(None, qos, retain, identifiers, size, offset, sequence)
-            packet_id = packet_id_of(sequence)
-            in_use = packet_id in new._unacknowledged or packet_id in (new._released or ())
-            may_be_sent = not in_use and not new._waiting.count
-            if may_be_sent and was_connected and new.under_way < limits.max_inflight:
-                new.sent = max(new.sent, sequence + 1)
-            if may_be_sent and sequence < new.sent:
-                new._unacknowledged[packet_id] = delivery
-            else:
-                new._waiting.add(delivery)
-        new._waiting.give_up_memory()
+            if not waiting.count:
+                packet_id = packet_id_of(sequence)
+                if packet_id not in new._unacknowledged and packet_id not in (new._released or ()):
+                    if was_connected and new.under_way < limits.max_inflight:
+                        new.sent = max(new.sent, sequence + 1)
+                    if sequence < new.sent:
+                        delivery = Delivery(None, qos, retain, identifiers, size, offset, sequence)
+                        new._unacknowledged[packet_id] = delivery
+                        continue
+            waiting.restore(sequence, qos, retain, identifiers, size, offset)
         return new
 
     # Inside.

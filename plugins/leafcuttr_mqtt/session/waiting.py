@@ -83,6 +83,16 @@ class Waiting:
         """One of `near` has got its message."""
         self._memory += delivery.size
 
+    def restore(
+        self, sequence: int, qos: int, retain: bool, identifiers: tuple[int, ...], size: int, offset: int
+    ) -> None:
+        """After a restart, one more that is in the log: it is no object before its turn, there may be millions."""
+        if self._backlog is None:
+            self._backlog = Backlog()
+        self._backlog.put(sequence, offset, size, qos | 4 if retain else qos, identifiers)
+        self.bytes += size
+        self.count += 1
+
     def _move(self) -> None:
         """From the last ones to the backlog, as far as they are in the log."""
         last = self._last
@@ -164,6 +174,27 @@ class Waiting:
         while self.qos_0:
             self.pop_0()
         self.qos_0 = _NOTHING_0
+
+    def log_is_gone(self) -> tuple[list[Delivery], int]:
+        """Of those that are in the log: those that are in memory too, which are there no more; and how many are not,
+        and are given up."""
+        kept: list[Delivery] = []
+
+        def only_there(delivery: Delivery) -> bool:
+            if delivery.offset < 0:
+                return False
+            delivery.offset = -1
+            if delivery.message is not None:
+                kept.append(delivery)
+            return delivery.message is None
+
+        lost = 0
+        if self._backlog is not None:
+            lost = len(self._backlog)
+            self.count -= lost
+            self.bytes -= self._backlog.bytes
+            self._backlog = None
+        return kept, lost + len(self.remove(only_there))
 
     def remove(self, which: Callable[[Delivery], bool]) -> list[Delivery]:
         """Take out those with QoS 1 and 2 of which this holds. Goes over all of them."""

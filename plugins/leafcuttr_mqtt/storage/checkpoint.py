@@ -31,6 +31,8 @@ MOVE_BYTES: Final = 128 * 1024 * 1024
 """The size of the queue up to which no message is moved."""
 TRUNCATE_BYTES: Final = 16 * 1024 * 1024
 """After so many bytes of the queue it is looked whether something can be deleted."""
+_EVERYTHING: Final = 1 << 63
+"""Above all offsets."""
 
 
 class Checkpoints:
@@ -44,7 +46,7 @@ class Checkpoints:
         self._needed = 0
         self._steps: deque[tuple[int, int]] = deque()
         """Bytes of the queue up to an offset, from the one before on."""
-        self.moved: Final = Moved()
+        self.moved = Moved()
         self._end = 0
         self._start = 0
         self._bytes = 0
@@ -63,6 +65,8 @@ class Checkpoints:
         """Messages were noted to be moved, and are not stored yet."""
         self._moved_to = 0
         """The messages before were moved as far as they had to be."""
+        self._generation = 0
+        """How often the queue began anew."""
         self._wake: Callable[[], None] = lambda: None
 
     def begin(
@@ -94,6 +98,21 @@ class Checkpoints:
         self._numbers_since = True
         if not self._numbers:
             self._ready = ends_of(self._broker, self._mapped())
+
+    def begin_again(self, turn: Turn) -> None:
+        """The queue was deleted, and is empty: what its records said beside messages is said again in this turn."""
+        self._generation += 1
+        self._groups.clear()
+        self._needed = 0
+        self._steps.clear()
+        self.moved = Moved()
+        self._end = self._start = self._bytes = self._moved_to = 0
+        self._overtaken = None
+        self._delete_to = -1
+        self._deletes = self._moves = False
+        if self._ready is None:
+            self._ready = self._last
+        self._say_again(turn, _EVERYTHING)
 
     def add(self, stored: StoredSession) -> None:
         self._sessions[stored.number] = stored
@@ -264,11 +283,17 @@ class Checkpoints:
     async def move_some(self, turn: Callable[[], Turn]) -> None:
         """Note some messages of the front of the queue once more."""
         offset = max(self.first_needed, self._moved_to)
+        generation = self._generation
         try:
-            front, self._moved_to = await read_front(self._broker, offset)
+            front, moved_to = await read_front(self._broker, offset)
         except BrokerError as error:
-            self._broker.logger.warning("%s cannot be read for now: %s", QUEUE.topic, error)
+            self._broker.logger.warning(
+                "%s cannot be read for now: %s", QUEUE.topic, str(error) or error.code.name
+            )
             return
+        if generation != self._generation:
+            return
+        self._moved_to = moved_to
         note_again(turn(), front, self._sessions, self.moved)
         self._moves = True
 
@@ -277,11 +302,17 @@ class Checkpoints:
         if not self._deletes:
             return
         self._deletes = False
+        generation = self._generation
         try:
-            self._start = await self._broker.topics.delete_records(QUEUE.topic, 0, self._delete_to)
+            start = await self._broker.topics.delete_records(QUEUE.topic, 0, self._delete_to)
         except BrokerError as error:
-            self._broker.logger.warning("%s cannot be shortened for now: %s", QUEUE.topic, error)
+            self._broker.logger.warning(
+                "%s cannot be shortened for now: %s", QUEUE.topic, str(error) or error.code.name
+            )
             return
+        if generation != self._generation:
+            return
+        self._start = start
         while self._steps and self._steps[0][0] <= self._start:
             self._steps.popleft()
         self.moved.forget_before(self._start)

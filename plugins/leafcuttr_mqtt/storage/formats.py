@@ -32,7 +32,7 @@ from typing import Any, Final, NamedTuple
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Properties, Will
 from leafcuttr_mqtt.session.types import Subscription
-from leafcuttr_mqtt.storage.state import SessionRecord
+from leafcuttr_mqtt.storage.state import History, SessionRecord
 
 VERSION: Final = 1
 
@@ -200,6 +200,10 @@ def encode_session(session: SessionRecord) -> bytes:
     if session.will is not None:
         fields["will"] = _encode_will(session.will)
         fields["will_due_ms"] = session.will_due_ms
+    if session.retained:
+        fields["retained"] = session.retained
+    if session.histories:
+        fields["histories"] = [_encode_history(one) for one in session.histories]
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -236,11 +240,36 @@ def decode_session(key: Bytes, value: Bytes) -> SessionRecord:
             will_due_ms=fields.get("will_due_ms"),
             user_name=fields["user_name"],
             sent=int(fields["sent"]),
+            retained=tuple(str(one) for one in fields.get("retained", ())),
+            histories=tuple(_decode_history(one) for one in fields.get("histories", ())),
         )
     except RecordFormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
         raise RecordFormatError(f"no session: {wrong!r}") from None
+
+
+def _encode_history(history: History) -> dict[str, Any]:
+    fields = history._asdict()
+    for name in ("positions", "reached"):
+        fields[name] = [[topic, number, offset] for (topic, number), offset in fields[name].items()]
+    return fields
+
+
+def _decode_history(fields: Mapping[str, Any]) -> History:
+    positions, reached = (
+        {(str(topic), int(number)): int(offset) for topic, number, offset in fields[name]}
+        for name in ("positions", "reached")
+    )
+    since_ms = fields["since_ms"]
+    return History(
+        str(fields["filter"]),
+        None if since_ms is None else int(since_ms),
+        int(fields["offset"]),
+        positions,
+        reached,
+        int(fields["sequence"]),
+    )
 
 
 def _decode_will(fields: Mapping[str, Any]) -> Will:

@@ -17,6 +17,7 @@ class NoStore:
 
     keeps: Final = False
     has_notes: Final = False
+    is_gone: Final = False
 
     def __init__(self) -> None:
         self._next_session = 1
@@ -34,6 +35,17 @@ class NoStore:
 
     def place_of(self, offset: int) -> int:
         return offset
+
+    async def create_again(self) -> frozenset[str]:
+        return frozenset()
+
+    def keep_only(self, sessions: Iterable[tuple[StoredSession, Iterable[int]]]) -> None:
+        pass
+
+    def note_queued_again(
+        self, message: Message, receivers: Sequence[tuple[StoredSession, Delivery]]
+    ) -> None:
+        pass
 
     def begin_session(self, client_id: str) -> StoredSession:
         stored = StoredSession(client_id, self._next_session)

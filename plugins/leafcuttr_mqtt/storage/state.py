@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Will
@@ -24,6 +24,21 @@ def record_number(session: int, number: int) -> int:
 def parts_of(record_number: int) -> tuple[int, int]:
     """Session, and number in it."""
     return record_number >> _SESSION_BITS, record_number & ((1 << _SESSION_BITS) - 1)
+
+
+class History(NamedTuple):
+    """What a session is still to get of stored messages, for a subscription to `$replay/...`. All before `positions`
+    is stored in its queue, or sent; all before `reached` too, if the next sequence of the session is `sequence` at
+    least: both are written in one turn, to two topics."""
+
+    filter: str
+    since_ms: int | None
+    offset: int
+    """As the client has requested it, which counts where there are no positions."""
+    positions: Mapping[tuple[str, int], int]
+    """By Kafka topic and partition."""
+    reached: Mapping[tuple[str, int], int]
+    sequence: int
 
 
 @dataclass(slots=True)
@@ -48,6 +63,9 @@ class SessionRecord:
     user_name: str | None = None
     sent: int = 0
     """When its connection ended: all deliveries with lower sequences had been sent."""
+    retained: tuple[str, ...] = ()
+    """The filters of subscriptions, as they were sent, whose retained messages are not all in the queue."""
+    histories: tuple[History, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

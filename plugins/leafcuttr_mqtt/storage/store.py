@@ -26,10 +26,10 @@ from leafcuttr_mqtt.storage.formats import (
 from leafcuttr_mqtt.storage.moving import Move
 from leafcuttr_mqtt.storage.reading import Reading
 from leafcuttr_mqtt.storage.state import Recovered, SessionRecord, StoredSession, record_number
-from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS, ensure, wants_sync
+from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS, Identities, ensure, wants_sync
 from leafcuttr_mqtt.storage.turn import Part, Turn
 from leafcuttr_sdk import NewBatch
-from leafcuttr_sdk.errors import BrokerError
+from leafcuttr_sdk.errors import BrokerError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from leafcuttr_sdk import Appended, Broker
@@ -64,6 +64,7 @@ class Store:
         self._reading = Reading(broker)
         self._next_session = 1
         self._failing = False
+        self._identities = Identities(broker)
 
     async def open(self) -> Recovered:
         """Create the internal topics, and read what there is. Raises BrokerError; PluginError, with one line, for
@@ -72,6 +73,7 @@ class Store:
 
         self._sync = self._sync or wants_sync(self._broker, self._mapped())
         await ensure(self._broker, sync=self._sync)
+        self._identities.remember()
         recovery = Recovery(self._broker, tuple(self._mapped()))
         found = await recovery.recover()
         self._next_session = recovery.next_session
@@ -95,9 +97,14 @@ class Store:
         of the way. For ever. What it notes is written in the next turn."""
         import trio
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._checkpoints.run, lambda: self._turn)
-            await self._follow_sync()
+        unsubscribe = self._broker.topics.on_change(self._identities.look)
+        self._identities.look_at_all()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._checkpoints.run, lambda: self._turn)
+                await self._follow_sync()
+        finally:
+            unsubscribe()
 
     async def _follow_sync(self) -> None:
         """Take the internal topics to sync mode once a mapped topic is."""
@@ -121,6 +128,81 @@ class Store:
             self._broker.logger.error("The internal topics cannot be taken to sync mode: %s", error)
         finally:
             unsubscribe()
+
+    # Internal topics that were deleted
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether an internal topic was deleted: `create_again` is to follow."""
+        return bool(self._identities.gone)
+
+    async def create_again(self) -> frozenset[str]:
+        """Create the internal topics that were deleted; which ones. What was in them is to be noted again: of the queue
+        what `note_queued_again` is for, and `keep_only` is to be called. Empty: it cannot be done for
+        now, which the log says."""
+        gone = frozenset(self._identities.gone)
+        try:
+            await ensure(self._broker, sync=self._sync, gone=gone)
+        except BrokerError as error:
+            if not self._failing:
+                self._broker.logger.error(
+                    "%s: deleted, and cannot be created again, so nothing is acknowledged that needs it: %s",
+                    ", ".join(sorted(gone)),
+                    str(error) or error.code.name,
+                )
+            self._failing = True
+            return frozenset()
+        # Some may have gone meanwhile: those are others now too.
+        self._identities.look_at_all()
+        gone = frozenset(self._identities.gone)
+        self._identities.remember()
+        if QUEUE.topic in gone:
+            self._begin_queue_again()
+        return gone
+
+    def _begin_queue_again(self) -> None:
+        self._reading = Reading(self._broker)
+        for part in (*self._pending, *self._turn.queue):
+            for place, receivers in enumerate(part.deliveries):
+                if isinstance(receivers, Move):
+                    part.deliveries[place] = ()  # by the offsets of before it is known to nobody any more
+                    continue
+                for _, delivery in receivers:
+                    if delivery.offset >= 0:
+                        delivery.offset = -1
+        self._checkpoints.begin_again(self._turn)
+
+    def keep_only(self, sessions: Iterable[tuple[StoredSession, Iterable[int]]]) -> None:
+        """After `create_again` of the queue: of the deliveries that were noted for these sessions only those with these
+        sequences are to be had still, beside those that are not stored yet."""
+        unsettled: dict[StoredSession, set[int]] = {}
+        for part in (*self._pending, *self._turn.queue):
+            for receivers in part.deliveries:
+                if not isinstance(receivers, Move):
+                    for stored, delivery in receivers:
+                        if delivery.offset != GONE:
+                            unsettled.setdefault(stored, set()).add(delivery.sequence)
+        for stored, sequences in sessions:
+            kept = {each for each in sequences if each < stored.next_sequence}
+            kept |= unsettled.get(stored, set())
+            stored.first = min(kept, default=stored.next_sequence)
+            stored.done = set(range(stored.first, stored.next_sequence)) - kept
+
+    def note_queued_again(
+        self, message: Message, receivers: Sequence[tuple[StoredSession, Delivery]]
+    ) -> None:
+        """As `note_queued`, of deliveries that were noted before and have offsets no more (-1)."""
+        found = [
+            Receiver(
+                stored.number,
+                each.sequence,
+                flags_of(each.qos, each.retain, each.identifiers),
+                each.identifiers,
+            )
+            for stored, each in receivers
+        ]
+        key = queued_key(receivers[0][1].size, found)
+        self._turn.add_queued(key, encode_message(message), message.arrived_ms, receivers)
 
     # Sessions
 
@@ -259,7 +341,7 @@ class Store:
     @property
     def has_notes(self) -> bool:
         """Whether there is something to write: that was noted, or could not be written, or is due."""
-        return bool(self._pending) or bool(self._turn) or self._checkpoints.due
+        return bool(self._pending) or bool(self._turn) or self._checkpoints.due or self.is_gone
 
     def batches(self) -> list[NewBatch]:
         """What is to be appended, behind the batches of mapped topics. Not again before `settle`."""
@@ -283,6 +365,10 @@ class Store:
         left: list[Part] = []
         failed: BrokerError | None = None
         for part, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, UnknownTopicOrPartition):
+                self._identities.look(part.topic)
+            elif part.topic in self._identities.gone:  # it was written to what was deleted, or to another one
+                answer = UnknownTopicOrPartition("it was deleted")
             if isinstance(answer, Exception):
                 failed = answer
                 left.append(part)
@@ -293,11 +379,13 @@ class Store:
                 left.append(part)
         self._pending = left
         if failed is not None:
+            if self.is_gone:
+                return False  # `create_again` says what becomes of it
             if not self._failing:
                 self._broker.logger.error(
                     "%s cannot be written, so nothing is acknowledged that needs it: %s",
                     left[0].topic,
-                    failed,
+                    str(failed) or failed.code.name,
                 )
             self._failing = True
             return False
@@ -340,9 +428,9 @@ class Store:
     async def load(self, offsets: Iterable[int]) -> dict[int, Message]:
         """The queued messages at these offsets, read together. Those that the log has no more are not in the answer:
         the deliveries are lost, and `note_delivered` is to be called for each. Raises BrokerError."""
-        moved = self._checkpoints.moved
-        if not moved:
-            return await self._reading.load(offsets)
+        moved, reading = self._checkpoints.moved, self._reading
         places = {offset: moved.find(offset) for offset in offsets}
-        found = await self._reading.load(places.values())
+        found = await reading.load(places.values())
+        if reading is not self._reading or QUEUE.topic in self._identities.gone:
+            return {}  # these offsets are of a queue that was deleted
         return {offset: found[place] for offset, place in places.items() if place in found}

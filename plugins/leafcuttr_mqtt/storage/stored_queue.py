@@ -127,6 +127,22 @@ class StoredQueue:
             if delivery is not None:
                 yield delivery
 
+    def take_rows(self) -> Iterator[tuple[int, int, bool, tuple[int, ...], int, int]]:
+        """Of all deliveries in order: sequence, QoS, RETAIN, subscription identifiers, size, offset. The queue is empty
+        afterwards."""
+        known = self._identifiers or {}
+        first = self._first
+        for index, (offset, size, flags) in enumerate(
+            zip(self._offsets, self._sizes, self._flags, strict=True)
+        ):
+            if offset >= 0:
+                sequence = first + index
+                identifiers = known.get(sequence, ()) if known else ()
+                yield sequence, flags & 3, bool(flags & 4), identifiers, size, offset
+        self._clear(first + len(self._offsets))
+        self.count = self.size = 0
+        self._identifiers = None
+
     def _clear(self, first: int) -> None:
         self._first, self._head = first, 0
         del self._offsets[:], self._sizes[:], self._flags[:]

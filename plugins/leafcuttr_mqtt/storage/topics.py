@@ -1,6 +1,6 @@
 """The internal topics: their names and settings, and that they are there."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_sdk import TopicPartition
@@ -54,8 +54,41 @@ def wants_sync(broker: "Broker", mapped: Iterable[str]) -> bool:
     )
 
 
-async def ensure(broker: "Broker", *, sync: bool) -> None:
-    """Create those that are missing, with `sync` in sync mode. That is not taken back. Raises BrokerError."""
+class Identities:
+    """Which topics this start has written to: one that was deleted, or made anew by others, has lost what was in it."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._topics = broker.topics
+        self._ids: dict[str, object] = {}
+        self.gone: Final[set[str]] = set()
+        """The names of those that are not there any more, or are others."""
+
+    def remember(self) -> None:
+        """Those that there are now are meant from now on."""
+        self._ids = {name: self._id(name) for name in CONFIGS}
+        self.gone.clear()
+
+    def look(self, name: str) -> None:
+        """The topic may have changed."""
+        if name in self._ids and self._id(name) != self._ids[name]:
+            self.gone.add(name)
+
+    def look_at_all(self) -> None:
+        for name in self._ids:
+            self.look(name)
+
+    def _id(self, name: str) -> object:
+        info = self._topics.get(name)
+        return None if info is None else info.topic_id
+
+
+async def ensure(broker: "Broker", *, sync: bool, gone: Collection[str] = ()) -> None:
+    """Create those that are missing, with `sync` in sync mode. That is not taken back. Of those that are `gone` another
+    one may be there, as a consumer that is subscribed to the name creates it: it is deleted, since it belongs to
+    nobody. Raises BrokerError."""
+    for name in gone:
+        if broker.topics.get(name) is not None:
+            await broker.topics.delete(name)
     for name, configs in CONFIGS.items():
         if broker.topics.get(name) is None:
             wanted = {**configs, _SYNC: "true"} if sync else configs

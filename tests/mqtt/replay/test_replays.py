@@ -11,12 +11,19 @@ import trio
 from leafcuttr_mqtt.mapping.settings import read_options, settings
 from leafcuttr_mqtt.packets.types import (
     Properties,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
     ReasonCode,
     SubscriptionRequest,
     UnsubAck,
     Unsubscribe,
 )
 from leafcuttr_mqtt.replay import replays as module
+from leafcuttr_mqtt.replay.request import ReplayRequest
+from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.testing import fixed_settings
@@ -231,6 +238,97 @@ async def test_no_local_and_expired(mqtt: RunningMqtt) -> None:
     await client.publish("devices/1/t", b"own", 1)
     await client.publish("unmapped", b"own", 1)
     await client.nothing()
+
+
+async def stored(mqtt: RunningMqtt, count: int, qos: int = 1) -> None:
+    """Messages of one topic, by their numbers."""
+    publisher = await mqtt.connect("dev", present=None)
+    for first in range(0, count, 100):
+        ids = range(1, 101)
+        await publisher.send(
+            *[Publish("devices/1/t", b"%d" % (first + each - 1), qos, packet_id=each) for each in ids]
+        )
+        for _ in ids:
+            await publisher.expect(PubAck if qos == 1 else PubRec)  # type: ignore[arg-type]
+        if qos == 2:
+            await publisher.send(*[PubRel(each) for each in ids])
+            for _ in ids:
+                await publisher.expect(PubComp)
+    await publisher.leave()
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_it_goes_on_after_a_restart_of_the_broker(tmp_path: Path, qos: int) -> None:
+    """It was over: the client got live messages only."""
+    count = 1000
+    properties = Properties(session_expiry_interval=3600)
+    found: list[int] = []
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        await stored(mqtt, count, qos)
+        client = await mqtt.connect("client", properties=properties)
+        await client.subscribe("$replay/ts/0/devices/#", qos=qos)
+        found += [int(each) for each in await payloads(client, 300)]
+        mqtt.stop()
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        await publish(mqtt, "devices/1/t", b"%d" % count, qos=qos)
+        client = await mqtt.connect("client", properties=properties, clean=False, present=True)
+        while found[-1:] != [count]:
+            message = await client.message()
+            # What it may have had is sent with the flag; nothing comes twice without.
+            if not message.duplicate or int(message.payload) not in found:
+                found.append(int(message.payload))
+        await client.nothing()
+        assert found == list(range(count + 1))
+        await publish(mqtt, "devices/1/t", b"live")
+        assert await payloads(client, 1) == [b"live"]
+        await client.leave()
+        mqtt.stop()
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        client = await mqtt.connect("client", properties=properties, clean=False, present=True)
+        await client.nothing()
+        assert not mqtt.running.hub.histories(mqtt.running.hub.clients["client"])
+
+
+async def test_one_that_was_not_begun_before_a_restart_begins_after_it(tmp_path: Path) -> None:
+    properties = Properties(session_expiry_interval=3600)
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        await stored(mqtt, 100)
+        client = await mqtt.connect("client", properties=properties)
+        replays = mqtt.running.replays
+        assert replays is not None
+        # Its client is away: nothing is read for it.
+        hub = mqtt.running.hub
+        await client.leave()
+        subscription = Subscription("devices/#", 1)
+        assert replays.begin(hub.clients["client"], subscription, ReplayRequest("devices/#", None, 94))
+        hub.note(hub.clients["client"])
+        mqtt.running.turns.conclude()
+        await mqtt.running.turns.quiet()
+        mqtt.stop()
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        client = await mqtt.connect("client", properties=properties, clean=False, present=True)
+        assert [int(each) for each in await payloads(client, 6)] == list(range(94, 100))
+        await client.nothing()
+
+
+async def test_positions_that_the_log_has_no_more(tmp_path: Path) -> None:
+    """Retention, or another topic of that name."""
+    properties = Properties(session_expiry_interval=3600)
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        await stored(mqtt, 1000)
+        client = await mqtt.connect("client", properties=properties)
+        await client.subscribe("$replay/ts/0/devices/1/#", qos=1)
+        first = [int(each) for each in await payloads(client, 20)]
+        assert first == list(range(20))
+        mqtt.stop()
+    async with running_mqtt(tmp_path, ON) as mqtt:
+        await mqtt.broker.topics.delete("devices")
+        await mqtt.broker.topics.create("devices", partitions=3)
+        await publish(mqtt, "devices/1/t", b"new")
+        client = await mqtt.connect("client", properties=properties, clean=False, present=True)
+        while (await client.message()).payload != b"new":
+            pass
+        await client.nothing()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,30 @@ import trio
 
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import (
+    NO_PROPERTIES,
     ConnAck,
     Connect,
     Disconnect,
     PingReq,
     PingResp,
+    Properties,
     PubAck,
+    PubComp,
     Publish,
+    PubRec,
+    PubRel,
     ReasonCode,
+    SubAck,
+    Subscribe,
+    SubscriptionRequest,
+    UnsubAck,
+    Unsubscribe,
+    Will,
 )
 from leafcuttr_mqtt.routing import turns as turns_module
 from leafcuttr_mqtt.routing.turns import Turns
 from leafcuttr_mqtt.server import connection as connection_module
+from leafcuttr_mqtt.session.types import DropReason
 from leafcuttr_sdk.errors import StorageError
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
 
@@ -157,7 +169,8 @@ async def test_who_comes_while_nothing_can_be_stored_is_held_back_and_then_told_
         assert isinstance(await client.next(), Disconnect | None)
     for version, code in ((V5, ReasonCode.SERVER_BUSY), (V3, 3)):  # CONNACK comes first, always (3.2.0)
         late = await mqtt.dial(version)
-        await late.send(Connect(version, "late", True, 0))
+        kept = Properties(session_expiry_interval=60) if version == V5 else NO_PROPERTIES
+        await late.send(Connect(version, "late", False, 0, properties=kept))
         assert (await late.expect(ConnAck)).reason == code
         await late.closed()
     appends.failing.clear()
@@ -190,3 +203,251 @@ async def test_an_answer_that_fails_ends_its_connection_only(
     last = await bad.next()
     assert last is None or isinstance(last, Disconnect)
     await good.publish("devices/1", b"good", 1)
+
+
+PERSISTENT = Properties(session_expiry_interval=3600)
+
+
+async def eventually_sync(call: Callable[[], bool]) -> None:
+    with trio.fail_after(20):
+        while not call():
+            await trio.sleep(0.01)
+
+
+async def delete(mqtt: RunningMqtt, *names: str) -> None:
+    """As an administrator does; returns once the topics are there again, and written to."""
+    ids = {name: mqtt.broker.topics.get(name) for name in names}
+    for name in names:
+        await mqtt.broker.topics.delete(name)
+    hub, turns = mqtt.running.hub, mqtt.running.turns
+
+    def is_back() -> bool:
+        found = {name: mqtt.broker.topics.get(name) for name in names}
+        return all(
+            info is not None
+            and before is not None
+            and info.topic_id != before.topic_id
+            and info.owner == "mqtt"
+            for info, before in zip(found.values(), ids.values(), strict=True)
+        ) and not (hub.pending or turns.storing)
+
+    await eventually_sync(is_back)
+
+
+async def test_internal_topics_that_were_deleted_are_written_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each client with something to store was refused with 0x89 until the next start; the log gave no reason."""
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        away = await mqtt.connect("away", properties=PERSISTENT)
+        await away.subscribe("q/#", qos=1)
+        await away.leave()
+        slow = await mqtt.connect("slow", properties=PERSISTENT)
+        await slow.subscribe("q/#", qos=2)
+        publisher = await mqtt.connect("p")
+        await publisher.publish("r/1", b"kept", 1, retain=True)
+        await publisher.publish("q/1", b"1", 1)
+        assert (await slow.expect(Publish)).payload == b"1"  # not acknowledged: in memory
+        await publisher.publish("q/2", b"2", 2)
+        second = await slow.expect(Publish)
+        await slow.send(PubRec(second.packet_id))
+        await slow.expect(PubRel)
+        await publisher.send(Publish("q/3", b"3", 2, packet_id=9))
+        third = await publisher.expect(PubRec)
+        assert (await slow.expect(Publish)).payload == b"3"
+
+        await delete(mqtt, "__mqtt_sessions", "__mqtt_retained", "__mqtt_queue")
+        said = [
+            each.getMessage() for each in caplog.records if "deleted, so created again" in each.getMessage()
+        ]
+        # Of a session that is away the first and the last message are in memory too.
+        (line,) = said
+        assert line.startswith("__mqtt_queue, __mqtt_retained, __mqtt_sessions: deleted, so created again")
+        assert "(sessions: 2, retained messages: 1, queued messages: 2)" in line
+        assert line.endswith("queued messages: 1")
+        assert mqtt.running.hub.drops[DropReason.LOST] == 1
+        await publisher.send(PubRel(third.packet_id))
+        await publisher.expect(PubComp)
+        await publisher.publish("q/4", b"4", 1)
+        assert (await slow.expect(Publish)).payload == b"4"
+        late = await mqtt.connect("late", properties=PERSISTENT)
+        await late.leave()
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        assert mqtt.sessions() == {"away", "slow", "late"}
+        reader = await mqtt.connect("reader")
+        await reader.subscribe("r/#")
+        assert (await reader.message()).payload == b"kept"
+        away = await mqtt.connect("away", properties=PERSISTENT, clean=False, present=True)
+        assert [(await away.message()).payload for _ in range(3)] == [b"1", b"3", b"4"]
+        await away.nothing()
+        slow = await mqtt.connect("slow", properties=PERSISTENT, clean=False, present=True)
+        released = await slow.expect(PubRel)
+        assert released.packet_id == second.packet_id
+        found = [await slow.message() for _ in range(3)]
+        assert [(each.payload, each.duplicate) for each in found] == [
+            (b"1", True),
+            (b"3", True),
+            (b"4", True),
+        ]
+        await slow.nothing()
+
+
+async def test_an_internal_topic_that_another_one_stands_for_is_the_plugins_own_again(
+    mqtt: RunningMqtt,
+) -> None:
+    """A consumer that is subscribed to its name creates it as it creates others."""
+    client = await mqtt.connect("c", properties=PERSISTENT)
+    await client.subscribe("q", qos=1)
+    for name in ("__mqtt_queue", "__mqtt_sessions"):
+        await mqtt.broker.topics.delete(name)
+        await mqtt.broker.topics.create(name, partitions=3)
+    await client.send(Publish("q", b"1", 1, packet_id=3))
+    kinds = {type(await client.next()), type(await client.next())}
+    assert kinds == {PubAck, Publish}
+    for name in ("__mqtt_queue", "__mqtt_sessions"):
+        info = mqtt.broker.topics.get(name)
+        assert info is not None and info.owner == "mqtt" and len(info.partitions) == 1
+
+
+async def test_what_was_written_to_a_topic_that_is_deleted_meanwhile_is_not_acknowledged(
+    mqtt: RunningMqtt,
+) -> None:
+    sleeper = await mqtt.connect("sleeper", properties=PERSISTENT)
+    await sleeper.subscribe("q", qos=1)
+    await sleeper.leave()
+    turns = mqtt.running.turns
+    append = turns._append
+    deletes = True
+
+    async def deleting(batches: Sequence[Any]) -> list[Any]:
+        nonlocal deletes
+        answers = list(await append(batches))
+        if deletes and any(each.partition.topic == "__mqtt_queue" for each in batches):
+            deletes = False
+            await mqtt.broker.topics.delete("__mqtt_queue")
+        return answers
+
+    publisher = await mqtt.connect("p")
+    turns._append = deleting  # type: ignore[misc]
+    await publisher.publish("q", b"1", 1)
+    assert not deletes
+    await publisher.publish("q", b"2", 1)
+    sleeper = await mqtt.connect("sleeper", properties=PERSISTENT, clean=False, present=True)
+    assert [(await sleeper.message()).payload for _ in range(2)] == [b"1", b"2"]
+
+
+async def test_many_sessions_and_retained_messages_are_written_again(tmp_path: Path) -> None:
+    """In several turns."""
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        publisher = await mqtt.connect("p")
+        for number in range(40):
+            await publisher.publish(f"r/{number}", bytes(100_000), 0, retain=True)
+        for number in range(30):
+            client = await mqtt.connect(f"c{number}", properties=PERSISTENT)
+            await client.leave()
+        await delete(mqtt, "__mqtt_retained", "__mqtt_sessions")
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        assert len(mqtt.running.hub.retained) == 40
+        assert len(mqtt.sessions()) == 30
+
+
+async def test_internal_topics_that_cannot_be_created_again(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(turns_module, "_AGAIN_S", 0.05)
+    client = await mqtt.connect("c", properties=PERSISTENT)
+    topics = mqtt.running.broker.topics
+    create = topics.create
+
+    async def fails(*given: Any, **more: Any) -> Any:
+        raise StorageError("No space left on device")
+
+    monkeypatch.setattr(topics, "create", fails)
+    await mqtt.broker.topics.delete("__mqtt_sessions")
+    await client.send(Subscribe(1, (SubscriptionRequest("a", 1),)))
+    await eventually_sync(lambda: "cannot be created again" in caplog.text)
+    assert mqtt.running.trouble
+    monkeypatch.setattr(topics, "create", create)
+    await client.expect(SubAck)
+    assert caplog.text.count("cannot be created again") == 1
+    assert "cannot be created again, so nothing is acknowledged that needs it: No space left" in caplog.text
+
+
+async def test_clients_with_qos_0_go_on_while_internal_topics_cannot_be_written(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need nothing stored, and were ended with those that do."""
+    monkeypatch.setattr(turns_module, "GIVE_UP_S", -1.0)
+    monkeypatch.setattr(turns_module, "_AGAIN_S", 0.05)
+    sleeper = await mqtt.connect("sleeper", V3, clean=False)
+    await sleeper.subscribe("q", qos=1)
+    await sleeper.leave()
+    simple, other = await mqtt.connect("simple"), await mqtt.connect("other", V3)
+    await other.subscribe("light/#", qos=0)
+    appends = Appends(mqtt.running.turns)
+    appends.failing |= {"__mqtt_queue", "__mqtt_sessions"}
+    needing = await mqtt.connect("needing")
+    await needing.send(Publish("q", b"1", 1, packet_id=1))
+    for number in range(20):
+        await simple.publish("light/1", b"%d" % number)
+        assert (await other.message()).payload == b"%d" % number
+        await simple.nothing()
+    late = await mqtt.connect("late")
+    await late.subscribe("light/#", qos=0)
+    await simple.publish("light/1", b"late")
+    assert (await late.message()).payload == (await other.message()).payload == b"late"
+    await late.publish("mapped/nowhere", b"", 0)
+    await late.nothing()
+    last = await needing.next()
+    assert last is None or isinstance(last, Disconnect)
+    appends.failing.clear()
+    sleeper = await mqtt.connect("sleeper", V3, clean=False, present=True)
+    assert (await sleeper.message()).payload == b"1"
+
+
+async def test_what_tells_that_something_is_stored_waits_for_that(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer by which a client forgets, or relies on, what is kept."""
+    monkeypatch.setattr(turns_module, "GIVE_UP_S", 60.0)
+    monkeypatch.setattr(turns_module, "_AGAIN_S", 0.05)
+    kept = await mqtt.connect("kept", properties=PERSISTENT)
+    await kept.subscribe("q", qos=2)
+    publisher = await mqtt.connect("p")
+    await publisher.publish("q", b"1", 2)
+    first = await kept.expect(Publish)
+    await kept.send(Publish("x", b"", 2, packet_id=5))
+    await kept.expect(PubRec)
+    clients = [await mqtt.connect(f"c{n}", properties=PERSISTENT) for n in range(3)]
+    retaining = await mqtt.connect("retaining")
+    gone = await mqtt.connect("gone", properties=PERSISTENT)
+    await gone.leave()
+    appends = Appends(mqtt.running.turns)
+    appends.failing |= {"__mqtt_queue", "__mqtt_sessions", "__mqtt_retained"}
+    dialled = [await mqtt.dial() for _ in range(3)]
+    await kept.send(PubRec(first.packet_id))
+    await clients[0].send(Subscribe(1, (SubscriptionRequest("a", 1),)))
+    await clients[1].send(Unsubscribe(1, ("a",)))
+    await clients[2].send(Publish("q", b"2", 2, packet_id=1))
+    await retaining.send(Publish("r", b"r", 1, retain=True, packet_id=1))
+    await dialled[0].send(Connect(V5, "new", False, 0, properties=PERSISTENT))
+    await dialled[1].send(Connect(V5, "gone", True, 0))  # the session of before has to be over
+    await dialled[2].send(Connect(V5, "with-will", True, 0, will=Will("w", b"", 0, False)))
+    await eventually_sync(lambda: bool(mqtt.running.turns.trouble))
+    released = await mqtt.connect("witness")
+    await released.nothing()
+    waiting = [kept, *clients, retaining, *dialled]
+    for client in waiting:
+        with trio.move_on_after(0.05) as scope:
+            await client.next()
+        assert scope.cancelled_caught
+    appends.failing.clear()
+    await kept.expect(PubRel)
+    await clients[0].expect(SubAck)
+    await clients[1].expect(UnsubAck)
+    await clients[2].expect(PubRec)
+    await retaining.expect(PubAck)
+    for client in dialled:
+        assert (await client.expect(ConnAck)).reason == 0

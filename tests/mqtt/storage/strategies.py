@@ -6,7 +6,7 @@ from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Properties, Will
 from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_mqtt.storage.formats import Receiver
-from leafcuttr_mqtt.storage.state import SessionRecord
+from leafcuttr_mqtt.storage.state import History, SessionRecord
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 times = st.integers(-1, 1 << 50)
@@ -56,6 +56,16 @@ wills = st.builds(
         user_properties=pairs,
     ),
 )
+positions = st.dictionaries(st.tuples(texts, st.integers(0, 1000)), st.integers(0, 1 << 62), max_size=3)
+histories = st.builds(
+    History,
+    filter=texts,
+    since_ms=st.none() | times,
+    offset=st.integers(0, 1 << 62),
+    positions=positions,
+    reached=positions,
+    sequence=sequences,
+)
 sessions = st.builds(
     SessionRecord,
     client_id=texts,
@@ -68,6 +78,8 @@ sessions = st.builds(
     will_due_ms=st.none() | times,
     user_name=st.none() | texts,
     sent=sequences,
+    retained=st.lists(texts, max_size=3).map(tuple),
+    histories=st.lists(histories, max_size=2).map(tuple),
 )
 identifiers = st.lists(st.integers(1, 268_435_455), min_size=1, max_size=4).map(tuple)
 receivers = st.one_of(

@@ -76,6 +76,15 @@ class Queues(RuleBasedStateMachine):
         for one in lost:
             del self.model[one.sequence]
 
+    @rule()
+    def take_all(self) -> None:
+        taken = [
+            Delivery(None, qos, retain, identifiers, size, offset, sequence)
+            for sequence, qos, retain, identifiers, size, offset in self.queue.take_rows()
+        ]
+        assert taken == [self.model[sequence] for sequence in sorted(self.model)]
+        self.model.clear()
+
     @invariant()
     def same(self) -> None:
         assert list(self.queue) == [self.model[sequence] for sequence in sorted(self.model)]
