@@ -30,6 +30,7 @@ from leafcuttr_mqtt.storage.state import (
     Unfinished,
 )
 from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS
+from leafcuttr_mqtt.topics.names import matches
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.targets import Target
@@ -72,6 +73,10 @@ class Hub:
         """The messages of `$SYS` that a filter matches, for a new subscription."""
         self.histories: Callable[[Client], tuple[History, ...]] = lambda _: ()
         """What a session is still to get of stored messages, for its record."""
+        self.read_again: Callable[[Sequence[Subscription], Sequence[Subscription], list[Delivery]], None] = (
+            self._give_up_unread
+        )
+        """Reads messages from the log, for `share_again`."""
         self.drops: Final[dict[DropReason, int]] = dict.fromkeys(DropReason, 0)
         self._drops_of: Final[dict[str, dict[DropReason, int]]] = {}
         self._logger = logger
@@ -173,11 +178,58 @@ class Hub:
         for subscription in client.session.subscriptions.values():
             self.router.unsubscribe(client, subscription)
         self._changed.pop(client_id, None)
-        ended = client.session.outbound.clear()
-        self.drops[DropReason.SESSION_ENDED] += len(ended)
+        sent = client.session.outbound.sent
+        ended = [each.delivery for each in client.session.outbound.clear()]
+        unread = self._share_again(client, ended, sent)
+        self.drops[DropReason.SESSION_ENDED] += len(ended) - len(unread)
         if client.noted:
             client.noted = False
-            self.store.note_session_ended(client.stored, [each.delivery for each in ended])
+            still_read = {id(each) for each in unread}
+            left = [each for each in ended if id(each) not in still_read]
+            self.store.note_session_ended(client.stored, left)
+
+    def _share_again(self, client: Client, ended: list[Delivery], sent: int) -> list[Delivery]:
+        """Of a session that is over: messages of shared subscriptions go to other members, with QoS 1 those that were
+        not acknowledged, with QoS 2 those that were not sent ([MQTT-4.8.2-5]). Those that are in the log only come
+        back: they are read from there."""
+        subscriptions = client.session.subscriptions.values()
+        shared = [each for each in subscriptions if each.share is not None]
+        unread: list[Delivery] = []
+        if not shared or not ended:
+            return unread
+        plain = [each for each in subscriptions if each.share is None]
+        for delivery in ended:
+            if delivery.qos == 2 and delivery.sequence < sent:
+                continue
+            if delivery.message is not None:
+                self.drops[DropReason.SESSION_ENDED] -= self.share_again(delivery.message, shared, plain)
+            elif delivery.offset >= 0:
+                unread.append(delivery)
+        if unread:
+            self.read_again(shared, plain, unread)
+        return unread
+
+    def share_again(
+        self, message: Message, shared: Sequence[Subscription], plain: Sequence[Subscription]
+    ) -> bool:
+        """A message of a session that had these subscriptions. Where one that is not shared matches too, the message
+        is taken for that one's. Whether another session gets it."""
+        topic = message.topic
+        if any(matches(each.filter, topic) for each in plain):
+            return False
+        for each in shared:
+            if matches(each.filter, topic):
+                return self.router.share_again(message, each)
+        return False
+
+    def _give_up_unread(
+        self, shared: Sequence[Subscription], plain: Sequence[Subscription], unread: list[Delivery]
+    ) -> None:
+        self.over(unread)
+
+    def over(self, deliveries: Sequence[Delivery]) -> None:
+        """Deliveries of a session that is over: their messages are not needed any more."""
+        self.store.forget(deliveries)
 
     def note(self, client: Client) -> None:
         """Something of the session has changed that is to outlive its connection, or this process."""

@@ -101,6 +101,15 @@ class Router:
         frames = None if message.expires_ms is not None else frames_of(message)
         self._deliver(client, message, frames, subscription.qos, retain, identifiers)
 
+    def share_again(self, message: Message, shared: Subscription) -> bool:
+        """Give a message to another member of a shared subscription, whose member has gone; whether there is one."""
+        share, topic_filter = shared.share, shared.filter
+        if share is None or not (members := self.subscriptions.members(topic_filter, share)):
+            return False
+        group: Group[Client, Subscription] = Group(share, topic_filter)
+        group.members = dict(members)
+        return self._share(group, message, frames_of(message)) > 0
+
     def _share(self, group: Group[Client, Subscription], message: Message, frames: PublishFrames) -> int:
         chosen = self._balance.choose(group, message.qos)
         if chosen is None:

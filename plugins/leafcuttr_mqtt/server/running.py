@@ -16,6 +16,7 @@ from leafcuttr_mqtt.routing.turns import Turns
 from leafcuttr_mqtt.server.keep_alive import KeepAlive, Watched
 from leafcuttr_mqtt.server.sending import Sendings
 from leafcuttr_mqtt.session.limits import Limits, QueueLimits
+from leafcuttr_mqtt.session.types import DropReason
 from leafcuttr_mqtt.settings import PREFIX
 from leafcuttr_mqtt.storage.none import NoStore
 from leafcuttr_mqtt.storage.store import Store
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.messages import Message
     from leafcuttr_mqtt.routing.clients import Client
     from leafcuttr_mqtt.server.authentication import Doorkeeper
-    from leafcuttr_mqtt.session.types import Delivery
+    from leafcuttr_mqtt.session.types import Delivery, Subscription
     from leafcuttr_mqtt.settings import Options
     from leafcuttr_sdk.broker import Broker
 
 _SWEEP_S: Final = 1.0
 _RETAINED_SWEEPS: Final = 60
+_SHARED_AT_ONCE: Final = 200
+"""Messages of a session that is over, given to other members of a shared subscription in a step of the loop."""
 
 
 class Endable(Watched, Protocol):
@@ -110,6 +113,7 @@ class Running:
         """Their addresses, by the prefixes of their settings."""
         self.sys_topics: Final = SysTopics(self)
         self.hub.system = self.sys_topics.match
+        self.hub.read_again = self._read_again
         self.sendings: Final = Sendings()
         self.long_answers: Final = trio.StrictFIFOLock()
         """Held by the connection that goes on with an answer that takes long."""
@@ -186,14 +190,17 @@ class Running:
         """Read the messages of these from the log, and go on with the session."""
         self.background.start_soon(self._load, client, deliveries)
 
-    async def _load(self, client: "Client", deliveries: "list[Delivery]") -> None:
+    async def _read(self, deliveries: "Sequence[Delivery]") -> "dict[int, Message]":
         while True:
             try:
-                found = await self.store.load([each.offset for each in deliveries])
-                break
+                return await self.store.load([each.offset for each in deliveries])
             except BrokerError as error:
-                self.complain("load", "queued messages cannot be read for now: %s", error)
+                reason = str(error) or error.code.name
+                self.complain("load", "queued messages cannot be read for now: %s", reason)
                 await trio.sleep(1)
+
+    async def _load(self, client: "Client", deliveries: "list[Delivery]") -> None:
+        found = await self._read(deliveries)
         outbound = client.session.outbound
         for each in deliveries:
             # What is lost is dropped when its turn comes, and noted then.
@@ -201,6 +208,33 @@ class Running:
         if client.connection is not None:
             client.connection.touched()
         self.turns.conclude()
+
+    def _read_again(
+        self,
+        shared: "Sequence[Subscription]",
+        plain: "Sequence[Subscription]",
+        deliveries: "list[Delivery]",
+    ) -> None:
+        self.background.start_soon(self._share_again, shared, plain, deliveries)
+
+    async def _share_again(
+        self,
+        shared: "Sequence[Subscription]",
+        plain: "Sequence[Subscription]",
+        deliveries: "list[Delivery]",
+    ) -> None:
+        """Messages of a session that is over, which are in the log, go to other members of shared subscriptions."""
+        hub, generation = self.hub, self.store.generation
+        for begin in range(0, len(deliveries), _SHARED_AT_ONCE):
+            some = deliveries[begin : begin + _SHARED_AT_ONCE]
+            found = await self._read(some)
+            for each in some:
+                message = found.get(each.offset)
+                if message is None or not hub.share_again(message, shared, plain):
+                    hub.drops[DropReason.LOST if message is None else DropReason.SESSION_ENDED] += 1
+            if generation == self.store.generation:
+                hub.over(some)
+            self.turns.conclude()
 
     def expire_at(self, connection: Endable, expires_ms: int) -> None:
         """End the connection at that time, unless its client authenticates anew."""

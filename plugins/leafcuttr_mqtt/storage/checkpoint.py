@@ -65,7 +65,7 @@ class Checkpoints:
         """Messages were noted to be moved, and are not stored yet."""
         self._moved_to = 0
         """The messages before were moved as far as they had to be."""
-        self._generation = 0
+        self.generation = 0
         """How often the queue began anew."""
         self._wake: Callable[[], None] = lambda: None
 
@@ -101,7 +101,7 @@ class Checkpoints:
 
     def begin_again(self, turn: Turn) -> None:
         """The queue was deleted, and is empty: what its records said beside messages is said again in this turn."""
-        self._generation += 1
+        self.generation += 1
         self._groups.clear()
         self._needed = 0
         self._steps.clear()
@@ -283,7 +283,7 @@ class Checkpoints:
     async def move_some(self, turn: Callable[[], Turn]) -> None:
         """Note some messages of the front of the queue once more."""
         offset = max(self.first_needed, self._moved_to)
-        generation = self._generation
+        generation = self.generation
         try:
             front, moved_to = await read_front(self._broker, offset)
         except BrokerError as error:
@@ -291,7 +291,7 @@ class Checkpoints:
                 "%s cannot be read for now: %s", QUEUE.topic, str(error) or error.code.name
             )
             return
-        if generation != self._generation:
+        if generation != self.generation:
             return
         self._moved_to = moved_to
         note_again(turn(), front, self._sessions, self.moved)
@@ -302,7 +302,7 @@ class Checkpoints:
         if not self._deletes:
             return
         self._deletes = False
-        generation = self._generation
+        generation = self.generation
         try:
             start = await self._broker.topics.delete_records(QUEUE.topic, 0, self._delete_to)
         except BrokerError as error:
@@ -310,7 +310,7 @@ class Checkpoints:
                 "%s cannot be shortened for now: %s", QUEUE.topic, str(error) or error.code.name
             )
             return
-        if generation != self._generation:
+        if generation != self.generation:
             return
         self._start = start
         while self._steps and self._steps[0][0] <= self._start:

@@ -18,6 +18,7 @@ class NoStore:
     keeps: Final = False
     has_notes: Final = False
     is_gone: Final = False
+    generation: Final = 0
 
     def __init__(self) -> None:
         self._next_session = 1
@@ -59,6 +60,9 @@ class NoStore:
         pass
 
     def note_session_ended(self, stored: StoredSession, deliveries: Iterable[Delivery] = ()) -> None:
+        pass
+
+    def forget(self, deliveries: Iterable[Delivery]) -> None:
         pass
 
     def note_queued(self, message: Message, receivers: Sequence[tuple[StoredSession, Delivery]]) -> None:

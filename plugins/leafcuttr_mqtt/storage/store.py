@@ -132,6 +132,11 @@ class Store:
     # Internal topics that were deleted
 
     @property
+    def generation(self) -> int:
+        """How often the queue began anew: offsets of another one mean nothing."""
+        return self._checkpoints.generation
+
+    @property
     def is_gone(self) -> bool:
         """Whether an internal topic was deleted: `create_again` is to follow."""
         return bool(self._identities.gone)
@@ -276,6 +281,11 @@ class Store:
         stored.released.add(sequence)
         stored.end(sequence)
         self._forget(delivery)
+
+    def forget(self, deliveries: Iterable[Delivery]) -> None:
+        """Deliveries of a session that is over, which were not given to `note_session_ended`."""
+        for delivery in deliveries:
+            self._forget(delivery)
 
     def _forget(self, delivery: Delivery) -> None:
         if delivery.offset >= 0:

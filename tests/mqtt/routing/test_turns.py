@@ -57,11 +57,10 @@ class Appends:
         self.calls.append(topics)
         if self.held & set(topics):
             await self.go_on.wait()
-        stored = iter(
-            await self._append([each for each in batches if each.partition.topic not in self.failing])
-        )
+        failing = set(self.failing)  # a test may change them meanwhile
+        stored = iter(await self._append([each for each in batches if each.partition.topic not in failing]))
         full = StorageError("No space left on device")
-        return [full if topic in self.failing else next(stored) for topic in topics]
+        return [full if topic in failing else next(stored) for topic in topics]
 
 
 async def test_messages_of_many_connections_are_one_append(mqtt: RunningMqtt) -> None:
@@ -208,7 +207,7 @@ async def test_an_answer_that_fails_ends_its_connection_only(
 PERSISTENT = Properties(session_expiry_interval=3600)
 
 
-async def eventually_sync(call: Callable[[], bool]) -> None:
+async def eventually(call: Callable[[], bool]) -> None:
     with trio.fail_after(20):
         while not call():
             await trio.sleep(0.01)
@@ -231,7 +230,7 @@ async def delete(mqtt: RunningMqtt, *names: str) -> None:
             for info, before in zip(found.values(), ids.values(), strict=True)
         ) and not (hub.pending or turns.storing)
 
-    await eventually_sync(is_back)
+    await eventually(is_back)
 
 
 async def test_internal_topics_that_were_deleted_are_written_again(
@@ -367,7 +366,7 @@ async def test_internal_topics_that_cannot_be_created_again(
     monkeypatch.setattr(topics, "create", fails)
     await mqtt.broker.topics.delete("__mqtt_sessions")
     await client.send(Subscribe(1, (SubscriptionRequest("a", 1),)))
-    await eventually_sync(lambda: "cannot be created again" in caplog.text)
+    await eventually(lambda: "cannot be created again" in caplog.text)
     assert mqtt.running.trouble
     monkeypatch.setattr(topics, "create", create)
     await client.expect(SubAck)
@@ -435,7 +434,7 @@ async def test_what_tells_that_something_is_stored_waits_for_that(
     await dialled[0].send(Connect(V5, "new", False, 0, properties=PERSISTENT))
     await dialled[1].send(Connect(V5, "gone", True, 0))  # the session of before has to be over
     await dialled[2].send(Connect(V5, "with-will", True, 0, will=Will("w", b"", 0, False)))
-    await eventually_sync(lambda: bool(mqtt.running.turns.trouble))
+    await eventually(lambda: bool(mqtt.running.turns.trouble))
     released = await mqtt.connect("witness")
     await released.nothing()
     waiting = [kept, *clients, retaining, *dialled]

@@ -31,7 +31,7 @@ from leafcuttr_mqtt.routing.hub import Hub
 from leafcuttr_mqtt.routing.turns import Turns
 from leafcuttr_mqtt.session.types import Delivery, DropReason
 from leafcuttr_mqtt.storage.store import Store
-from support.mqtt import V3, V5, RunningMqtt, running_mqtt
+from support.mqtt import V3, V5, MqttClient, RunningMqtt, running_mqtt
 
 VERSIONS = pytest.mark.parametrize("version", [V3, V5], ids=["3.1.1", "5.0"])
 LASTS = Properties(session_expiry_interval=1000)
@@ -304,3 +304,123 @@ async def test_messages_that_the_log_has_lost(
     (hub,) = hubs
     assert hub.drops[DropReason.LOST] == 1
     assert needed(hub) == 0
+
+
+async def members(mqtt: RunningMqtt, *qos: int, **more: Any) -> list[MqttClient]:
+    """Members of a shared subscription, and no other: `m0`, `m1`."""
+    found: list[MqttClient] = []
+    for number, each in enumerate(qos):
+        client = await mqtt.connect(f"m{number}", **more)
+        await client.subscribe("$share/g/q", qos=each)
+        found.append(client)
+    return found
+
+
+async def gone(mqtt: RunningMqtt, client_id: str) -> None:
+    with trio.fail_after(20):
+        while client_id in mqtt.sessions():
+            await trio.sleep(0.01)
+
+
+async def test_what_a_member_has_not_acknowledged_goes_to_another_when_its_session_ends(
+    mqtt: RunningMqtt,
+) -> None:
+    """4.8.2: it was lost, though its publisher had PUBACK."""
+    one, other = await members(mqtt, 1, 1)
+    publisher = await mqtt.connect("p")
+    for number in range(4):
+        await publisher.publish("q", b"%d" % number, 1)
+    had = [(await one.expect(Publish)).payload for _ in range(2)]
+    kept = [(await other.message()).payload for _ in range(2)]
+    assert {*had, *kept} == {b"0", b"1", b"2", b"3"}
+    await one.vanish()
+    again = [await other.message() for _ in range(2)]
+    assert [(each.payload, each.duplicate) for each in again] == [(each, False) for each in had]
+    await other.nothing()
+
+
+async def test_what_was_begun_with_qos_2_goes_to_no_other_member_and_what_waits_does(
+    mqtt: RunningMqtt,
+) -> None:
+    """[MQTT-4.8.2-5]"""
+    one = await mqtt.connect("m0", properties=Properties(receive_maximum=1))
+    await one.subscribe("$share/g/q", qos=2)
+    publisher = await mqtt.connect("p")
+    for number in range(3):
+        await publisher.publish("q", b"%d" % number, 2)
+    assert (await one.expect(Publish)).payload == b"0"
+    other = await mqtt.connect("m1")
+    await other.subscribe("$share/g/q", qos=2)
+    await one.vanish()
+    assert [(await other.message()).payload for _ in range(2)] == [b"1", b"2"]
+    await other.nothing()
+
+
+async def test_a_message_that_a_member_refuses_goes_to_no_other(mqtt: RunningMqtt) -> None:
+    """[MQTT-4.8.2-6]"""
+    one, other = await members(mqtt, 1, 1)
+    publisher = await mqtt.connect("p")
+    for number in range(2):
+        await publisher.publish("q", b"%d" % number, 1)
+    refused = await one.expect(Publish)
+    await one.send(PubAck(refused.packet_id, ReasonCode.UNSPECIFIED_ERROR))
+    await one.leave()
+    await other.message()
+    await other.nothing()
+
+
+@pytest.mark.parametrize("how", ["deleted", "clean", "expired"])
+async def test_a_session_that_is_kept_keeps_its_share_until_it_ends(mqtt: RunningMqtt, how: str) -> None:
+    """Then other members get it, also what is in the log only."""
+    kept = Properties(session_expiry_interval=1 if how == "expired" else 3600)
+    (one,) = await members(mqtt, 1, properties=kept)
+    publisher = await mqtt.connect("p")
+    await publisher.publish("q", b"0", 1)
+    await one.expect(Publish)
+    await one.vanish()
+    for number in range(1, 500):
+        await publisher.publish("q", b"%d" % number, 1)
+    other = await mqtt.connect("m1")
+    await other.subscribe("$share/g/q", qos=1)
+    await other.nothing()
+    if how == "deleted":
+        mqtt.running.hub.delete_session("m0")
+        mqtt.running.turns.conclude()
+    elif how == "clean":
+        await mqtt.connect("m0")
+    else:
+        await gone(mqtt, "m0")
+    found = [int((await other.message()).payload) for _ in range(500)]
+    assert sorted(found) == list(range(500))
+    await other.nothing()
+    checkpoints = mqtt.running.store._checkpoints
+    with trio.fail_after(20):
+        while checkpoints._needed:
+            await trio.sleep(0.01)
+
+
+async def test_where_no_member_is_left_it_is_dropped_and_counted(mqtt: RunningMqtt) -> None:
+    (one,) = await members(mqtt, 1, properties=Properties(session_expiry_interval=3600))
+    publisher = await mqtt.connect("p")
+    await one.leave()
+    for number in range(10):
+        await publisher.publish("q", b"%d" % number, 1)
+    mqtt.running.hub.delete_session("m0")
+    drops = mqtt.running.hub.drops
+    with trio.fail_after(20):
+        while drops[DropReason.SESSION_ENDED] != 10:
+            await trio.sleep(0.01)
+    assert not drops[DropReason.LOST]
+
+
+async def test_what_a_session_got_by_another_subscription_is_its_own(mqtt: RunningMqtt) -> None:
+    one, other = await members(mqtt, 1, 1)
+    await one.subscribe("mine", "q/#", qos=1)
+    publisher = await mqtt.connect("p")
+    await publisher.publish("mine", b"1", 1)
+    await publisher.publish("q/deep", b"2", 1)
+    for _ in range(2):
+        await one.expect(Publish)
+    await one.vanish()
+    await gone(mqtt, "m0")
+    await other.nothing()
