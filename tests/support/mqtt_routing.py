@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from leafcuttr_mqtt.messages import Message
@@ -62,7 +63,11 @@ class Rig:
         self.published: list[Message] = []
         self.limits = Limits(queue=QueueLimits(max_messages=10))
         store: Any = NoStore()
-        self.hub = Hub(self.limits, self.clock, store, logging.getLogger("test"), self.published.append)
+        self.hub = Hub(self.limits, self.clock, store, logging.getLogger("test"), self.publish)
+
+    def publish(self, message: Message, stored: Callable[[], None]) -> None:
+        self.published.append(message)
+        stored()
 
     def connect(
         self, client_id: str, *, clean: bool = True, expiry_s: int = 0, will: Will | None = None

@@ -1,9 +1,10 @@
 """The histories that are being sent.
 
 A subscription is in the tree of subscriptions only once its history is through. Until then what is mapped comes from
-the log, also what is published meanwhile, and what is mapped nowhere comes at once. At the change nothing is being
-stored, so that a message is either in the log that was read or comes live. Where turns follow on one another without a
-pause, the change takes place without that after a time: then a message may come twice.
+the log, also what is published meanwhile, and what is mapped nowhere comes at once. The change takes place when nothing
+has been added to the log since all that had begun to be stored is on its way to subscribers: so a message is either in
+the log that was read or comes live. A history to whose Kafka topics records are added without a pause goes on for as
+long.
 
 A history belongs to a session: it goes on when the client is back. That of a session that outlives its connection goes
 on after a restart of the broker too: how far it has come is in the record of the session, written in the turn in which
@@ -51,7 +52,7 @@ AWAY_S: Final = 0.25
 ERROR: Final = 0x80
 """The only reason code that 3.1.1 has."""
 CHANGE_S: Final = 2.0
-"""How long a moment is waited for at which nothing is being stored."""
+"""How long the end of a transaction is waited for."""
 
 
 class Replays:
@@ -172,6 +173,8 @@ class Replay:
         self._marks: deque[tuple[int, dict[TopicPartition, int]]] = deque()
         """What will be `_stored` once deliveries with lower sequences than these are."""
         self._moved_at = trio.current_time()
+        self._end_at: int | None = None
+        """How many appends had begun when there was nothing more to be read."""
 
     @property
     def is_wanted(self) -> bool:
@@ -263,10 +266,13 @@ class Replay:
             await trio.sleep(PAUSE_S)
             return False
         if self._is_at_end:
-            if not turns.storing or trio.current_time() - self._moved_at > CHANGE_S:
+            if self._end_at is None:
+                self._end_at = turns.begun
+            if turns.are_done(self._end_at):
                 return True
             await trio.sleep(PAUSE_S)
             return False
+        self._end_at = None
         try:
             fetched = await broker.fetch(
                 self._positions, max_bytes=MAX_BYTES, max_records=AT_ONCE, committed=True

@@ -6,7 +6,7 @@ from leafcuttr_mqtt.packets.types import Version
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.frames import PublishFrames
-    from leafcuttr_mqtt.packets.types import Packet, ReasonCode
+    from leafcuttr_mqtt.packets.types import Packet, ReasonCode, Will
     from leafcuttr_mqtt.routing.feeds import Feed
     from leafcuttr_mqtt.session.session import Session
     from leafcuttr_mqtt.storage.state import StoredSession, Unfinished
@@ -71,6 +71,7 @@ class Client:
         "fed",
         "feeds",
         "filter_bytes",
+        "going_will",
         "noted",
         "offered",
         "repeated",
@@ -98,6 +99,8 @@ class Client:
         self.offered = 0
         """The sequence behind the deliveries that are stored, and were offered to the session, where all of its
         messages with QoS 1 and 2 are."""
+        self.going_will: Will | None = None
+        """One that is being published: the record of the session has it until it is stored."""
         self.connected_ms = 0
         self.apart: frozenset[str] = frozenset()
         """Client identifiers whose messages are not for its subscriptions with no local, as its own are not: that of a

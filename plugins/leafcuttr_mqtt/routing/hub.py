@@ -2,15 +2,18 @@
 published.
 
 Nothing of this waits. What has changed is noted in the store; the turn in which it was writes it.
+
+Longer than most modules because a session's beginning, end, will and record are decided together.
 """
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_mqtt.messages import Message
-from leafcuttr_mqtt.packets.types import Connect, Publish, ReasonCode
+from leafcuttr_mqtt.packets.types import Connect, Publish, ReasonCode, Will
 from leafcuttr_mqtt.routing.clients import Attached, Client
 from leafcuttr_mqtt.routing.deadlines import Deadlines
 from leafcuttr_mqtt.routing.feeds import Feeds
@@ -47,7 +50,8 @@ Receivers = list[tuple[StoredSession, Delivery]]
 
 
 class Hub:
-    """All sessions of the broker. `publish_soon` publishes a message of the broker's own: a will."""
+    """All sessions of the broker. `publish_soon` publishes a message of the broker's own, a will, and calls what it is
+    given once that is stored, or refused for good."""
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class Hub:
         clock: "Clock",
         store: "Store",
         logger: logging.Logger,
-        publish_soon: Callable[[Message], None],
+        publish_soon: Callable[[Message, Callable[[], None]], None],
     ) -> None:
         self.limits: Final = limits
         self.clock: Final = clock
@@ -160,8 +164,24 @@ class Hub:
 
     def _publish_will(self, client: Client) -> None:
         will, client.session.will = client.session.will, None
-        if will is not None:
-            self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()))
+        if will is None:
+            return
+
+        def stored() -> None:
+            if client.going_will is will:
+                client.going_will = None
+                self._forget_will(client)
+
+        client.going_will = will
+        self._publish_soon(will_message(client.client_id, will, self.clock.now_ms()), stored)
+
+    def _forget_will(self, client: Client) -> None:
+        """The will is stored: a start need not publish it."""
+        current = self.clients.get(client.client_id)
+        if current is client:
+            self.note(client)
+        elif current is None or not current.noted:
+            self.store.note_will_done(client.client_id)
 
     # Sessions
 
@@ -187,6 +207,8 @@ class Hub:
             still_read = {id(each) for each in unread}
             left = [each for each in ended if id(each) not in still_read]
             self.store.note_session_ended(client.stored, left)
+            if client.going_will is not None:
+                self.store.note_session(self._will_record(client, client.going_will))
 
     def _share_again(self, client: Client, ended: list[Delivery], sent: int) -> list[Delivery]:
         """Of a session that is over: messages of shared subscriptions go to other members, with QoS 1 those that were
@@ -236,7 +258,7 @@ class Hub:
         if client.outlives and not client.waits_in_log:
             client.waits_in_log = True
             client.offered = client.session.outbound.next_sequence
-        if client.waits_in_log or client.session.will is not None:
+        if client.waits_in_log or client.session.will is not None or client.going_will is not None:
             client.noted = True
             self._changed[client.client_id] = client
         elif client.noted:
@@ -244,8 +266,15 @@ class Hub:
             self._changed.pop(client.client_id, None)
             self.store.note_session_ended(client.stored)
 
+    def _will_record(self, client: Client, will: Will) -> SessionRecord:
+        """Of a session that is over, and whose will is not stored yet."""
+        return SessionRecord(client.client_id, client.stored.number, will=will, user_name=client.user_name)
+
     def _record(self, client: Client) -> SessionRecord:
         session = client.session
+        will, will_due_ms = session.will, session.will_due_ms
+        if will is None and client.going_will is not None:
+            will, will_due_ms = client.going_will, self.clock.now_ms()
         return SessionRecord(
             client_id=session.client_id,
             number=client.stored.number,
@@ -253,8 +282,8 @@ class Hub:
             connected_ms=client.connected_ms,
             disconnected_ms=session.disconnected_ms,
             subscriptions=tuple(session.subscriptions.values()),
-            will=session.will,
-            will_due_ms=session.will_due_ms,
+            will=will,
+            will_due_ms=will_due_ms,
             user_name=client.user_name,
             sent=session.outbound.sent,
             retained=tuple(client.feeds),
@@ -295,8 +324,14 @@ class Hub:
             self._restore(found, now_ms)
         for record in recovered.wills:
             if record.will is not None:
-                self._publish_soon(will_message(record.client_id, record.will, now_ms))
-            self.store.note_will_done(record.client_id)
+                message = will_message(record.client_id, record.will, now_ms)
+                self._publish_soon(message, partial(self._forget_will_of, record.client_id))
+
+    def _forget_will_of(self, client_id: str) -> None:
+        """A will of an earlier run is stored."""
+        current = self.clients.get(client_id)
+        if current is None or not current.noted:
+            self.store.note_will_done(client_id)
 
     def _restore(self, found: RecoveredSession, now_ms: int) -> None:
         record, stored = found.record, found.stored
@@ -324,7 +359,9 @@ class Hub:
             if filter_of(subscription) in record.retained:
                 self.begin_retained(client, subscription)
         due = session.will_due_ms if record.will_due_ms is None else record.will_due_ms
-        if due is not None:
+        if due is not None and due <= now_ms:
+            self._publish_will(client)  # its client may be back before the next sweep
+        elif due is not None:
             self._wills.add(record.client_id, client, due)
         ends = session.ends_ms
         if ends is not None:

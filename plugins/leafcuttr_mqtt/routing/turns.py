@@ -18,7 +18,7 @@ import trio
 from leafcuttr_mqtt.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from leafcuttr_mqtt.mapping.contracts import Writer, WriterTurn
     from leafcuttr_mqtt.mapping.outcomes import Failure
@@ -82,9 +82,10 @@ class Sender(Protocol):
 class Gathered:
     """One append in the making."""
 
-    __slots__ = ("began", "lane", "letters", "turn", "works")
+    __slots__ = ("began", "lane", "letters", "number", "turn", "works")
 
-    def __init__(self, lane: str, turn: "WriterTurn") -> None:
+    def __init__(self, number: int, lane: str, turn: "WriterTurn") -> None:
+        self.number = number
         self.lane = lane
         """The Kafka topic; empty for all that have no lane of their own."""
         self.turn = turn
@@ -128,6 +129,9 @@ class Turns:
             "From the first read of a turn until what it brought is stored and acknowledged.",
             bounds=TURN_BOUNDS_S,
         )
+        self.begun = 0
+        """How many appends were begun to be gathered."""
+        self._under_way: set[int] = set()
         self._in_flight = 0
         self._quiet: trio.Event | None = None
         self._sends_later = False
@@ -145,7 +149,10 @@ class Turns:
                     break
         gathered = self._gathering.get(lane)
         if gathered is None:
-            gathered = self._gathering[lane] = Gathered(lane, self._writer.begin())
+            number = self.begun
+            self.begun = number + 1
+            self._under_way.add(number)
+            gathered = self._gathering[lane] = Gathered(number, lane, self._writer.begin())
         return gathered
 
     def submit(self, work: Work, gathered: Gathered) -> None:
@@ -178,6 +185,10 @@ class Turns:
         """Whether something is being stored, so that a message may be in the log and not on its way to subscribers."""
         return self._in_flight > 0
 
+    def are_done(self, before: int) -> bool:
+        """Whether what was stored by the first so many appends (`begun`) is on its way to subscribers."""
+        return not self._under_way or min(self._under_way) >= before
+
     async def quiet(self) -> None:
         """Wait until nothing is being stored."""
         while self._in_flight:
@@ -202,6 +213,7 @@ class Turns:
                 try:
                     await self._take(gathered)
                 finally:
+                    self._under_way.discard(gathered.number)
                     self._done()
             if len(self._idle) >= _KEPT:
                 return
@@ -413,13 +425,18 @@ class Turns:
         await own.done.wait()
         return own.failure
 
-    def publish_soon(self, message: Message) -> None:
-        """The same, without waiting: what fails is logged."""
-        self._nursery.start_soon(self._publish, message)
+    def publish_soon(self, message: Message, stored: "Callable[[], None] | None" = None) -> None:
+        """The same, without waiting: what fails is logged. `stored` is called once the message is where it has to be,
+        the queues of sessions too, or is refused for good."""
+        self._nursery.start_soon(self._publish, message, stored)
 
-    async def _publish(self, message: Message) -> None:
+    async def _publish(self, message: Message, stored: "Callable[[], None] | None") -> None:
         while True:
             failure = await self.publish(message)
+            if stored is not None and (failure is None or failure.refused is not None):
+                await self._noted()
+                stored()
+                self.conclude()
             if failure is None:
                 return
             if failure.refused is not None:
@@ -431,6 +448,38 @@ class Turns:
                 )
                 return
             await trio.sleep(1)
+
+    async def _noted(self) -> None:
+        """Wait until all that was noted by now is stored."""
+        while True:
+            noted = _Noted()
+            self.to_send(noted)
+            self.conclude()
+            await noted.done.wait()
+            if noted.is_stored:
+                return
+
+
+class _Noted:
+    """What waits for a turn, as a sender."""
+
+    needs_store: Final = True
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.is_stored = False
+
+    def seal(self) -> None:
+        """See `Sender`."""
+
+    def send(self) -> None:
+        """See `Sender`."""
+        self.is_stored = True
+        self.done.set()
+
+    def give_up(self) -> None:
+        """See `Sender`."""
+        self.done.set()
 
 
 class _Own:

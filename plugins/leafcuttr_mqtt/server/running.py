@@ -24,7 +24,7 @@ from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.trouble import Complaints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from leafcuttr_mqtt.bridge.bridges import RunningBridge
     from leafcuttr_mqtt.mapping.cluster import ClusterWriter
@@ -285,8 +285,8 @@ class Running:
         fixed = [rule.kafka_topic.fixed for rule in self.mapping.rules.rules]
         return [name for name in fixed if name is not None]
 
-    def _publish_soon(self, message: "Message") -> None:
-        self.turns.publish_soon(message)
+    def _publish_soon(self, message: "Message", stored: "Callable[[], None]") -> None:
+        self.turns.publish_soon(message, stored)
 
 
 def limits_of(options: "Options") -> Limits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,8 @@ from leafcuttr_mqtt.packets.types import (
 from leafcuttr_mqtt.replay import replays as module
 from leafcuttr_mqtt.replay.request import ReplayRequest
 from leafcuttr_mqtt.session.types import Subscription
-from leafcuttr_sdk import TopicPartition
-from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk import Appended, NewBatch, TopicPartition
+from leafcuttr_sdk.errors import BrokerError, PluginError
 from leafcuttr_sdk.testing import fixed_settings
 from support.mqtt import V3, MqttClient, RunningMqtt, running_mqtt
 
@@ -203,6 +203,45 @@ async def test_a_session_keeps_the_live_subscription(mqtt: RunningMqtt) -> None:
     assert await payloads(client, 1) == [b"3"]
     await client.send(Unsubscribe(2, ("devices/#",)))
     assert (await client.expect(UnsubAck)).reasons == (0,)
+
+
+async def test_a_message_that_is_in_the_log_and_not_yet_live_does_not_come_twice(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that is busy a turn took longer than was waited for."""
+    monkeypatch.setattr(module, "CHANGE_S", 0.0)
+    turns, replays = mqtt.running.turns, mqtt.running.replays
+    assert replays is not None
+    append, go_on = turns._append, trio.Event()
+
+    async def held(batches: Sequence[NewBatch]) -> list[Appended | BrokerError]:
+        answers = await append(batches)
+        if any(each.partition.topic == "devices" for each in batches):
+            await go_on.wait()
+        return answers
+
+    monkeypatch.setattr(turns, "_append", held)
+    publisher, client = await mqtt.connect("dev"), await mqtt.connect("client")
+    await publisher.send(Publish("devices/1/t", b"1", 1, packet_id=1))
+    with trio.fail_after(20):
+        while not await mqtt.records("devices"):
+            await trio.sleep(0.01)
+    await client.subscribe("$replay/ts/0/devices/#", qos=1)
+    assert await payloads(client, 1) == [b"1"]
+    (replay,) = replays._going_on.values()
+    with trio.fail_after(20):
+        while replay._end_at is None:
+            await trio.sleep(0.01)
+    await mqtt.connect("other")  # turns of others do not end it
+    assert replays.is_sent(replay)
+    go_on.set()
+    await publisher.expect(PubAck)
+    await publisher.publish("devices/1/t", b"2", 1)
+    assert await payloads(client, 1) == [b"2"]
+    await client.nothing()
+    with trio.fail_after(20):
+        while replays.is_sent(replay):
+            await trio.sleep(0.01)
 
 
 async def test_a_history_goes_on_when_its_client_is_back(mqtt: RunningMqtt) -> None:

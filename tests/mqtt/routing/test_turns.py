@@ -36,7 +36,7 @@ from leafcuttr_mqtt.routing.turns import Turns
 from leafcuttr_mqtt.server import connection as connection_module
 from leafcuttr_mqtt.session.types import DropReason
 from leafcuttr_sdk.errors import StorageError
-from support.mqtt import V3, V5, RunningMqtt, running_mqtt
+from support.mqtt import V3, V5, MqttClient, RunningMqtt, running_mqtt
 
 SETTINGS = {"mqtt.topic.mapping.a/#": "a", "mqtt.topic.mapping.b/#": "b"}
 
@@ -450,3 +450,139 @@ async def test_what_tells_that_something_is_stored_waits_for_that(
     await retaining.expect(PubAck)
     for client in dialled:
         assert (await client.expect(ConnAck)).reason == 0
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "clean"])
+async def test_a_will_that_cannot_be_stored_is_published_by_the_next_start(
+    tmp_path: Path, kept: bool
+) -> None:
+    """Its session's record said that there is none any more, as soon as it was tried."""
+    properties = PERSISTENT if kept else NO_PROPERTIES
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        client = await mqtt.connect("c", will=Will("a/w", b"gone", 1, False), properties=properties)
+        appends = Appends(mqtt.running.turns)
+        appends.failing.add("a")
+        await client.vanish()
+        await eventually(lambda: ["a"] in appends.calls)
+        await mqtt.running.turns.quiet()
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        with trio.fail_after(20):
+            while not await mqtt.records("a"):
+                await trio.sleep(0.01)
+        await eventually(lambda: not mqtt.running.hub.pending and not mqtt.running.turns.storing)
+        again = await mqtt.connect("c", clean=False, properties=PERSISTENT, present=kept)
+        await again.leave()
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        await mqtt.running.turns.quiet()
+        assert [value for _, value, _ in await mqtt.records("a")] == [b"gone"]
+
+
+async def test_a_will_is_forgotten_once_it_is_in_the_queues(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        reader = await mqtt.connect("reader", properties=PERSISTENT)
+        await reader.subscribe("w", qos=1)
+        await reader.leave()
+        client = await mqtt.connect("c", will=Will("w", b"gone", 1, False))
+        appends = Appends(mqtt.running.turns)
+        appends.failing.add("__mqtt_queue")
+        await client.vanish()
+        await eventually(lambda: any("__mqtt_queue" in call for call in appends.calls))
+        hub = mqtt.running.hub
+        await eventually(lambda: "c" not in hub.clients)
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        reader = await mqtt.connect("reader", clean=False, properties=PERSISTENT, present=True)
+        assert (await reader.message()).payload == b"gone"
+        await reader.nothing()
+
+
+WILL = Will("w", b"gone", 0, False, Properties(will_delay_interval=1))
+
+
+async def test_wills_with_a_delay(mqtt: RunningMqtt) -> None:
+    """Each way in which the connection, the session and the delay may end before one another."""
+    watcher = await mqtt.connect("watcher")
+    await watcher.subscribe("w")
+    lasts = Properties(session_expiry_interval=100)
+
+    async def connect(client_id: str, properties: Properties, **more: Any) -> MqttClient:
+        return await mqtt.connect(client_id, properties=properties, present=None, **more)
+
+    # Back before the delay is over: never published, also not by the connection that has no will ([MQTT-3.1.3-9]).
+    back = await connect("back", lasts, will=WILL)
+    await back.vanish()
+    back = await connect("back", lasts, clean=False)
+    # Taken over within the session: not published.
+    taken = await connect("taken", lasts, will=WILL)
+    again = await connect("taken", lasts, clean=False)
+    # Left with DISCONNECT: not published.
+    left = await connect("left", lasts, will=WILL)
+    await left.leave()
+    with trio.move_on_after(2.5) as scope:
+        await watcher.next()
+    assert scope.cancelled_caught
+    for client in (back, taken, again):
+        await client.vanish()
+
+    # The session ends before: by its expiry, at once, or because its client begins anew.
+    ended = await connect(
+        "ended", NO_PROPERTIES, will=Will("w", b"1", 0, False, Properties(will_delay_interval=100))
+    )
+    await ended.vanish()
+    assert (await watcher.message()).payload == b"1"
+    long = Will("w", b"2", 0, False, Properties(will_delay_interval=100))
+    ended = await connect("ended", Properties(session_expiry_interval=1), will=long)
+    await ended.vanish()
+    assert (await watcher.message()).payload == b"2"
+    ended = await connect("ended", lasts, will=Will("w", b"3", 0, False, Properties(will_delay_interval=100)))
+    await ended.vanish()
+    await connect("ended", lasts)
+    assert (await watcher.message()).payload == b"3"
+    taken = await connect("taken", lasts, will=Will("w", b"4", 0, False, Properties(will_delay_interval=100)))
+    again = await connect("taken", lasts)  # a clean start: the session of before is over
+    assert (await watcher.message()).payload == b"4"
+    # The delay is over before.
+    over = await connect("over", lasts, will=WILL)
+    await over.vanish()
+    assert (await watcher.message()).payload == b"gone"
+    # DISCONNECT with the will (0x04), and with another expiry.
+    with_will = await connect(
+        "with-will", lasts, will=Will("w", b"5", 0, False, Properties(will_delay_interval=100))
+    )
+    await with_will.leave(0x04, Properties(session_expiry_interval=0))
+    assert (await watcher.message()).payload == b"5"
+    await watcher.nothing()
+
+
+async def test_a_delay_goes_on_over_a_restart(tmp_path: Path) -> None:
+    lasts = Properties(session_expiry_interval=100)
+
+    def will(payload: bytes, delay_s: int) -> Will:
+        return Will("w", payload, 1, False, Properties(will_delay_interval=delay_s))
+
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        reader = await mqtt.connect("reader", properties=lasts)
+        await reader.subscribe("w", qos=1)
+        for name, one, kept in (
+            ("away", will(b"away", 1), lasts),
+            ("short", will(b"short", 100), Properties(session_expiry_interval=1)),
+        ):
+            client = await mqtt.connect(name, will=one, properties=kept)
+            await client.vanish()
+        await mqtt.connect("back", will=will(b"back", 100), properties=lasts)
+        await mqtt.connect("connected", will=will(b"connected", 1), properties=lasts)
+        clients = mqtt.running.hub.clients
+        await eventually(
+            lambda: not any(name in clients and clients[name].connection for name in ("away", "short"))
+        )
+        await eventually(lambda: not mqtt.running.hub.pending and not mqtt.running.turns.storing)
+        mqtt.stop()
+    async with running_mqtt(tmp_path, SETTINGS) as mqtt:
+        await mqtt.connect("back", clean=False, properties=lasts, present=True)
+        reader = await mqtt.connect("reader", clean=False, properties=lasts, present=True)
+        got = [(await reader.message()).payload for _ in range(3)]
+        assert sorted(got) == [b"away", b"connected", b"short"]
+        await eventually(lambda: "short" not in mqtt.sessions())
+        await reader.nothing()
