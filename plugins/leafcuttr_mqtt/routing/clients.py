@@ -7,7 +7,7 @@ from leafcuttr_mqtt.packets.types import Version
 if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.frames import PublishFrames
     from leafcuttr_mqtt.packets.types import Packet, ReasonCode, Will
-    from leafcuttr_mqtt.routing.feeds import Feed
+    from leafcuttr_mqtt.routing.retained import Feed
     from leafcuttr_mqtt.session.session import Session
     from leafcuttr_mqtt.storage.state import StoredSession, Unfinished
 

@@ -9,6 +9,7 @@ are delivered meanwhile; one that has replaced a retained message stands for it.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from leafcuttr_mqtt.routing.retained import Feed
 from leafcuttr_mqtt.routing.router import message_size
 
 if TYPE_CHECKING:
@@ -21,18 +22,6 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 200
 """Messages that wait for a client before it gets more retained ones."""
 AT_ONCE_BYTES: Final = 256 * 1024
-
-
-class Feed:
-    """What one subscription has still to get."""
-
-    __slots__ = ("has_begun", "messages")
-
-    def __init__(self, messages: "list[Message]") -> None:
-        messages.reverse()
-        self.messages = messages
-        """The last one is the next."""
-        self.has_begun = False
 
 
 class Feeds:

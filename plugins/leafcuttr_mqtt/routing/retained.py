@@ -17,6 +17,18 @@ class _Node:
         self.message: Message | None = None
 
 
+class Feed:
+    """What one subscription has still to get of them."""
+
+    __slots__ = ("has_begun", "messages")
+
+    def __init__(self, messages: list[Message]) -> None:
+        messages.reverse()
+        self.messages = messages
+        """The last one is the next."""
+        self.has_begun = False
+
+
 class RetainedMessages:
     """By topic, and in a tree of levels: a filter goes down only where it may match."""
 
