@@ -207,3 +207,40 @@ async def test_one_message_for_many_is_stored_once(start: Start) -> None:
     assert {each.offset for each in deliveries} == {deliveries[0].offset}
     found = (await Store(broker).open()).sessions
     assert [next(iter(each.queue)) for each in found] == deliveries
+
+
+async def test_a_queue_that_was_deleted_begins_anew(start: Start) -> None:
+    broker = start()
+    store = Store(broker)
+    await store.open()
+    stored = begun(store, "c")
+    deliveries = [delivery(number) for number in range(5)]
+    for number, each in enumerate(deliveries):
+        store.note_queued(message(payload=b"%d" % number), [(stored, each)])
+    assert await turn(broker, store)
+    assert set(await store.load([each.offset for each in deliveries])) == {each.offset for each in deliveries}
+    old = deliveries[0].offset
+
+    await broker.topics.delete("__mqtt_queue")
+    late = delivery(5)
+    store.note_queued(message(payload=b"late"), [(stored, late)])
+    assert not await turn(broker, store)  # nothing is acknowledged that is not there
+    assert store.is_gone and store.has_notes
+    assert not await store.load([old])
+    generation = store.generation
+    assert await store.create_again() == {"__mqtt_queue"}
+    assert store.generation == generation + 1 and not store.is_gone
+    deliveries[2].offset = -1
+    store.keep_only([(stored, [2])])
+    store.note_queued_again(message(payload=b"again"), [(stored, deliveries[2])])
+    assert [number for number in range(7) if stored.needs(number)] == [2, 5]
+    assert await turn(broker, store)
+    assert old in {late.offset, deliveries[2].offset}  # what was read from there is forgotten
+    found = await store.load([late.offset, deliveries[2].offset])
+    assert (found[late.offset].payload, found[deliveries[2].offset].payload) == (b"late", b"again")
+    store.note_delivered(stored, late)
+    assert await turn(broker, store)
+
+    (session,) = (await Store(start()).open()).sessions
+    assert [each.sequence for each in session.queue] == [2]
+    assert session.stored.next_sequence == 6
