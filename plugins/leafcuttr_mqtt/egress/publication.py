@@ -67,9 +67,6 @@ class Publisher:
 class _Publication:
     """One attempt. It is a `Work` and a `Sender`."""
 
-    needs_store: Final = True
-    """See `Sender`."""
-
     def __init__(self, hub: "Hub", turns: "Turns") -> None:
         self._hub = hub
         self._turns = turns
@@ -80,6 +77,8 @@ class _Publication:
         self.letters_stored = 0
         """Of those that were refused, the ones that are among the dead letters."""
         self.given_up = False
+        self.needs_store: Final = True
+        """See `Sender`."""
         self.done: Final = trio.Event()
 
     def begin(self, writer: "Writer", waiting: Sequence[tuple[Message, Failure | None]]) -> None:

@@ -58,7 +58,7 @@ class Attached(Protocol):
         ...
 
 
-_NO_FEEDS: "Final[dict[str, Feed]]" = {}
+_NO_FEEDS: Final["dict[str, Feed]"] = {}
 
 
 class Client:

@@ -463,9 +463,8 @@ class Turns:
 class _Noted:
     """What waits for a turn, as a sender."""
 
-    needs_store: Final = True
-
     def __init__(self) -> None:
+        self.needs_store: Final = True
         self.done = trio.Event()
         self.is_stored = False
 
