@@ -101,6 +101,9 @@ async def is_up(mqtt: RunningMqtt, state: bytes = b"1") -> None:
     client = await mqtt.connect("watcher")
     await client.subscribe("$SYS/broker/connection/+/state")
     with trio.fail_after(20):
-        while (await client.message()).payload != state:
-            pass
-    await client.leave()
+        while True:
+            message = await client.message()
+            own = [each.notification_topic for each in mqtt.running.bridges]
+            if message.topic in own and message.payload == state:
+                break
+    await client.vanish()  # the states of other bridges may be on their way

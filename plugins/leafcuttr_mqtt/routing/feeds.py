@@ -1,12 +1,13 @@
 """Retained messages on their way to new subscriptions, in pace with what a client takes: some hundred at a time, so
-that no bound of its session is reached by them, however many there are.
+that no bound of its session is reached by them, however many there are. They are looked for as they are taken, in
+steps: a filter may have to look at all topics for nothing.
 
 A feed belongs to the session: it goes on when the client is back. Which subscriptions still have some to come is in the
 record of the session; after a restart of the broker those are sent all that match, from the beginning. Live messages
 are delivered meanwhile; one that has replaced a retained message stands for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_mqtt.routing.retained import Feed
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 200
 """Messages that wait for a client before it gets more retained ones."""
 AT_ONCE_BYTES: Final = 256 * 1024
+LOOKS: Final = 2000
+"""Topics that are looked at for a client in one step of the loop: a millisecond or two."""
 
 
 class Feeds:
@@ -40,48 +43,58 @@ class Feeds:
         self._retained: Final = retained
         self._note: Final = note
 
-    def begin(self, client: "Client", requested: str, messages: "list[Message]") -> None:
-        """The subscription gets these. What it has still to get from a time before is among them."""
+    def begin(
+        self, client: "Client", requested: str, walk: "Iterator[Message | None]", *, is_recorded: bool = False
+    ) -> None:
+        """The subscription gets these; a step of the walk without a message is one of the way. What it has still to get
+        from a time before is among them. `is_recorded`: the session's record says that it gets them."""
         client.feeds.pop(requested, None)
-        if messages:
-            if not client.feeds:
-                client.feeds = {}  # the empty one is shared
-            client.feeds[requested] = Feed(messages)
-            if client.connection is not None:
-                client.connection.touched()
+        feed = Feed(walk)
+        feed.look()
+        if feed.is_through and not is_recorded:
+            return  # as for most topic names
+        feed.is_recorded = is_recorded
+        if not client.feeds:
+            client.feeds = {}  # the empty one is shared
+        client.feeds[requested] = feed
+        if client.connection is not None:
+            client.connection.touched()
 
-    def go_on(self, client: "Client", most: int = AT_ONCE) -> bool:
-        """Deliver so many more at most to a client that is connected. Whether it may take still more at once."""
+    def go_on(self, client: "Client", most: int = AT_ONCE, looks: int = LOOKS) -> bool:
+        """Deliver so many more at most to a client that is connected, and look at so many topics. Whether it may take
+        still more at once."""
         outbound = client.session.outbound
         if client.waits_in_log and client.offered < client.fed:
             return False  # the last ones are being stored
         room = min(most, self._most - outbound.messages)
         bytes_left = self._most_bytes - outbound.bytes
-        delivered = False
+        delivered = is_full = False
         for requested, feed in list(client.feeds.items()):
             subscription = client.session.subscriptions.get(requested)
-            messages = feed.messages
-            while messages and subscription is not None:
-                message = messages[-1]
+            while subscription is not None and not feed.is_through and looks > 0:
+                looks -= 1
+                feed.look()
+                message = feed.next
+                if message is None:
+                    continue
                 size = message_size(message)
                 # One alone that is too large for the bounds is dropped by them.
                 if room <= 0 or (size > bytes_left and (delivered or outbound.messages)):
+                    is_full = True
                     break
-                messages.pop()
+                feed.next = None
                 if message.topic.startswith("$SYS/") or self._retained.get(message.topic) is message:
                     self._router.deliver_retained(client, subscription, message)
                     delivered = True
                     room -= 1
                     bytes_left -= size
-            else:
-                if not feed.has_begun or subscription is None or not client.outlives:
-                    del client.feeds[requested]
-                elif not delivered:  # the last ones are stored
-                    del client.feeds[requested]
-                    self._note(client)
-                continue
-            break
-        client.fed = outbound.next_sequence
-        for feed in client.feeds.values():
-            feed.has_begun = True
-        return delivered and bool(client.feeds)
+            if subscription is not None and not feed.is_through:
+                break
+            if not feed.is_recorded or subscription is None or not client.outlives:
+                del client.feeds[requested]
+            elif not delivered:  # the last ones are stored
+                del client.feeds[requested]
+                self._note(client)
+        if delivered:
+            client.fed = outbound.next_sequence
+        return (delivered or not is_full) and bool(client.feeds)

@@ -3,7 +3,10 @@ published.
 
 Nothing of this waits. What has changed is noted in the store; the turn in which it was writes it.
 
-Longer than most modules because a session's beginning, end, will and record are decided together.
+Longer than most modules because all of it is about one thing, the sessions: whatever happens to one of them (its client
+comes, goes or is taken over, a message waits for it, it expires or is deleted) changes the same few collections. What
+can be told apart is in modules of its own: who gets a message in `router`, what is retained in `retained`, on its way
+to new subscriptions in `feeds`, times in `deadlines`.
 """
 
 import logging
@@ -45,6 +48,9 @@ _MOST_FILTER_BYTES: Final = 2 * 1024 * 1024
 
 _AGAIN_BYTES: Final = 1024 * 1024
 """Of what is written again to an internal topic that was deleted, in one step of the loop."""
+
+_LOOKS: Final = 20
+"""Of a walk over retained messages, for about what it takes to deliver one of them."""
 
 Receivers = list[tuple[StoredSession, Delivery]]
 
@@ -275,6 +281,8 @@ class Hub:
         will, will_due_ms = session.will, session.will_due_ms
         if will is None and client.going_will is not None:
             will, will_due_ms = client.going_will, self.clock.now_ms()
+        for feed in client.feeds.values():
+            feed.is_recorded = True
         return SessionRecord(
             client_id=session.client_id,
             number=client.stored.number,
@@ -357,7 +365,7 @@ class Hub:
         for subscription in record.subscriptions:
             self.subscribe(client, filter_of(subscription), subscription)
             if filter_of(subscription) in record.retained:
-                self.begin_retained(client, subscription)
+                self.begin_retained(client, subscription, is_recorded=True)
         due = session.will_due_ms if record.will_due_ms is None else record.will_due_ms
         if due is not None and due <= now_ms:
             self._publish_will(client)  # its client may be back before the next sweep
@@ -401,22 +409,23 @@ class Hub:
             and client.filter_bytes + len(requested) <= _MOST_FILTER_BYTES
         )
 
-    def begin_retained(self, client: Client, subscription: Subscription) -> None:
-        """A subscription is to get the retained messages that it matches; none if it is shared (4.8.2)."""
+    def begin_retained(self, client: Client, subscription: Subscription, *, is_recorded: bool = False) -> None:
+        """A subscription is to get the retained messages that it matches; none if it is shared (4.8.2). Those that come
+        from now on are no part of it: it gets them live. `is_recorded`: the session's record in the log says so."""
         if subscription.share is None:
-            found = self.retained.match(subscription.filter, self.clock.now_ms())
+            found = self.retained.walk(subscription.filter, self.clock.now_ms())
             if subscription.filter.startswith("$SYS/"):
-                found += self.system(subscription.filter)
-            self.feeds.begin(client, filter_of(subscription), found)
+                found = chain(found, list(self.system(subscription.filter)))
+            self.feeds.begin(client, filter_of(subscription), found, is_recorded=is_recorded)
 
     def send_retained(self, client: Client, subscription: Subscription) -> Iterator[None]:
-        """Send these to a connected client, a message a step. With QoS 1 and 2 as many as it takes without more
-        acknowledgements: the others follow as it sends those. With QoS 0 all of them, unless others wait for these, so
-        that they come before the answer to what it has sent behind SUBSCRIBE."""
+        """Send these to a connected client; a step is a message, or some topics that were looked at. With QoS 1 and 2
+        as many as it takes without more acknowledgements: the others follow as it sends those. With QoS 0 all of them,
+        unless others wait for these, so that they come before the answer to what it has sent behind SUBSCRIBE."""
         self.begin_retained(client, subscription)
         connection, requested = client.connection, filter_of(subscription)
         while requested in client.feeds:
-            if not self.feeds.go_on(client, 1) and not client.session.outbound.has_qos_0:
+            if not self.feeds.go_on(client, 1, _LOOKS) and not client.session.outbound.has_qos_0:
                 return
             yield
             if not self.has(client) or client.connection is not connection:

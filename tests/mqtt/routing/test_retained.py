@@ -38,6 +38,7 @@ def test_as_a_dictionary(changes: list[tuple[str, bool]], topic_filter: str) -> 
         assert kept.remove(topic)
     assert not kept.remove("a")
     assert kept._root.children in ({}, None)
+    assert kept._protected.children in ({}, None)
 
 
 def test_an_expired_one_is_sent_to_nobody_and_goes() -> None:
@@ -59,10 +60,10 @@ def test_a_filter_goes_down_only_where_it_may_match() -> None:
     seen = 0
 
     class Counting(dict):  # type: ignore[type-arg]
-        def items(self):  # type: ignore[no-untyped-def]
+        def values(self):  # type: ignore[no-untyped-def]
             nonlocal seen
             seen += len(self)
-            return super().items()
+            return super().values()
 
     waiting = [kept._root]
     while waiting:
@@ -84,3 +85,38 @@ def test_wildcards_at_the_first_level_leave_out_topics_of_the_broker() -> None:
     assert {each.topic for each in kept.match("+/#", 0)} == {"a", "a/$x"}
     assert {each.topic for each in kept.match("+/a", 0)} == set()
     assert {each.topic for each in kept.match("$x/#", 0)} == {"$x", "$x/a"}
+
+
+@given(
+    st.lists(TOPICS, unique=True, max_size=30),
+    st.lists(st.tuples(st.integers(0, 5), TOPICS, st.booleans()), max_size=20),
+    FILTERS,
+)
+def test_a_walk_while_messages_come_and_go(
+    topics: list[str], changes: list[tuple[int, str, bool]], topic_filter: str
+) -> None:
+    """What stays comes once. What has come since the walk began does not: its subscriber gets it as it is published."""
+    kept = RetainedMessages()
+    for topic in topics:
+        kept.put(Message(topic, b"before"))
+    before = {each.topic: each for each in kept if matches(topic_filter, each.topic)}
+    walk, found = kept.walk(topic_filter, 0), list[Message]()
+    touched = set[str]()
+    for steps, topic, comes in changes:
+        found += [each for each in (next(walk, None) for _ in range(steps)) if each is not None]
+        kept.put(Message(topic, b"since" if comes else b""))
+        touched.add(topic)
+    found += [each for each in walk if each is not None]
+    assert len(found) == len({each.topic for each in found})
+    assert all(before[each.topic] is each for each in found)
+    assert before.keys() - touched <= {each.topic for each in found}
+
+
+def test_a_walk_takes_a_step_for_each_topic_that_it_looks_at() -> None:
+    """Also where none of them matches: the loop goes on in between."""
+    kept = RetainedMessages()
+    for number in range(1000):
+        kept.put(Message(f"site/{number}/t", b"x"))
+    assert list(kept.walk("site/+/none", 0)).count(None) >= 1000
+    assert len(list(kept.walk("#", 0))) >= 2000
+    assert list(kept.walk("site/7/t", 0)) == [kept.get("site/7/t")]
