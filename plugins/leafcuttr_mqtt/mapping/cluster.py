@@ -1,6 +1,6 @@
 """Kafka topics of another cluster that messages are stored in: at least once.
 
-The writer and its turns are used as those of `writer` and `turn` are. They have no batches: `create_topics` returns
+The writer and its turns are used as those of `writer` and `turn` are. They have no batches: `advance` returns
 once the cluster has answered for all messages of the turn.
 """
 
@@ -127,7 +127,7 @@ class ClusterTurn(Outcomes):
         self._begin_letter(index)
         self._waiting.append((index, self._writer.letter_target(self._messages[index][0].topic)))
 
-    async def create_topics(self) -> None:
+    async def advance(self) -> None:
         """Store all messages: returns once the cluster has answered for each of them. Cancelled: any of them may have
         been stored, or will be."""
         waiting, self._waiting = self._waiting, []

@@ -39,8 +39,8 @@ class WriterTurn(Protocol):
         is missing in, and unless the dead letters do not take it either."""
         ...
 
-    async def create_topics(self) -> None:
-        """Do what has to be waited for before `batches`."""
+    async def advance(self) -> None:
+        """Do what has to be waited for: `batches` has what is left to be appended then."""
         ...
 
     def batches(self) -> "list[NewBatch]":

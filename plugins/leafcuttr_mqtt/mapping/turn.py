@@ -4,7 +4,7 @@
     for message in messages:
         turn.add(message, writer.targets(message.topic))
     while turn.pending:
-        await turn.create_topics()
+        await turn.advance()
         turn.settle(await broker.append(turn.batches()))
     turn.failures       # what is not stored, by the number that `add` returned
 
@@ -99,7 +99,7 @@ class Turn(Outcomes):
         self._begin_letter(index)
         self._place(index, self._writer.letter_target(self._messages[index].topic))
 
-    async def create_topics(self) -> None:
+    async def advance(self) -> None:
         """Create the Kafka topics that there are not, as `auto.create.topics.enable` allows it. Without any it does not
         wait."""
         while self._absent:

@@ -271,7 +271,7 @@ class Turns:
     async def _settle(self, turn: "WriterTurn") -> set[str]:
         names: set[str] = set()
         while turn.pending:
-            await turn.create_topics()
+            await turn.advance()
             batches = turn.batches()
             if batches:
                 names.update([batch.partition.topic for batch in batches])

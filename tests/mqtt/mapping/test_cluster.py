@@ -46,7 +46,7 @@ def put(writer: ClusterWriter, turn: ClusterTurn, topic: str, *payloads: bytes) 
 async def write(turn: ClusterTurn) -> None:
     with trio.fail_after(60):
         while turn.pending:
-            await turn.create_topics()
+            await turn.advance()
             assert turn.batches() == []
 
 

@@ -38,7 +38,7 @@ async def write(broker: Broker, turn: Turn) -> int:
     """Rounds that it took."""
     rounds = 0
     while turn.pending:
-        await turn.create_topics()
+        await turn.advance()
         turn.settle(await broker.append(turn.batches()))
         rounds += 1
     return rounds
