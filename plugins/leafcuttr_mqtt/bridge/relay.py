@@ -10,6 +10,9 @@ acknowledges alone, does not mix with them: `_SUBSCRIBE_ID`, `_alone`.
     PUBACK 7   <---                <---  PUBACK 7
     PUBLISH 3  <---  another topic <---  PUBLISH 3
     PUBACK 3   --->                --->  PUBACK 3
+
+Longer than most modules because the two directions are one machine: an acknowledgement of one side answers a message of
+the other, and both have to be connected before either is subscribed.
 """
 
 from collections import Counter, deque

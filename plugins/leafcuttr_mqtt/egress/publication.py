@@ -12,7 +12,8 @@ from leafcuttr_mqtt.messages import Message
 if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.contracts import Writer
     from leafcuttr_mqtt.routing.hub import Hub
-    from leafcuttr_mqtt.routing.turns import Gathered, Turns
+    from leafcuttr_mqtt.routing.turns import Turns
+    from leafcuttr_mqtt.routing.work import Gathered
 
 PAUSE_S: Final = 0.5
 """Between two attempts to store what cannot be stored for now."""

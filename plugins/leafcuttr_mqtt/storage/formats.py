@@ -20,6 +20,8 @@ A message:
 
 Whatever begins with another version was written by a later LeafCuttr: `VersionError`. All else that cannot be read is
 damaged: `RecordFormatError`; a start leaves it out and counts it.
+
+Longer than most modules because the writing and the reading of each format stand beside one another.
 """
 
 import base64
