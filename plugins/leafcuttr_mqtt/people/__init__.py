@@ -7,5 +7,5 @@ admin       paths of the admin port, and the health check
 metrics     for Prometheus
 sys_topics  `$SYS/broker/...`
 client      a small client that blocks, for the commands
-command     `leafcuttr mqtt`
+command     `leafcuttr mqtt`, a module for each of its commands
 """
