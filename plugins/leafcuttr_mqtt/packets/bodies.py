@@ -1,5 +1,6 @@
 """Packets that a client sends, but for PUBLISH, which is read in `reader`: from the body to the object."""
 
+from collections.abc import Generator
 from typing import Final, Literal, TypeAlias
 
 from leafcuttr_mqtt.packets.errors import PacketError, malformed, protocol_error
@@ -11,6 +12,7 @@ from leafcuttr_mqtt.packets.types import (
     Auth,
     Connect,
     Disconnect,
+    Packet,
     PacketType,
     PingReq,
     Properties,
@@ -29,8 +31,7 @@ from leafcuttr_mqtt.packets.types import (
 Sender: TypeAlias = Literal["client", "server"]
 
 MOST_FILTERS: Final = 10_000
-"""In one SUBSCRIBE or UNSUBSCRIBE: a packet that is not too large might have three hundred thousand, which hold the
-loop for half a second."""
+"""In one SUBSCRIBE or UNSUBSCRIBE: a packet that is not too large might have three hundred thousand."""
 _BRIDGE: Final = 0x80
 _LEVELS: Final = {
     (b"MQIsdp", 3): Version.V3_1,
@@ -139,12 +140,20 @@ def read_reason(body: Body, kind: PacketType, sender: Sender) -> int:
     return reason
 
 
-def read_subscribe(body: Body, version: Version, bridge: bool) -> Subscribe:
+Steps: TypeAlias = Generator[None, None, Packet]
+"""A packet that is read in steps: it may have so many fields that it takes long."""
+FILTERS_AT_ONCE: Final = 2000
+"""Filters of SUBSCRIBE and UNSUBSCRIBE that are read in one step: some milliseconds."""
+
+
+def read_subscribe(body: Body, version: Version, bridge: bool) -> Steps:
     """3.8."""
     packet_id = body.packet_id()
     properties = read_properties(body, PacketType.SUBSCRIBE) if version == Version.V5 else NO_PROPERTIES
     requests: list[SubscriptionRequest] = []
     while body.left():
+        if requests and not len(requests) % FILTERS_AT_ONCE:
+            yield
         topic_filter = body.text("topic filter")
         options = body.byte("subscription options")
         if len(requests) >= MOST_FILTERS:
@@ -172,12 +181,14 @@ def _request(topic_filter: str, options: int, version: Version, bridge: bool) ->
     return SubscriptionRequest(topic_filter, qos, no_local, bool(options & 8), retain_handling)
 
 
-def read_unsubscribe(body: Body, version: Version) -> Unsubscribe:
+def read_unsubscribe(body: Body, version: Version) -> Steps:
     """3.10."""
     packet_id = body.packet_id()
     properties = read_properties(body, PacketType.UNSUBSCRIBE) if version == Version.V5 else NO_PROPERTIES
     filters: list[str] = []
     while body.left():
+        if filters and not len(filters) % FILTERS_AT_ONCE:
+            yield
         if len(filters) >= MOST_FILTERS:
             raise _too_many_filters("UNSUBSCRIBE")
         filters.append(body.text("topic filter"))
@@ -187,7 +198,7 @@ def read_unsubscribe(body: Body, version: Version) -> Unsubscribe:
 
 
 def _too_many_filters(name: str) -> PacketError:
-    return PacketError(ReasonCode.QUOTA_EXCEEDED, f"{name}: more than {MOST_FILTERS} topic filters")
+    return PacketError(ReasonCode.QUOTA_EXCEEDED, f"{name}: more than {MOST_FILTERS:,} topic filters")
 
 
 def read_pingreq(body: Body) -> PingReq:

@@ -6,20 +6,26 @@ from leafcuttr_mqtt.packets.errors import malformed, protocol_error
 
 MAX_VARINT: Final = 268_435_455
 MAX_TEXT: Final = 65_535
+MOST_REPEATED: Final = 1000
+"""How many user properties a packet of a client may have: all of them are taken in one step, by all that has to do with
+the packet. They take five bytes each, so a packet that is not too large might have two hundred thousand, which hold the
+loop for half a second."""
 
 
 class Body:
     """What follows the fixed header of one packet: its fields are taken one after the other. All methods raise
     `PacketError` where the packet ends too early, and nothing is allocated for what is not there."""
 
-    __slots__ = ("at", "data", "end", "name")
+    __slots__ = ("at", "data", "end", "most_repeated", "name")
 
-    def __init__(self, name: str, data: bytes, at: int, end: int) -> None:
+    def __init__(self, name: str, data: bytes, at: int, end: int, most_repeated: int = MOST_REPEATED) -> None:
         self.name = name
         """Of the packet, for errors."""
         self.data = data
         self.at = at
         self.end = end
+        self.most_repeated = most_repeated
+        """How often a property may be there, of those that may be there several times."""
 
     def left(self) -> int:
         return self.end - self.at

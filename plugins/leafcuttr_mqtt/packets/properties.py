@@ -13,9 +13,6 @@ from leafcuttr_mqtt.packets.types import NO_PROPERTIES, PacketType, Properties, 
 
 WILL: Final = 0
 """The properties of a will (3.1.3.2), which is no packet: the number of a packet type that does not exist."""
-MOST_OF_A_KIND: Final = 1000
-"""How often a property may be there that may be there several times: they take five bytes or two each, so a packet that
-is not too large might have two hundred thousand, which hold the loop for half a second."""
 
 _C, _CA, _P, _D = PacketType.CONNECT, PacketType.CONNACK, PacketType.PUBLISH, PacketType.DISCONNECT
 _ACKS = (PacketType.PUBACK, PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP)
@@ -131,9 +128,9 @@ def read_properties(body: Body, packet: int) -> Properties:
             raise PacketError(known.reason, f"{body.name}: {name} is {value}")
         if known.many:
             values = many.setdefault(name, [])
-            if len(values) >= MOST_OF_A_KIND:
+            if len(values) >= body.most_repeated:
                 raise PacketError(
-                    ReasonCode.QUOTA_EXCEEDED, f"{body.name}: more than {MOST_OF_A_KIND} {name}"
+                    ReasonCode.QUOTA_EXCEEDED, f"{body.name}: more than {body.most_repeated:,} {name}"
                 )
             values.append(value)
         elif getattr(properties, name) is not None:

@@ -8,6 +8,7 @@ from typing import Final
 from leafcuttr_mqtt.packets import table
 from leafcuttr_mqtt.packets.bodies import (
     Sender,
+    Steps,
     UnsupportedVersion,
     check_response_topic,
     check_topic,
@@ -15,7 +16,7 @@ from leafcuttr_mqtt.packets.bodies import (
     read_version,
 )
 from leafcuttr_mqtt.packets.errors import PacketError, malformed, protocol_error
-from leafcuttr_mqtt.packets.fields import Body, decoded
+from leafcuttr_mqtt.packets.fields import MAX_VARINT, MOST_REPEATED, Body, decoded
 from leafcuttr_mqtt.packets.properties import read_properties
 from leafcuttr_mqtt.packets.types import (
     NO_PROPERTIES,
@@ -62,6 +63,19 @@ class PacketReader:
     come: at most `max_bytes`, which counts the fixed header as 3.1.2.11.4 does.
     """
 
+    __slots__ = (
+        "_bridge",
+        "_most_repeated",
+        "_needed",
+        "_pending",
+        "_rules",
+        "_sender",
+        "error",
+        "max_bytes",
+        "steps",
+        "version",
+    )
+
     def __init__(
         self,
         max_bytes: int,
@@ -69,8 +83,10 @@ class PacketReader:
         *,
         sender: Sender = "client",
         bridge: bool = False,
+        trusted: bool = False,
     ) -> None:
-        """Without a version the first packet has to be CONNECT, and the reader takes the version from it."""
+        """Without a version the first packet has to be CONNECT, and the reader takes the version from it. What a
+        trusted client sends is handed on from a server, and is not bounded (`MOST_REPEATED`)."""
         self.max_bytes = max_bytes
         self.version = version
         """That of CONNECT, as soon as it is read, also where the rest of CONNECT is at fault. After a version that is
@@ -79,8 +95,13 @@ class PacketReader:
         """Set: the connection is to end, and nothing is read after it."""
         self._sender: Sender = sender
         self._bridge = bridge
+        # A server is chosen by those who run this broker, and what it sends has to go on, whatever it is.
+        self._most_repeated = MAX_VARINT if trusted or sender == "server" else MOST_REPEATED
         self._pending = bytearray()
         self._needed = 0
+        self.steps: Steps | None = None
+        """Set: `feed` has stopped in a packet that takes long to read (SUBSCRIBE may have 10,000 filters). Call it
+        again, without bytes, after others have had their turns. What came behind it is pending."""
         self._rules = table.rules(version, sender)
 
     @classmethod
@@ -89,11 +110,17 @@ class PacketReader:
         return cls(max_bytes, version, sender="server")
 
     def feed(self, data: bytes) -> list[Packet]:
-        """All packets that are complete with `data`. Where one is bad: those before it, and `error` is set."""
+        """All packets that are complete with `data`, unless it stops at `steps`. Where one is bad: those before it, and
+        `error` is set."""
         packets: list[Packet] = []
         if self.error is not None:
             return packets
         pending = self._pending
+        if self.steps is not None:
+            pending += data
+            if not self._go_on(self.steps, packets):
+                return packets
+            data = b""
         if pending:
             pending += data
             if len(pending) < self._needed:
@@ -108,6 +135,20 @@ class PacketReader:
         if at < len(data):
             pending += memoryview(data)[at:]
         return packets
+
+    def _go_on(self, steps: Steps, packets: list[Packet]) -> bool:
+        """The next step of a packet that takes long; whether it is complete."""
+        try:
+            next(steps)
+        except StopIteration as done:
+            packets.append(done.value)
+            self.steps, self._needed = None, 0
+            return True
+        except PacketError as error:
+            self.error, self.steps = error, None
+            return False
+        self.steps = steps
+        return False
 
     def _read(self, data: bytes, packets: list[Packet]) -> int:
         """Where the first packet begins that is not complete; `_needed` is then how many bytes it takes at least.
@@ -178,7 +219,7 @@ class PacketReader:
                             publish.properties = known
                             split = after
                         else:
-                            body = Body("PUBLISH", data, split, end)
+                            body = Body("PUBLISH", data, split, end, self._most_repeated)
                             publish.properties = self._publish_properties(body)
                             split = body.at
                 if not topic and publish.properties.topic_alias is None:
@@ -192,11 +233,15 @@ class PacketReader:
                     raise protocol_error(f"{rule.name}: packet identifier 0")
                 append(rule.ack(packet_id))
             else:
-                body = Body(rule.name, data, start, end)
+                body = Body(rule.name, data, start, end, self._most_repeated)
                 if rule.kind == PacketType.CONNECT:
                     append(self._connect(body, start - at > 2 and not data[start - 1]))
                     rules = self._rules
                     five = self.version == Version.V5
+                elif rule.in_steps is not None:
+                    assert self.version is not None
+                    if not self._go_on(rule.in_steps(body, self.version, self._bridge), packets):
+                        return end
                 else:
                     assert self.version is not None
                     append(rule.read(body, self.version, self._sender, self._bridge))

@@ -9,6 +9,7 @@ from leafcuttr_mqtt.packets.answers import read_connack, read_pingresp, read_sub
 from leafcuttr_mqtt.packets.bodies import (
     Ack,
     Sender,
+    Steps,
     read_ack,
     read_auth,
     read_disconnect,
@@ -21,6 +22,8 @@ from leafcuttr_mqtt.packets.types import Packet, PacketType, PubAck, PubComp, Pu
 
 Read: TypeAlias = Callable[[Body, Version, Sender, bool], Packet]
 """Body, version, sender, and whether the sender is a bridge."""
+ReadInSteps: TypeAlias = Callable[[Body, Version, bool], Steps]
+"""Body, version, and whether the sender is a bridge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +31,8 @@ class Rule:
     kind: PacketType
     name: str
     read: Read
+    in_steps: ReadInSteps | None = None
+    """In the place of `read`."""
     ack: Ack | None = None
     """Of a packet that may consist of a packet identifier only."""
     publish: bool = False
@@ -45,11 +50,15 @@ def _ack(kind: PacketType, ack: Ack) -> Rule:
     def read(body: Body, version: Version, sender: Sender, bridge: bool) -> Packet:
         return read_ack(body, version, sender, kind, ack)
 
-    return Rule(kind, kind.name, read, ack)
+    return Rule(kind, kind.name, read, ack=ack)
 
 
 def _rule(kind: PacketType, read: Read) -> Rule:
     return Rule(kind, kind.name, read)
+
+
+def _in_steps(kind: PacketType, read: ReadInSteps) -> Rule:
+    return Rule(kind, kind.name, _elsewhere, in_steps=read)
 
 
 PUBLISH: Final = Rule(PacketType.PUBLISH, "PUBLISH", _elsewhere, publish=True)
@@ -67,8 +76,8 @@ _DISCONNECT: Final = _rule(
 )
 _AUTH: Final = _rule(PacketType.AUTH, lambda body, _, sender, __: read_auth(body, sender))
 _CLIENTS_SEND: Final = (
-    _rule(PacketType.SUBSCRIBE, lambda body, version, _, bridge: read_subscribe(body, version, bridge)),
-    _rule(PacketType.UNSUBSCRIBE, lambda body, version, _, __: read_unsubscribe(body, version)),
+    _in_steps(PacketType.SUBSCRIBE, read_subscribe),
+    _in_steps(PacketType.UNSUBSCRIBE, lambda body, version, _: read_unsubscribe(body, version)),
     _rule(PacketType.PINGREQ, lambda body, _, __, ___: read_pingreq(body)),
     _DISCONNECT,
 )

@@ -143,14 +143,12 @@ class Hub:
         if not client.outlives:
             self.end_session(client)
 
-    def disconnected(self, client: Client, connection: Attached, *, with_will: bool) -> None:
-        """The connection has ended; `with_will`: not as it should."""
+    def disconnected(self, client: Client, connection: Attached) -> None:
+        """The connection has ended. Where it ended as it should, the session has no will any more."""
         if client.connection is not connection:
             return  # another one has taken over
         self._detach(client)
         session = client.session
-        if not with_will:
-            session.will = None
         will_due, ends = session.will_due_ms, session.ends_ms
         if will_due is not None and will_due <= self.clock.now_ms():
             self._publish_will(client)
@@ -409,7 +407,9 @@ class Hub:
             and client.filter_bytes + len(requested) <= _MOST_FILTER_BYTES
         )
 
-    def begin_retained(self, client: Client, subscription: Subscription, *, is_recorded: bool = False) -> None:
+    def begin_retained(
+        self, client: Client, subscription: Subscription, *, is_recorded: bool = False
+    ) -> None:
         """A subscription is to get the retained messages that it matches; none if it is shared (4.8.2). Those that come
         from now on are no part of it: it gets them live. `is_recorded`: the session's record in the log says so."""
         if subscription.share is None:

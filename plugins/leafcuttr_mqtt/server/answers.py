@@ -19,6 +19,7 @@ from leafcuttr_mqtt.packets.types import (
 )
 from leafcuttr_mqtt.replay.replays import subscribe, unsubscribe
 from leafcuttr_mqtt.replay.request import is_request
+from leafcuttr_mqtt.server.publishable import why_refused
 from leafcuttr_mqtt.session.events import (
     Acknowledged,
     Answer,
@@ -35,16 +36,17 @@ from leafcuttr_mqtt.topics.names import parse_shared, why_no_filter, why_too_dee
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
-    from leafcuttr_mqtt.server.contract import Served
+    from leafcuttr_mqtt.server.connection import Connection
+    from leafcuttr_mqtt.server.read import Read
 
 _FAILURE: Final = 0x80
 """The only one that 3.1.1 has for SUBACK."""
-PROTECTED: Final = "topics that begin with $ are the broker's own"
 
 
-def answer(connection: "Served", client: "Client", event: Event) -> Iterator[None] | None:
+def answer(read: "Read", event: Event) -> Iterator[None] | None:
     """Answer an event. What goes out is gathered by the connection. What may take long is done in the steps of the
     iterator, which the caller goes through before it answers the next event."""
+    connection, client = read.connection, read.client
     hub = connection.running.hub
     if isinstance(event, Acknowledged):
         if client.noted:
@@ -66,11 +68,11 @@ def answer(connection: "Served", client: "Client", event: Event) -> Iterator[Non
         client.session.inbound.completed(event.packet_id)
         connection.put_packet(PubComp(event.packet_id))
     elif isinstance(event, Repeated):
-        if client.session.inbound.can_answer(event.packet_id):
+        if not client.session.inbound.can_answer(event.packet_id):
+            client.repeated.add(event.packet_id)
+        else:
             connection.wait_for_store()  # the turn of the message may not be stored yet
             connection.put_packet(PubRec(event.packet_id))
-        else:
-            client.repeated.add(event.packet_id)
     elif isinstance(event, Answer):
         connection.put_packet(event.packet)
     elif isinstance(event, Subscribe):
@@ -78,23 +80,21 @@ def answer(connection: "Served", client: "Client", event: Event) -> Iterator[Non
     elif isinstance(event, Unsubscribe):
         return _unsubscribe(connection, client, event)
     elif isinstance(event, Publish):
-        wrong = why_too_deep(event.topic)
-        if wrong is None:
-            refuse(connection, client, event, ReasonCode.NOT_AUTHORIZED, PROTECTED)
-        else:
-            refuse(connection, client, event, ReasonCode.TOPIC_NAME_INVALID, f"topic name: {wrong}")
+        refusal = why_refused(event.topic, client.client_id)
+        assert refusal is not None
+        refuse(read, event, *refusal)
     elif isinstance(event, PublishRefused):
         _tell(connection, event.publish, event.reason, event.text)
     elif isinstance(event, Disconnected):
-        connection.disconnected(event)
+        connection.leaves()
     else:
         raise TypeError(f"{type(event).__name__} is no event of a connection that was accepted")
     return None
 
 
-def refuse(connection: "Served", client: "Client", publish: Publish, reason: ReasonCode, text: str) -> None:
+def refuse(read: "Read", publish: Publish, reason: ReasonCode, text: str) -> None:
     """A message is not published, for good. A client before 5.0 cannot be told: it gets the acknowledgement."""
-    inbound = client.session.inbound
+    connection, inbound = read.connection, read.client.session.inbound
     if publish.qos == 2:
         if connection.version == Version.V5:
             inbound.refused(publish.packet_id)
@@ -106,15 +106,22 @@ def refuse(connection: "Served", client: "Client", publish: Publish, reason: Rea
     _tell(connection, publish, reason, text)
 
 
-def _tell(connection: "Served", publish: Publish, reason: ReasonCode, text: str) -> None:
+def _tell(
+    connection: "Connection", publish: Publish, reason: ReasonCode, text: str
+) -> PubAck | PubRec | None:
     properties = connection.conversation.reason_properties(text)
+    packet: PubAck | PubRec
     if publish.qos == 1:
-        connection.put_packet(PubAck(publish.packet_id, reason, properties))
+        packet = PubAck(publish.packet_id, reason, properties)
     elif publish.qos == 2:
-        connection.put_packet(PubRec(publish.packet_id, reason, properties))
+        packet = PubRec(publish.packet_id, reason, properties)
+    else:
+        return None
+    connection.put_packet(packet)
+    return packet
 
 
-def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Iterator[None]:
+def _subscribe(connection: "Connection", client: "Client", packet: Subscribe) -> Iterator[None]:
     """3.8 and 3.9. A step is a filter, then a retained message."""
     hub = connection.running.hub
     five = connection.version == Version.V5
@@ -170,7 +177,7 @@ def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Ite
         yield from hub.send_retained(client, subscription)
 
 
-def _unsubscribe(connection: "Served", client: "Client", packet: Unsubscribe) -> Iterator[None]:
+def _unsubscribe(connection: "Connection", client: "Client", packet: Unsubscribe) -> Iterator[None]:
     """3.10 and 3.11. A step is a filter."""
     hub = connection.running.hub
     filters = unsubscribe(connection.running.replays, client, packet.filters)

@@ -1,4 +1,4 @@
-"""What the parts of a connection see of it: they import no connection, which imports them."""
+"""What the admission of a client sees of its connection, which imports it."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
     from leafcuttr_mqtt.server.running import Running
     from leafcuttr_mqtt.session.conversation import Conversation
-    from leafcuttr_mqtt.session.events import Disconnected
 
 
 class Served(Protocol):
@@ -59,10 +58,6 @@ class Served(Protocol):
 
     def expires_at(self, expires_ms: int) -> None:
         """Its client has to authenticate again by then."""
-        ...
-
-    def disconnected(self, event: "Disconnected") -> None:
-        """DISCONNECT has come."""
         ...
 
     def end(

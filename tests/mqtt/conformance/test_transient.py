@@ -27,7 +27,7 @@ def test_a_message_that_cannot_be_taken_ends_its_connection(
     leafcuttr: Started, monkeypatch: pytest.MonkeyPatch, version: int, qos: int
 ) -> None:
     """Without an acknowledgement, which would mean that the broker has it; and no other connection."""
-    monkeypatch.setattr("leafcuttr_mqtt.server.connection.HELD_S", 0.0)
+    monkeypatch.setattr("leafcuttr_mqtt.server.held.HELD_S", 0.0)
     with leafcuttr(SETTINGS) as broker:
         watcher, raw = broker.client(version), broker.client(version)
         watcher.subscribe("#")
@@ -119,7 +119,7 @@ def test_a_message_that_cannot_be_taken_when_its_client_has_come_back(
     leafcuttr: Started, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     """The new connection, which has sent it again, ends too: its client sends the message once more."""
-    monkeypatch.setattr("leafcuttr_mqtt.server.connection.HELD_S", 0.0)
+    monkeypatch.setattr("leafcuttr_mqtt.server.held.HELD_S", 0.0)
     keep, name = [("session_expiry", 120)] if version == 5 else [], fresh()
     with leafcuttr(SETTINGS) as broker:
         raw = broker.client(version, name, clean=False, properties=keep)

@@ -295,11 +295,14 @@ def test_there_is_a_limit_for_topic_filters(version: Version, first: int, each: 
     def fed(count: int) -> PacketReader:
         body = bytes.fromhex("0001" + ("00" if version == V5 else "")) + bytes.fromhex(each) * count
         reader = PacketReader(1 << 20, version)
-        assert len(reader.feed(bytes((first,)) + varint(len(body)) + body)) == (reader.error is None)
+        packets = reader.feed(bytes((first,)) + varint(len(body)) + body)
+        while reader.steps is not None:
+            packets += reader.feed(b"")
+        assert len(packets) == (reader.error is None)
         return reader
 
     assert fed(MOST_FILTERS).error is None
     error = fed(MOST_FILTERS + 1).error
     assert error is not None
     assert (error.reason, MOST_FILTERS) == (R.QUOTA_EXCEEDED, 10_000)
-    assert error.text.endswith("SCRIBE: more than 10000 topic filters")
+    assert error.text.endswith("SCRIBE: more than 10,000 topic filters")

@@ -12,13 +12,12 @@ from paho.mqtt.properties import Properties as PahoProperties
 
 from leafcuttr_mqtt.packets.encoding import varint
 from leafcuttr_mqtt.packets.errors import PacketError
-from leafcuttr_mqtt.packets.fields import Body
+from leafcuttr_mqtt.packets.fields import MOST_REPEATED, Body
 from leafcuttr_mqtt.packets.properties import (
     ALLOWED,
     BINARY,
     BYTE,
     FOUR,
-    MOST_OF_A_KIND,
     PAIR,
     PROPERTIES,
     TEXT,
@@ -237,8 +236,8 @@ def test_there_is_a_limit_for_properties_of_a_kind(packet: int) -> None:
         whole = varint(len(pairs)) + pairs
         return Body("PACKET", whole, 0, len(whole))
 
-    assert len(read_properties(block(MOST_OF_A_KIND), packet).user_properties) == MOST_OF_A_KIND == 1000
+    assert len(read_properties(block(MOST_REPEATED), packet).user_properties) == MOST_REPEATED == 1000
     with pytest.raises(PacketError) as refused:
         read_properties(block(100_000), packet)
     assert refused.value.reason == R.QUOTA_EXCEEDED
-    assert refused.value.text == "PACKET: more than 1000 user_properties"
+    assert refused.value.text == "PACKET: more than 1,000 user_properties"

@@ -7,12 +7,14 @@ import tracemalloc
 import pytest
 
 from leafcuttr_mqtt.packets import reader as module
-from leafcuttr_mqtt.packets.bodies import Sender
+from leafcuttr_mqtt.packets.bodies import FILTERS_AT_ONCE, MOST_FILTERS, Sender
+from leafcuttr_mqtt.packets.fields import MOST_REPEATED
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import (
     NO_PROPERTIES,
     Connect,
     Disconnect,
+    Packet,
     PingReq,
     Properties,
     PubAck,
@@ -23,8 +25,10 @@ from leafcuttr_mqtt.packets.types import (
     ReasonCode,
     Subscribe,
     SubscriptionRequest,
+    Unsubscribe,
     Version,
 )
+from leafcuttr_mqtt.packets.writer import encode
 
 R = ReasonCode
 V31, V311, V5 = Version
@@ -362,19 +366,20 @@ def test_nothing_is_allocated_for_what_is_only_claimed() -> None:
 
 def test_a_large_packet_in_many_pieces_is_copied_a_few_times_only() -> None:
     """Bytes that come are added to those before, and not read again from the start."""
+    read = 0
+
+    class Counting(PacketReader):
+        def _read(self, data: bytes, packets: list[Packet]) -> int:
+            nonlocal read
+            read += len(data)
+            return super()._read(data, packets)
+
     size = 1_000_000
-    reader = of(V311, max_bytes=2 * size)
+    reader = Counting(2 * size, V311)
     raw = b"\x30\xc0\x84\x3d\0\x01t" + bytes(size - 3)
     assert reader.feed(raw[:5000]) == []
+    assert read == 5000
     read = 0
-    inner = reader._read
-
-    def counting(data: bytes, packets: list[object]) -> int:
-        nonlocal read
-        read += len(data)
-        return inner(data, packets)  # type: ignore[arg-type]
-
-    reader._read = counting  # type: ignore[method-assign, assignment]
     for at in range(5000, len(raw) - 1, 1000):
         assert reader.feed(raw[at : min(at + 1000, len(raw) - 1)]) == []
     assert read == 0
@@ -409,3 +414,72 @@ def test_packets_without_properties_share_one_object() -> None:
     (publish,) = of(V5).feed(b"\x30\x04\0\x01t\0")
     assert isinstance(publish, Publish)
     assert publish.properties is NO_PROPERTIES
+
+
+def filters(count: int) -> list[str]:
+    return [f"a/{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("version", [V311, V5])
+@pytest.mark.parametrize("kind", [Subscribe, Unsubscribe])
+def test_a_packet_with_many_filters_is_read_in_steps(kind: type, version: Version) -> None:
+    """Others have their turns in between."""
+    many = filters(MOST_FILTERS)
+    packet = (
+        Subscribe(1, tuple([SubscriptionRequest(each, 1) for each in many]))
+        if kind is Subscribe
+        else Unsubscribe(1, tuple(many))
+    )
+    reader = of(version, max_bytes=2_000_000)
+    read = reader.feed(encode(PingReq(), version) + encode(packet, version) + encode(PingReq(), version))
+    assert read == [PingReq()]
+    steps = 1
+    while reader.steps is not None:
+        assert not read or steps == 1
+        read = reader.feed(b"")
+        steps += 1
+    assert steps >= len(many) / FILTERS_AT_ONCE
+    assert read == [packet, PingReq()]
+    assert reader.feed(encode(PingReq(), version)) == [PingReq()]
+
+
+def test_what_comes_while_a_packet_is_read_in_steps_is_read_behind_it() -> None:
+    packet = Unsubscribe(1, tuple(filters(FILTERS_AT_ONCE + 1)))
+    ping = encode(PingReq(), V5)
+    reader = of(V5, max_bytes=1_000_000)
+    assert reader.feed(encode(packet, V5) + ping[:1]) == []
+    assert reader.steps is not None
+    assert reader.feed(ping[1:] + ping[:1]) == [packet, PingReq()]
+    assert reader.steps is None
+    assert reader.feed(ping[1:]) == [PingReq()]
+
+
+def test_so_many_filters_as_are_read_in_a_step_need_one_step() -> None:
+    packet = Unsubscribe(1, tuple(filters(FILTERS_AT_ONCE)))
+    reader = of(V5, max_bytes=1_000_000)
+    assert reader.feed(encode(packet, V5)) == [packet]
+    assert reader.steps is None
+
+
+def test_an_error_in_a_later_step() -> None:
+    raw = encode(Unsubscribe(1, (*filters(FILTERS_AT_ONCE), "last")), V5)
+    reader = of(V5, max_bytes=1_000_000)
+    assert reader.feed(raw[:-4] + b"\0\0\0\0" + encode(PingReq(), V5)) == []
+    assert reader.steps is not None and reader.error is None
+    assert reader.feed(b"") == []
+    assert reader.error is not None and reader.error.reason == R.MALFORMED_PACKET
+    assert reader.steps is None
+    assert reader.feed(encode(PingReq(), V5)) == []
+
+
+def test_a_packet_of_a_client_has_so_many_user_properties_at_most() -> None:
+    """They are taken in one step by all that has to do with the packet."""
+    fits = Publish("t", b"", properties=Properties(user_properties=(("a", "b"),) * MOST_REPEATED))
+    more = Publish("t", b"", properties=Properties(user_properties=(("a", "b"),) * (MOST_REPEATED + 1)))
+    assert of(V5, max_bytes=1_000_000).feed(encode(fits, V5)) == [fits]
+    assert refused(of(V5, max_bytes=1_000_000), encode(more, V5)) == (
+        R.QUOTA_EXCEEDED,
+        "PUBLISH: more than 1,000 user_properties",
+    )
+    # A bridge goes on, whatever comes from the broker that it was told to speak to.
+    assert of(V5, "server", max_bytes=1_000_000).feed(encode(more, V5)) == [more]

@@ -18,10 +18,10 @@ def will(delay_s: int | None = None) -> Will:
 def test_a_session_ends_with_its_connection_or_later(rig: Rig) -> None:
     client, noted, present = rig.connect("c")
     assert not present and rig.hub.connected == 1
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     assert rig.hub.clients == {} and rig.hub.connected == 0
     client, noted, _ = rig.connect("c", expiry_s=10)
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     _, _, present = rig.connect("c", clean=False, expiry_s=10)
     assert present
 
@@ -29,7 +29,7 @@ def test_a_session_ends_with_its_connection_or_later(rig: Rig) -> None:
 def test_a_session_expires(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=10)
     rig.hub.subscribe(client, "a", Subscription("a", 1))
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     rig.pass_time(9.9)
     rig.hub.sweep()
     assert "c" in rig.hub.clients
@@ -41,7 +41,7 @@ def test_a_session_expires(rig: Rig) -> None:
 
 def test_one_without_end_stays(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=NEVER_S)
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     rig.pass_time(1_000_000_000)
     rig.hub.sweep()
     assert "c" in rig.hub.clients
@@ -49,7 +49,7 @@ def test_one_without_end_stays(rig: Rig) -> None:
 
 def test_who_comes_back_has_a_session_that_does_not_expire(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=10)
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     rig.connect("c", clean=False, expiry_s=10)
     rig.pass_time(100)
     rig.hub.sweep()
@@ -59,7 +59,7 @@ def test_who_comes_back_has_a_session_that_does_not_expire(rig: Rig) -> None:
 def test_a_clean_start_ends_the_session_before(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=10)
     rig.hub.subscribe(client, "a", Subscription("a", 1))
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     other, _, present = rig.connect("c", clean=True, expiry_s=10)
     assert not present and other is not client
     assert rig.hub.publish(Message("a", b"", 1), None) == 0
@@ -71,7 +71,7 @@ def test_a_connection_takes_over(rig: Rig, clean: bool) -> None:
     other, second, present = rig.connect("c", clean=clean, expiry_s=10)
     assert first.ended is ReasonCode.SESSION_TAKEN_OVER and second.ended is None
     assert present is not clean and (other is client) is not clean
-    rig.hub.disconnected(client, first, with_will=True)
+    rig.hub.disconnected(client, first)
     assert rig.hub.clients["c"].connection is second and rig.hub.connected == 1
 
 
@@ -93,7 +93,7 @@ def test_the_will_of_a_connection_that_is_taken_over(
 def test_a_will_is_published_after_its_delay_unless_its_client_comes_back(rig: Rig) -> None:
     for name in ("stays", "back"):
         client, noted, _ = rig.connect(name, expiry_s=100, will=will(5))
-        rig.hub.disconnected(client, noted, with_will=True)
+        rig.hub.disconnected(client, noted)
     rig.pass_time(4)
     rig.connect("back", clean=False, expiry_s=100)
     rig.hub.sweep()
@@ -108,7 +108,7 @@ def test_a_will_is_published_after_its_delay_unless_its_client_comes_back(rig: R
 
 def test_who_comes_back_with_another_will_leaves_that_one_only(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=100, will=will(5))
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     rig.connect("c", clean=False, expiry_s=100, will=will(50))
     rig.pass_time(20)
     assert rig.published == []
@@ -116,7 +116,7 @@ def test_who_comes_back_with_another_will_leaves_that_one_only(rig: Rig) -> None
 
 def test_a_will_is_published_at_the_end_of_its_session_if_that_comes_first(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=3, will=will(1000))
-    rig.hub.disconnected(client, noted, with_will=True)
+    rig.hub.disconnected(client, noted)
     rig.pass_time(3)
     rig.hub.sweep()
     assert len(rig.published) == 1
@@ -124,7 +124,8 @@ def test_a_will_is_published_at_the_end_of_its_session_if_that_comes_first(rig: 
 
 def test_a_will_is_not_published_by_who_leaves(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=3, will=will())
-    rig.hub.disconnected(client, noted, with_will=False)
+    client.session.will = None  # as DISCONNECT has it
+    rig.hub.disconnected(client, noted)
     rig.pass_time(10)
     rig.hub.sweep()
     assert rig.published == []

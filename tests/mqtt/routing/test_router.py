@@ -69,7 +69,7 @@ def test_a_message_with_qos_0_goes_out_past_the_queue_where_nothing_waits(rig: R
 def test_who_is_away_gets_qos_1_only_and_only_with_a_session(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=100)
     subscribe(rig, client, Subscription("a", 1))
-    rig.hub.disconnected(client, noted, with_will=False)
+    rig.hub.disconnected(client, noted)
     rig.hub.publish(Message("a", b"0", 0), None)
     rig.hub.publish(Message("a", b"1", 1), None)
     again, _, present = rig.connect("c", clean=False, expiry_s=100)
@@ -102,7 +102,7 @@ def test_a_shared_subscription_beside_one_that_is_not(rig: Rig) -> None:
 def test_what_is_above_the_bounds_is_dropped_and_counted(rig: Rig) -> None:
     client, noted, _ = rig.connect("c", expiry_s=100)
     subscribe(rig, client, Subscription("a", 1))
-    rig.hub.disconnected(client, noted, with_will=False)
+    rig.hub.disconnected(client, noted)
     for number in range(15):
         rig.hub.publish(Message("a", b"%d" % number, 1), None)
     assert rig.hub.drops[DropReason.QUEUE_FULL] == 5

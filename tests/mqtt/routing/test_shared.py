@@ -28,20 +28,20 @@ def test_members_take_turns(rig: Rig) -> None:
 
 def test_slow_members_and_those_that_are_away_come_last(rig: Rig) -> None:
     balance, (group, (a, b, c)) = Balance(), group_of(rig, "a", "b", "c")
-    rig.hub.disconnected(a, a.connection, with_will=False)  # type: ignore[arg-type]
+    rig.hub.disconnected(a, a.connection)  # type: ignore[arg-type]
     assert isinstance(b.connection, Noted)
     b.connection.fluent = False
     assert [chosen(balance, group) for _ in range(3)] == ["c", "c", "c"]
-    rig.hub.disconnected(c, c.connection, with_will=False)  # type: ignore[arg-type]
+    rig.hub.disconnected(c, c.connection)  # type: ignore[arg-type]
     assert chosen(balance, group) == "b"
-    rig.hub.disconnected(b, b.connection, with_will=False)  # type: ignore[arg-type]
+    rig.hub.disconnected(b, b.connection)  # type: ignore[arg-type]
     assert {chosen(balance, group) for _ in range(6)} == {"a", "b", "c"}
 
 
 def test_a_message_with_qos_0_goes_to_nobody_who_is_away(rig: Rig) -> None:
     balance, (group, (a,)) = Balance(), group_of(rig, "a")
     assert chosen(balance, group, qos=0) == "a"
-    rig.hub.disconnected(a, a.connection, with_will=False)  # type: ignore[arg-type]
+    rig.hub.disconnected(a, a.connection)  # type: ignore[arg-type]
     assert chosen(balance, group, qos=0) is None
     assert chosen(balance, group, qos=1) == "a"
     group.members = {a: Subscription("a", 0, "g")}

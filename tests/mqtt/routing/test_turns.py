@@ -33,7 +33,7 @@ from leafcuttr_mqtt.packets.types import (
 )
 from leafcuttr_mqtt.routing import turns as turns_module
 from leafcuttr_mqtt.routing.turns import Turns
-from leafcuttr_mqtt.server import connection as connection_module
+from leafcuttr_mqtt.server import held as held_module
 from leafcuttr_mqtt.session.types import DropReason
 from leafcuttr_sdk.errors import StorageError
 from support.mqtt import V3, V5, MqttClient, RunningMqtt, running_mqtt
@@ -118,7 +118,7 @@ async def test_a_message_that_cannot_be_stored_for_now_is_stored_later(mqtt: Run
 async def test_who_waits_for_too_long_is_disconnected_without_an_acknowledgement(
     mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch, version: Any
 ) -> None:
-    monkeypatch.setattr(connection_module, "HELD_S", 0.0)
+    monkeypatch.setattr(held_module, "HELD_S", 0.0)
     appends = Appends(mqtt.running.turns)
     appends.failing.add("from-mqtt")
     held = await mqtt.connect("held", version)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 
+from leafcuttr_mqtt.messages import Message
+from leafcuttr_mqtt.packets import bodies
+from leafcuttr_mqtt.packets.bodies import FILTERS_AT_ONCE
+from leafcuttr_mqtt.packets.fields import MOST_REPEATED
 from leafcuttr_mqtt.packets.types import (
     ConnAck,
     Connect,
+    Disconnect,
     PingReq,
     PingResp,
     Properties,
@@ -22,6 +30,9 @@ from leafcuttr_mqtt.packets.types import (
     Unsubscribe,
     Will,
 )
+from leafcuttr_mqtt.routing import feeds, retained, turns
+from leafcuttr_mqtt.server import answers, outgoing
+from leafcuttr_mqtt.server.read import MOST_STEPS
 from leafcuttr_mqtt.storage.state import SessionRecord
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
 
@@ -30,6 +41,29 @@ DEEP = "a" + "/" * 200
 
 def subscribe(packet_id: int, *filters: str) -> Subscribe:
     return Subscribe(packet_id, tuple([SubscriptionRequest(each, 0) for each in filters]))
+
+
+class Rounds(trio.abc.Instrument):
+    """How often functions are called between two times that the loop looks for what else there is to do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._calls: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+        trio.lowlevel.add_instrument(self)
+
+    def before_io_wait(self, timeout: float) -> None:
+        self._calls.clear()
+
+    def count(self, owner: Any, name: str) -> None:
+        function: Callable[..., Any] = getattr(owner, name)
+
+        def counted(*args: Any, **named: Any) -> Any:
+            calls = self._calls[name] = self._calls.get(name, 0) + 1
+            self.most[name] = max(calls, self.most.get(name, 0))
+            return function(*args, **named)
+
+        self._monkeypatch.setattr(owner, name, counted)
 
 
 async def retain(mqtt: RunningMqtt, count: int) -> None:
@@ -177,3 +211,87 @@ async def test_a_will_with_too_many_levels_is_not_accepted(mqtt: RunningMqtt) ->
     older = await mqtt.dial(V3)  # for which CONNACK has no such code
     await older.send(Connect(V3, "c", True, 0, None, None, Will(DEEP, b"gone", 0, False)))
     await older.closed()
+
+
+FILTERS = tuple([f"{number}" for number in range(bodies.MOST_FILTERS)])
+
+
+async def test_very_many_filters_are_taken_in_steps(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await mqtt.connect("c")
+    await client.subscribe("one")
+    rounds = Rounds(monkeypatch)
+    rounds.count(bodies, "_request")
+    rounds.count(answers, "why_no_filter")
+    await client.send(subscribe(1, *FILTERS), PingReq())
+    reasons = (await client.expect(SubAck)).reasons
+    assert len(reasons) == len(FILTERS)
+    assert reasons == (0,) * 9_999 + (ReasonCode.QUOTA_EXCEEDED,)
+    await client.expect(PingResp)
+    await client.send(Unsubscribe(2, FILTERS), PingReq())
+    reasons = (await client.expect(UnsubAck)).reasons
+    assert reasons == (0,) * 9_999 + (ReasonCode.NO_SUBSCRIPTION_EXISTED,)
+    await client.expect(PingResp)
+    assert 0 < rounds.most["_request"] <= FILTERS_AT_ONCE
+    assert 0 < rounds.most["why_no_filter"] <= MOST_STEPS / 20
+
+
+async def test_a_client_that_leaves_while_its_filters_are_read(mqtt: RunningMqtt) -> None:
+    client = await mqtt.connect("c", clean=False, properties=Properties(session_expiry_interval=60))
+    await client.send(subscribe(1, *FILTERS))
+    again = await mqtt.connect("c", clean=False, present=True)
+    await again.nothing()
+    assert len(mqtt.running.hub.clients["c"].session.subscriptions) <= 10_000
+
+
+async def test_many_small_packets_are_answered_in_steps(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await mqtt.connect("c")
+    rounds = Rounds(monkeypatch)
+    rounds.count(outgoing, "encode")
+    await client.send(*[PingReq()] * 100_000)
+    for _ in range(100_000):
+        await client.expect(PingResp)
+    assert 0 < rounds.most["encode"] <= MOST_STEPS / 5
+
+
+async def test_retained_messages_are_looked_for_in_steps(
+    mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where many are looked at and none matches."""
+    for number in range(30_000):
+        mqtt.running.hub.retained.put(Message(f"r/{number}", b"x"))
+    monkeypatch.setattr(turns, "_STEP_S", 0.0)
+    client = await mqtt.connect("c")
+    rounds = Rounds(monkeypatch)
+    walked = 0
+    walk = retained._below
+
+    def counted(*args: Any) -> Any:
+        nonlocal walked
+        for node in walk(*args):
+            walked += 1
+            rounds._calls["node"] = calls = rounds._calls.get("node", 0) + 1
+            rounds.most["node"] = max(calls, rounds.most.get("node", 0))
+            yield node
+
+    monkeypatch.setattr(retained, "_below", counted)
+    await client.send(subscribe(1, "r/+/none"), PingReq())
+    await client.expect(SubAck)
+    await client.expect(PingResp)
+    assert walked >= 30_000
+    assert rounds.most["node"] <= MOST_STEPS + 2 * feeds.LOOKS
+
+
+async def test_a_packet_with_too_many_user_properties_ends_its_connection(mqtt: RunningMqtt) -> None:
+    many = Properties(user_properties=(("a", "b"),) * (MOST_REPEATED + 1))
+    client = await mqtt.connect("c")
+    await client.send(Publish("t", b"", 1, packet_id=1, properties=many))
+    assert (await client.expect(Disconnect)).reason == ReasonCode.QUOTA_EXCEEDED
+    await client.closed()
+    client = await mqtt.dial(V5)
+    await client.send(Connect(V5, "c", True, 0, properties=many))
+    assert (await client.expect(ConnAck)).reason == ReasonCode.QUOTA_EXCEEDED
+    await client.closed()

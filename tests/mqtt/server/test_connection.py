@@ -29,7 +29,8 @@ from leafcuttr_mqtt.packets.types import (
     Will,
 )
 from leafcuttr_mqtt.packets.writer import encode
-from leafcuttr_mqtt.server.connection import MOST_PACKETS, READ_BYTES, SMALL_READ_BYTES, Connection
+from leafcuttr_mqtt.server.connection import Connection
+from leafcuttr_mqtt.server.reading import MOST_PACKETS, READ_BYTES, SMALL_READ_BYTES
 from leafcuttr_sdk.authentication import ANONYMOUS, Authenticated
 from support.mqtt import V3, V5, RunningMqtt, running_mqtt
 from support.waiting import eventually

@@ -1,0 +1,101 @@
+"""What a connection's task does: it reads packets, has a client let in, and gives what comes to a `Read`.
+
+One read is under way at a time: the next one is taken once the packets of the last are answered, so a client that is
+quicker than what stores its messages is held back by TCP. What comes after a message that cannot be stored for now
+waits with it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from leafcuttr_mqtt.packets.refusals import refusal
+from leafcuttr_mqtt.packets.types import Packet
+from leafcuttr_mqtt.server.admission import DECIDED, Admission
+from leafcuttr_mqtt.server.states import ENDED
+from leafcuttr_mqtt.server.taking import take
+from leafcuttr_mqtt.session.states import Phase
+
+if TYPE_CHECKING:
+    from leafcuttr_mqtt.packets.errors import PacketError
+    from leafcuttr_mqtt.server.connection import Connection
+
+READ_BYTES: Final = 64 * 1024
+MOST_PACKETS: Final = 4096
+"""Of a read. A client that sends more at once, which are smaller than any message, is read in smaller pieces from then
+on: what a read brings is answered in one step of the loop."""
+SMALL_READ_BYTES: Final = 2 * 1024
+
+
+async def read_packets(connection: "Connection") -> None:
+    """Read until the connection has ended, or the client has ended it."""
+    stream, reader, conversation = connection.stream, connection.reader, connection.conversation
+    counts = connection.running.counts
+    most = READ_BYTES
+    while True:
+        data = await stream.receive_some(most)
+        if connection.client is not None:
+            # Until then the time is for all of the handshake, however slowly it comes.
+            connection.heard = trio.current_time()
+        if connection.read is not None or connection.slow is not None:
+            await connection.wait_answered()
+        if not data:
+            return
+        counts.bytes_received += len(data)
+        packets = reader.feed(bytes(data))
+        if len(packets) > MOST_PACKETS:
+            most = SMALL_READ_BYTES
+        while True:
+            counts.packets_received += len(packets)
+            if packets:
+                await _receive(connection, packets)
+            if reader.steps is None:
+                break
+            # A packet that takes long to read: others have their turns meanwhile.
+            await connection.wait_answered()
+            await trio.lowlevel.checkpoint()
+            packets = reader.feed(b"")
+        error = reader.error or conversation.error
+        if error is not None:
+            await connection.wait_answered()
+            _end(connection, error)
+        if connection.state is ENDED:
+            return
+
+
+def _end(connection: "Connection", error: "PacketError") -> None:
+    reader, conversation = connection.reader, connection.conversation
+    said: bytes | None = None
+    if conversation.phase is Phase.EXPECTS_CONNECT:
+        said = refusal(error, reader.version, connected=False)
+    elif conversation.version is not None:
+        connection.version = conversation.version  # of a CONNECT that was read and is refused
+    connection.end(error.reason, error.text, at_fault=True, said=said)
+
+
+async def _receive(connection: "Connection", packets: Sequence[Packet]) -> None:
+    conversation = connection.conversation
+    events = conversation.receive(packets)
+    while events:
+        client = connection.client
+        if client is not None and conversation.phase is not Phase.RE_AUTHENTICATING:
+            take(connection, client, events)
+            return
+        at = next((at for at, event in enumerate(events) if isinstance(event, DECIDED)), -1)
+        if at:
+            if client is not None:
+                take(connection, client, events if at < 0 else events[:at])
+            await connection.wait_answered()
+        if client is None and conversation.phase is Phase.ENDED:
+            connection.lost()  # DISCONNECT in the place of AUTH
+        if at < 0:
+            return
+        if connection.admission is None:
+            connection.admission = Admission(connection, connection.stream)
+        await connection.admission.decide(events[at])
+        connection.running.turns.conclude()
+        if connection.state is ENDED:
+            return
+        # What came behind CONNECT was held, what came behind AUTH on a connection that is in was not.
+        events = events[at + 1 :] or conversation.receive(())
