@@ -70,6 +70,10 @@ def answer(read: "Read", event: Event) -> Iterator[None] | None:
     elif isinstance(event, Repeated):
         if not client.session.inbound.can_answer(event.packet_id):
             client.repeated.add(event.packet_id)
+        elif read.verdicts is not None and event.packet_id in read.verdicts:
+            # Refused since it came again: what comes behind PUBREC with an error is a new message ([MQTT-4.3.3-9]), and
+            # this one would be refused as the first was.
+            connection.put_packet(read.verdicts[event.packet_id])
         else:
             connection.wait_for_store()  # the turn of the message may not be stored yet
             connection.put_packet(PubRec(event.packet_id))
@@ -103,7 +107,11 @@ def refuse(read: "Read", publish: Publish, reason: ReasonCode, text: str) -> Non
     elif publish.qos:
         inbound.acknowledged()
     connection.running.count_refused(text)
-    _tell(connection, publish, reason, text)
+    verdict = _tell(connection, publish, reason, text)
+    if isinstance(verdict, PubRec) and connection.version == Version.V5:
+        if read.verdicts is None:
+            read.verdicts = {}
+        read.verdicts[publish.packet_id] = verdict
 
 
 def _tell(

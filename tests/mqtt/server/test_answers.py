@@ -22,6 +22,7 @@ from leafcuttr_mqtt.packets.types import (
     Properties,
     PubAck,
     Publish,
+    PubRec,
     ReasonCode,
     SubAck,
     Subscribe,
@@ -295,3 +296,39 @@ async def test_a_packet_with_too_many_user_properties_ends_its_connection(mqtt: 
     await client.send(Connect(V5, "c", True, 0, properties=many))
     assert (await client.expect(ConnAck)).reason == ReasonCode.QUOTA_EXCEEDED
     await client.closed()
+
+
+async def test_what_comes_twice_and_is_refused_is_refused_twice(mqtt: RunningMqtt) -> None:
+    """What comes behind PUBREC with an error is a new message ([MQTT-4.3.3-9]), which is refused as the first was."""
+    client = await mqtt.connect("c")
+    again = [
+        Publish("$mine", b"", 2, packet_id=7),
+        Publish("$mine", b"", 2, packet_id=7, duplicate=True),
+    ]
+    await client.send(*again)
+    refused = [await client.expect(PubRec) for _ in again]
+    assert [each.reason for each in refused] == [ReasonCode.NOT_AUTHORIZED] * 2
+    assert refused[0] == refused[1]
+    await client.publish("mine", b"", 2, packet_id=7)
+    older = await mqtt.connect("older", V3)
+    await older.send(*again)
+    assert [await older.expect(PubRec) for _ in again] == [PubRec(7)] * 2
+
+
+async def test_what_comes_twice_and_is_too_large_for_its_kafka_topic_is_refused_twice(tmp_path: Path) -> None:
+    """In one read, in one turn, by the Kafka topic."""
+    settings = {"mqtt.topic.mapping.devices/#": "from-devices", "message.max.bytes": 1000}
+    lasts = Properties(session_expiry_interval=60)
+    async with running_mqtt(tmp_path / "data", settings) as mqtt:
+        for properties in (Properties(), lasts):
+            client = await mqtt.connect("c", properties=properties)
+            large = Publish("devices/1", b"x" * 2000, 2, packet_id=7)
+            again = Publish("devices/1", b"x" * 2000, 2, packet_id=7, duplicate=True)
+            await client.send(large, again, PingReq())
+            refused = [await client.expect(PubRec) for _ in range(2)]
+            assert [each.reason for each in refused] == [ReasonCode.QUOTA_EXCEEDED] * 2
+            await client.expect(PingResp)
+            # The packet identifier is free.
+            await client.publish("devices/1", b"x", 2, packet_id=7)
+            await client.leave()
+        assert len(await mqtt.records("from-devices")) == 2
