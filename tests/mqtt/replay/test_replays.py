@@ -25,7 +25,7 @@ from leafcuttr_mqtt.replay import replays as module
 from leafcuttr_mqtt.replay.request import ReplayRequest
 from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_sdk import Appended, NewBatch, TopicPartition
-from leafcuttr_sdk.errors import BrokerError, PluginError
+from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.testing import fixed_settings
 from support.mqtt import V3, MqttClient, RunningMqtt, running_mqtt
 
@@ -406,5 +406,5 @@ async def test_it_is_off_unless_it_is_set(tmp_path: Path) -> None:
 
 def test_it_does_not_go_with_another_cluster() -> None:
     given = {"mqtt.replay.enable": True, "mqtt.kafka.bootstrap.servers": "a:1"}
-    with pytest.raises(PluginError, match=r"^mqtt.replay.enable reads Kafka topics of this broker"):
+    with pytest.raises(ValueError, match=r"^mqtt.replay.enable: it reads Kafka topics of this broker"):
         read_options(fixed_settings(settings(), given))
