@@ -9,6 +9,8 @@ import pytest
 import trio
 
 from leafcuttr_mqtt.bridge.local import LocalStream
+from leafcuttr_mqtt.packets.fields import MOST_REPEATED
+from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import (
     ConnAck,
     Connect,
@@ -379,6 +381,20 @@ async def test_who_sends_many_small_packets_is_read_in_small_pieces(mqtt: Runnin
         await pings(10_000)
         assert set(asked[1:]) == {SMALL_READ_BYTES}
         assert SMALL_READ_BYTES // 2 <= MOST_PACKETS
+        stream.end()
+
+
+async def test_a_bridge_hands_on_what_a_client_may_not_send(mqtt: RunningMqtt) -> None:
+    """Its packets are those of another broker: it would send this one again and again."""
+    many = Properties(user_properties=(("a", "b"),) * (MOST_REPEATED + 1))
+    stream = LocalStream("bridge")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Connection(mqtt.running, stream).run)
+        await stream.to_broker.put(encode(Connect(V5, "bridge", True, 0), V5))
+        await stream.from_broker.take()
+        await stream.to_broker.put(encode(Publish("t", b"", 1, packet_id=7, properties=many), V5))
+        answer = PacketReader.of_server(1000, V5).feed(bytes(await stream.from_broker.take()))
+        assert answer == [PubAck(7, ReasonCode.NO_MATCHING_SUBSCRIBERS)]
         stream.end()
 
 
