@@ -114,6 +114,20 @@ async def test_a_message_that_cannot_be_stored_for_now_is_stored_later(mqtt: Run
     assert len(await mqtt.records("from-mqtt")) == 1
 
 
+async def test_what_is_refused_for_good_behind_it_stays_refused(tmp_path: Path) -> None:
+    async with running_mqtt(tmp_path, {**SETTINGS, "message.max.bytes": 1000}) as mqtt:
+        appends = Appends(mqtt.running.turns)
+        appends.failing.add("a")
+        client = await mqtt.connect("c")
+        await client.send(Publish("a/1", b"1", 1, packet_id=1), Publish("b/1", bytes(2000), 1, packet_id=2))
+        with trio.fail_after(10):
+            while sum("a" in each for each in appends.calls) < 2:
+                await trio.sleep(0.01)
+        appends.failing.clear()
+        answers = [await client.expect(PubAck) for _ in range(2)]
+        assert [each.reason for each in answers] == [ReasonCode.SUCCESS, ReasonCode.QUOTA_EXCEEDED]
+
+
 @pytest.mark.parametrize("version", [V3, V5])
 async def test_who_waits_for_too_long_is_disconnected_without_an_acknowledgement(
     mqtt: RunningMqtt, monkeypatch: pytest.MonkeyPatch, version: Any
