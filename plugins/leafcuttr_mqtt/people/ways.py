@@ -10,7 +10,7 @@ from leafcuttr_sdk.admin import Finding, HealthCheck
 from leafcuttr_sdk.metrics import Metric, Sample, counter, gauge
 
 if TYPE_CHECKING:
-    from leafcuttr_mqtt.bridge.bridges import RunningBridge
+    from leafcuttr_mqtt.bridge.contract import LiveBridge
     from leafcuttr_mqtt.server.running import Running
     from leafcuttr_sdk.broker import Broker
 
@@ -42,11 +42,11 @@ def ways_checks(broker: "Broker") -> Iterator[HealthCheck]:
         yield HealthCheck("egress", "records of Kafka topics are published to MQTT", egress)
 
 
-def _away(bridge: "RunningBridge") -> str:
+def _away(bridge: "LiveBridge") -> str:
     return f"bridge {bridge.bridge.name} is not connected: {bridge.why_not or 'it is connecting'}"
 
 
-def _of_bridges(value: "Callable[[RunningBridge], float]") -> Read:
+def _of_bridges(value: "Callable[[LiveBridge], float]") -> Read:
     return lambda running: [((each.bridge.name,), value(each)) for each in running.bridges]
 
 

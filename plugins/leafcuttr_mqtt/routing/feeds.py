@@ -24,7 +24,7 @@ AT_ONCE: Final = 200
 """Messages that wait for a client before it gets more retained ones."""
 AT_ONCE_BYTES: Final = 256 * 1024
 LOOKS: Final = 2000
-"""Topics that are looked at for a client in one step of the loop: a millisecond or two."""
+"""Topics of a client that one step of the loop goes through: a millisecond or two."""
 
 
 class Feeds:

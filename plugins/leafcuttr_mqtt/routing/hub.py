@@ -419,9 +419,9 @@ class Hub:
             self.feeds.begin(client, filter_of(subscription), found, is_recorded=is_recorded)
 
     def send_retained(self, client: Client, subscription: Subscription) -> Iterator[None]:
-        """Send these to a connected client; a step is a message, or some topics that were looked at. With QoS 1 and 2
-        as many as it takes without more acknowledgements: the others follow as it sends those. With QoS 0 all of them,
-        unless others wait for these, so that they come before the answer to what it has sent behind SUBSCRIBE."""
+        """Send these to a connected client; a step is a message, or some topics that the walk has passed. With QoS 1
+        and 2 as many as it takes without more acknowledgements: the others follow as it sends those. With QoS 0 all of
+        them, unless others wait for these, so that they come before the answer to what it has sent behind SUBSCRIBE."""
         self.begin_retained(client, subscription)
         connection, requested = client.connection, filter_of(subscription)
         while requested in client.feeds:

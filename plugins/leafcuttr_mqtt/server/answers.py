@@ -36,14 +36,13 @@ from leafcuttr_mqtt.topics.names import parse_shared, why_no_filter, why_too_dee
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
-    from leafcuttr_mqtt.server.connection import Connection
-    from leafcuttr_mqtt.server.read import Read
+    from leafcuttr_mqtt.server.contract import Served, UnderWay
 
 _FAILURE: Final = 0x80
 """The only one that 3.1.1 has for SUBACK."""
 
 
-def answer(read: "Read", event: Event) -> Iterator[None] | None:
+def answer(read: "UnderWay", event: Event) -> Iterator[None] | None:
     """Answer an event. What goes out is gathered by the connection. What may take long is done in the steps of the
     iterator, which the caller goes through before it answers the next event."""
     connection, client = read.connection, read.client
@@ -96,7 +95,7 @@ def answer(read: "Read", event: Event) -> Iterator[None] | None:
     return None
 
 
-def refuse(read: "Read", publish: Publish, reason: ReasonCode, text: str) -> None:
+def refuse(read: "UnderWay", publish: Publish, reason: ReasonCode, text: str) -> None:
     """A message is not published, for good. A client before 5.0 cannot be told: it gets the acknowledgement."""
     connection, inbound = read.connection, read.client.session.inbound
     if publish.qos == 2:
@@ -114,9 +113,7 @@ def refuse(read: "Read", publish: Publish, reason: ReasonCode, text: str) -> Non
         read.verdicts[publish.packet_id] = verdict
 
 
-def _tell(
-    connection: "Connection", publish: Publish, reason: ReasonCode, text: str
-) -> PubAck | PubRec | None:
+def _tell(connection: "Served", publish: Publish, reason: ReasonCode, text: str) -> PubAck | PubRec | None:
     properties = connection.conversation.reason_properties(text)
     packet: PubAck | PubRec
     if publish.qos == 1:
@@ -129,7 +126,7 @@ def _tell(
     return packet
 
 
-def _subscribe(connection: "Connection", client: "Client", packet: Subscribe) -> Iterator[None]:
+def _subscribe(connection: "Served", client: "Client", packet: Subscribe) -> Iterator[None]:
     """3.8 and 3.9. A step is a filter, then a retained message."""
     hub = connection.running.hub
     five = connection.version == Version.V5
@@ -185,7 +182,7 @@ def _subscribe(connection: "Connection", client: "Client", packet: Subscribe) ->
         yield from hub.send_retained(client, subscription)
 
 
-def _unsubscribe(connection: "Connection", client: "Client", packet: Unsubscribe) -> Iterator[None]:
+def _unsubscribe(connection: "Served", client: "Client", packet: Unsubscribe) -> Iterator[None]:
     """3.10 and 3.11. A step is a filter."""
     hub = connection.running.hub
     filters = unsubscribe(connection.running.replays, client, packet.filters)

@@ -13,7 +13,7 @@ from leafcuttr_mqtt.server.verdicts import repeated_on
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.work import Gathered
-    from leafcuttr_mqtt.server.read import Read
+    from leafcuttr_mqtt.server.contract import UnderWay
 
 PAUSE_S: Final = 0.25
 """Between two attempts to store a message."""
@@ -21,7 +21,7 @@ HELD_S: Final = 10.0
 """How long a connection is held back because a message cannot be stored for now."""
 
 
-def hold_back(read: "Read") -> None:
+def hold_back(read: "UnderWay") -> None:
     """Nothing more is read until the message at `read.at` is stored, or the connection is ended."""
     connection = read.connection
     now = trio.current_time()
@@ -42,7 +42,7 @@ def hold_back(read: "Read") -> None:
     connection.running.background.start_soon(_try_again, read)
 
 
-async def _try_again(read: "Read") -> None:
+async def _try_again(read: "UnderWay") -> None:
     await trio.sleep(PAUSE_S)
     if read.connection.state is ENDED:
         release(read)
@@ -65,7 +65,7 @@ async def _try_again(read: "Read") -> None:
     read.lanes += lanes
 
 
-def release(read: "Read") -> None:
+def release(read: "UnderWay") -> None:
     """The read is given up: its client sends again what was not acknowledged."""
     client, running = read.client, read.connection.running
     read.stage = STAGES[read.stage][Step.GIVE_UP]

@@ -23,7 +23,7 @@ from leafcuttr_mqtt.server.states import (
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
-    from leafcuttr_mqtt.server.read import Read
+    from leafcuttr_mqtt.server.contract import UnderWay
     from leafcuttr_mqtt.server.running import Running
     from leafcuttr_sdk.serving import ByteStream
 
@@ -67,7 +67,7 @@ class Outgoing:
         self.state = Life.OPENING
         self.version: Version = Version.V3_1_1
         self.client: Client | None = None
-        self.read: Read | None = None
+        self.read: UnderWay | None = None
         """The one that is under way."""
         self._out = _NOTHING
         self._out_bytes = 0
@@ -96,6 +96,10 @@ class Outgoing:
     def give_up(self) -> None:
         """See `Sender`."""
         raise NotImplementedError
+
+    def begin(self, read: "UnderWay") -> None:
+        """It is the read under way."""
+        self.read = read
 
     # Gathered
 

@@ -27,10 +27,9 @@ from leafcuttr_mqtt.server.verdicts import refused, stored
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.mapping.outcomes import Failure
-    from leafcuttr_mqtt.messages import Message
     from leafcuttr_mqtt.routing.clients import Client
     from leafcuttr_mqtt.routing.work import Gathered
-    from leafcuttr_mqtt.server.connection import Connection
+    from leafcuttr_mqtt.server.contract import Entry, Served
     from leafcuttr_mqtt.session.events import Event
 
 MOST_STEPS: Final = 5000
@@ -43,11 +42,9 @@ _ANSWER_COSTS: Final = 4
 _SLOW_S: Final = 0.02
 """Between two checks whether a client has taken what was sent, before an answer that takes long goes on."""
 
-Entry = tuple["Message", "Gathered | None", int] | None
-"""A message, where it is being stored, and its number there; None: no message, or one that is not published."""
-_NO_EVENTS: "Final[list[Event]]" = []
-_NO_ENTRIES: Final[list[Entry]] = []
-_NO_LANES: "Final[list[Gathered]]" = []
+_NO_EVENTS: Final["list[Event]"] = []
+_NO_ENTRIES: Final["list[Entry]"] = []
+_NO_LANES: Final["list[Gathered]"] = []
 
 
 class Read:
@@ -77,7 +74,7 @@ class Read:
     _steps: Iterator[None] | None = None
     """What is left of the answer to the event at `at`."""
 
-    def __init__(self, connection: "Connection", client: "Client", events: "list[Event]") -> None:
+    def __init__(self, connection: "Served", client: "Client", events: "list[Event]") -> None:
         self.connection: Final = connection
         self.client: Final = client
         self.events = events

@@ -6,20 +6,22 @@ waits with it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from leafcuttr_mqtt.packets.refusals import refusal
 from leafcuttr_mqtt.packets.types import Packet
 from leafcuttr_mqtt.server.admission import DECIDED, Admission
+from leafcuttr_mqtt.server.contract import Served
 from leafcuttr_mqtt.server.states import ENDED
 from leafcuttr_mqtt.server.taking import take
 from leafcuttr_mqtt.session.states import Phase
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.packets.errors import PacketError
-    from leafcuttr_mqtt.server.connection import Connection
+    from leafcuttr_mqtt.packets.reader import PacketReader
+    from leafcuttr_sdk.serving import ByteStream
 
 READ_BYTES: Final = 64 * 1024
 MOST_PACKETS: Final = 4096
@@ -28,7 +30,24 @@ on: what a read brings is answered in one step of the loop."""
 SMALL_READ_BYTES: Final = 2 * 1024
 
 
-async def read_packets(connection: "Connection") -> None:
+class BeingRead(Served, Protocol):
+    """What is seen here of a connection."""
+
+    admission: Admission | None
+    heard: float
+
+    @property
+    def stream(self) -> "ByteStream": ...
+
+    @property
+    def reader(self) -> "PacketReader": ...
+
+    async def wait_answered(self) -> None:
+        """Wait until the last read is answered, and what waits for the client is not too much."""
+        ...
+
+
+async def read_packets(connection: "BeingRead") -> None:
     """Read until the connection has ended, or the client has ended it."""
     stream, reader, conversation = connection.stream, connection.reader, connection.conversation
     counts = connection.running.counts
@@ -64,7 +83,7 @@ async def read_packets(connection: "Connection") -> None:
             return
 
 
-def _end(connection: "Connection", error: "PacketError") -> None:
+def _end(connection: "BeingRead", error: "PacketError") -> None:
     reader, conversation = connection.reader, connection.conversation
     said: bytes | None = None
     if conversation.phase is Phase.EXPECTS_CONNECT:
@@ -74,7 +93,7 @@ def _end(connection: "Connection", error: "PacketError") -> None:
     connection.end(error.reason, error.text, at_fault=True, said=said)
 
 
-async def _receive(connection: "Connection", packets: Sequence[Packet]) -> None:
+async def _receive(connection: "BeingRead", packets: Sequence[Packet]) -> None:
     conversation = connection.conversation
     events = conversation.receive(packets)
     while events:

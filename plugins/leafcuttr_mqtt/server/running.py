@@ -26,7 +26,7 @@ from leafcuttr_sdk.trouble import Complaints
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from leafcuttr_mqtt.bridge.bridges import RunningBridge
+    from leafcuttr_mqtt.bridge.contract import LiveBridge
     from leafcuttr_mqtt.mapping.cluster import ClusterWriter
     from leafcuttr_mqtt.mapping.contracts import Writer
     from leafcuttr_mqtt.mapping.settings import MappingOptions
@@ -118,7 +118,7 @@ class Running:
         self.long_answers: Final = trio.StrictFIFOLock()
         """Held by the connection that goes on with an answer that takes long."""
         self.connections: Final[set[Endable]] = set()
-        self.bridges: Sequence[RunningBridge] = ()
+        self.bridges: Sequence[LiveBridge] = ()
         self.reserved: Final[dict[str, int]] = {}
         """Client identifiers of the broker's own, and how often a client was refused because it had that one."""
         self._authenticated: dict[Endable, int] = {}

@@ -10,15 +10,16 @@ from leafcuttr_mqtt.topics.names import MAX_LEVELS
 
 if TYPE_CHECKING:
     from leafcuttr_mqtt.routing.clients import Client
-    from leafcuttr_mqtt.server.connection import Connection
+    from leafcuttr_mqtt.server.contract import Served
     from leafcuttr_mqtt.session.events import Event
 
 
-def take(connection: "Connection", client: "Client", events: "list[Event]") -> None:
+def take(connection: "Served", client: "Client", events: "list[Event]") -> None:
     """Begin with what a read has brought. It is the connection's read until it is over."""
     running = connection.running
     turns, targets_of = running.turns, running.writer.targets
-    read = connection.read = Read(connection, client, events)
+    read = Read(connection, client, events)
+    connection.begin(read)
     entries, lanes = read.entries, read.lanes
     client_id = client.session.client_id
     now_ms = running.now_ms()

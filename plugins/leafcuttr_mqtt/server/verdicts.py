@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from leafcuttr_mqtt.messages import Message
     from leafcuttr_mqtt.routing.clients import Attached
     from leafcuttr_mqtt.routing.work import Gathered
-    from leafcuttr_mqtt.server.read import Read
+    from leafcuttr_mqtt.server.contract import UnderWay
 
 
-def stored(read: "Read", at: int, message: "Message", lane: "Gathered | None", index: int) -> int:
+def stored(read: "UnderWay", at: int, message: "Message", lane: "Gathered | None", index: int) -> int:
     """A message with QoS 2 is where it has to be. How many sessions get it."""
     connection, client = read.connection, read.client
     connection.running.counts.received[2] += 1
@@ -39,7 +39,7 @@ def stored(read: "Read", at: int, message: "Message", lane: "Gathered | None", i
     return reached
 
 
-def refused(read: "Read", at: int, failure: "Failure") -> None:
+def refused(read: "UnderWay", at: int, failure: "Failure") -> None:
     """A message that a Kafka topic can never take."""
     connection, client = read.connection, read.client
     event, why = read.events[at], failure.refused
@@ -60,7 +60,7 @@ def refused(read: "Read", at: int, failure: "Failure") -> None:
         other.send_soon()
 
 
-def repeated_on(read: "Read", packet_id: int) -> "Attached | None":
+def repeated_on(read: "UnderWay", packet_id: int) -> "Attached | None":
     """The connection on which this message with QoS 2 came again, before it was known what becomes of it. It waits for
     an answer."""
     client = read.client
