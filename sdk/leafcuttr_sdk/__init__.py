@@ -56,7 +56,14 @@ if TYPE_CHECKING:
         TopicContext,
         Verdict,
     )
-    from leafcuttr_sdk.formats import FormatCodec, FormatError, Place, RecordFormat, RecordMaker
+    from leafcuttr_sdk.formats import (
+        FormatCodec,
+        FormatError,
+        HeadersCodec,
+        Place,
+        RecordFormat,
+        RecordMaker,
+    )
     from leafcuttr_sdk.groups import CommittedOffset, ConsumerGroupMetadata, GroupInfo, GroupMember, Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Counter, Gauge, Histogram, MetricReading, Metrics, counter, gauge
@@ -73,6 +80,23 @@ if TYPE_CHECKING:
         RawRead,
         Record,
         StoredRecord,
+    )
+    from leafcuttr_sdk.schemas import (
+        DataError,
+        Difference,
+        IncompatibleSchemaError,
+        ParsedSchema,
+        RegisteredSchema,
+        ResolvedReference,
+        SchemaCodec,
+        SchemaError,
+        SchemaFormat,
+        SchemaNotFoundError,
+        SchemaProvider,
+        SchemaProviderError,
+        SchemaReference,
+        SchemaRule,
+        SchemaVersion,
     )
     from leafcuttr_sdk.services import Service, ServiceSpec
     from leafcuttr_sdk.serving import ByteStream, Handler, Peer
@@ -109,7 +133,7 @@ _PLACES: Final = {
     "errors": "AddressTakenError BrokerError ErrorCode NotReadyError PluginError",
     "filters": "DROP BatchValidator DeadLetter NotReady ProduceValidator ProduceValidatorSpec RecordFilter "
     "RecordFilterSpec TopicContext Verdict",
-    "formats": "FormatCodec FormatError Place RecordFormat RecordMaker",
+    "formats": "FormatCodec FormatError HeadersCodec Place RecordFormat RecordMaker",
     "groups": "CommittedOffset ConsumerGroupMetadata GroupInfo GroupMember Groups",
     "listening": "Listening",
     "metrics": "Counter Gauge Histogram MetricReading Metrics counter gauge",
@@ -118,6 +142,9 @@ _PLACES: Final = {
     "producer": "Producer ProducerFullError Receipt",
     "read_only": "ReadOnlyBroker ReadOnlyTopics",
     "records": "AbortedRange Appended Fetched NewBatch Produced RawRead Record StoredRecord",
+    "schemas": "DataError Difference IncompatibleSchemaError ParsedSchema RegisteredSchema ResolvedReference "
+    "SchemaCodec SchemaError SchemaFormat SchemaNotFoundError SchemaProvider SchemaProviderError SchemaReference "
+    "SchemaRule SchemaVersion",
     "services": "Service ServiceSpec",
     "settings": "Setting Settings Type listener_settings serving_settings tls_settings",
     "serving": "ByteStream Handler Peer",
@@ -161,7 +188,9 @@ __all__ = [
     "ConsumerGroupMetadata",
     "Counter",
     "Credentials",
+    "DataError",
     "DeadLetter",
+    "Difference",
     "Endpoint",
     "ErrorCode",
     "ExchangeAuthenticator",
@@ -174,8 +203,10 @@ __all__ = [
     "GroupMember",
     "Groups",
     "Handler",
+    "HeadersCodec",
     "HealthCheck",
     "Histogram",
+    "IncompatibleSchemaError",
     "Listening",
     "MetricReading",
     "Metrics",
@@ -184,6 +215,7 @@ __all__ = [
     "NotReady",
     "NotReadyError",
     "OpenTransaction",
+    "ParsedSchema",
     "PartitionInfo",
     "Peek",
     "PeekedBatch",
@@ -208,8 +240,19 @@ __all__ = [
     "RecordFormat",
     "RecordMaker",
     "Refused",
+    "RegisteredSchema",
     "Request",
+    "ResolvedReference",
     "Response",
+    "SchemaCodec",
+    "SchemaError",
+    "SchemaFormat",
+    "SchemaNotFoundError",
+    "SchemaProvider",
+    "SchemaProviderError",
+    "SchemaReference",
+    "SchemaRule",
+    "SchemaVersion",
     "Service",
     "ServiceSpec",
     "Setting",

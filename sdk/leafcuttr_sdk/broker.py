@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Metrics
     from leafcuttr_sdk.producer import Producer
+    from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
     from leafcuttr_sdk.serving import Handler
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import Topics
@@ -66,6 +67,16 @@ class Broker(Protocol):
     @property
     def metrics(self) -> "Metrics":
         """Counters and gauges that this plugin adds to `/metrics`."""
+        ...
+
+    @property
+    def schema_formats(self) -> "Mapping[str, SchemaFormat]":
+        """The formats of schemas that all plugins bring which are on, by name. They are there once services run."""
+        ...
+
+    @property
+    def schemas(self) -> "SchemaProvider | None":
+        """The schema registry that a plugin brings; None without one. It is there once services run."""
         ...
 
     @property

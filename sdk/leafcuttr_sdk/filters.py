@@ -21,6 +21,7 @@ from leafcuttr_sdk.types import Clock
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.read_only import ReadOnlyBroker
+    from leafcuttr_sdk.schemas import SchemaProvider
 
 
 @final
@@ -77,6 +78,9 @@ class TopicContext(NamedTuple):
     broker: "ReadOnlyBroker"
     """What may be read of the broker. It is the object that the plugin's hooks and services get, so it finds what a
     service keeps for this broker (`WeakKeyDictionary`)."""
+    schemas: "SchemaProvider | None" = None
+    """The schema registry that a plugin brings; None without one. An instance may ask what it has in memory, which
+    changes while the instance lives."""
 
 
 class RecordFilter(Protocol):
@@ -117,11 +121,12 @@ class RecordFilterSpec(NamedTuple):
 
     name: str
     summary: str
-    make: Callable[[TopicContext], RecordFilter]
+    make: Callable[[TopicContext], RecordFilter | None]
     implied_by: tuple[str, ...] = ()
     """Topic settings of the plugin, families included. A topic that has one of them at another value than its default
     has this filter, before those that `lc.filters` names, whether or not that names it. While the plugin is off or
-    gone, such a topic takes no records."""
+    gone, such a topic takes no records. Where there are some, `make` may return None: the settings of this topic,
+    taken together, need no filter."""
 
 
 @described
@@ -130,7 +135,7 @@ class ProduceValidatorSpec(NamedTuple):
 
     name: str
     summary: str
-    make: Callable[[TopicContext], ProduceValidator | BatchValidator]
+    make: Callable[[TopicContext], ProduceValidator | BatchValidator | None]
     peek: Peek | None = None
     """What the validator needs, if that is only the first bytes of keys and values, or some headers: it then has
     `validate_batch` and sees no records. None: it has `validate` and sees each record."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
     from leafcuttr_sdk.formats import RecordFormat
     from leafcuttr_sdk.metrics import MetricReading
+    from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting
 
@@ -54,6 +55,12 @@ def leafcuttr_register_record_formats() -> "Iterable[RecordFormat]":
     return ()
 
 
+def leafcuttr_register_schema_formats() -> "Iterable[SchemaFormat]":
+    """Formats of schemas that a schema registry knows. Called at the start where the plugin is on. Two of one name are
+    refused: the plugin that comes second is left out."""
+    return ()
+
+
 def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
     """Commands of `leafcuttr`. Called by the command line, and never by `leafcuttr serve`, whether or not a broker has
     the plugin on."""
@@ -80,4 +87,10 @@ def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
 def leafcuttr_register_authenticators(broker: "Broker") -> "Iterable[AuthenticatorSpec]":
     """Authenticators that services can name in `<prefix>.authenticators`. Called at the start where the plugin is on,
     before services are made; instances are made for each service that names one."""
+    return ()
+
+
+def leafcuttr_register_schema_provider(broker: "Broker") -> "Iterable[SchemaProvider]":
+    """Where this broker's plugins find schemas: `Broker.schemas`. Called at the start where the plugin is on, before
+    services are made; what it returns has at most one. Of two plugins that bring one, the second is left out."""
     return ()

@@ -12,6 +12,7 @@ from leafcuttr_sdk.types import Clock
 if TYPE_CHECKING:
     from leafcuttr_sdk.cluster import Cluster
     from leafcuttr_sdk.metrics import Metrics
+    from leafcuttr_sdk.schemas import SchemaProvider
     from leafcuttr_sdk.settings import Settings
     from leafcuttr_sdk.topics import TopicInfo
 
@@ -55,6 +56,11 @@ class ReadOnlyBroker(Protocol):
     def settings(self) -> "Settings":
         """This plugin's settings: those of `TopicContext.settings`. What `on_change` registers here stays until the
         broker stops; there it ends with the instance."""
+        ...
+
+    @property
+    def schemas(self) -> "SchemaProvider | None":
+        """The schema registry that a plugin brings: what it has in memory. None without one."""
         ...
 
     @property

@@ -24,5 +24,5 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start that never go back; what timeouts are measured with."""
+        """Seconds from an arbitrary start that never go back; what timeouts are measured with. Any thread."""
         ...

@@ -80,13 +80,18 @@ def test_names_of_variables(variable: str, name: str) -> None:
         ("KAFKA_lc_filters_orders-*", "lc.filters.orders-*"),
         ("KAFKA_LC_VALIDATORS_*", "lc.validators.*"),
         ("KAFKA_LC_FILTERS_DEAD_LETTER_TOPIC", "lc.filters.dead.letter.topic"),
-        ("KAFKA_LC_FILTERS_", "lc.filters."),
     ],
 )
 def test_names_of_families_in_variables(variable: str, name: str) -> None:
     assert setting_name(variable, CORE.families) == name
     settings, _ = load_settings(None, {variable: "x"})
     assert name in settings.given_names or name in settings.extra
+
+
+def test_a_family_without_a_member_is_refused() -> None:
+    assert setting_name("KAFKA_LC_FILTERS_", CORE.families) == "lc.filters."
+    with pytest.raises(ConfigError, match=r"after lc\.filters\. there has to be something"):
+        load_settings(None, {"KAFKA_LC_FILTERS_": "x"})
 
 
 @pytest.mark.parametrize(

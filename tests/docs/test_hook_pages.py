@@ -194,6 +194,18 @@ def test_record_formats(broker: BrokerProcess, folder: Path) -> None:
     assert len([line for line in made.out.splitlines() if re.fullmatch(r"\d{1,2}\t\d+", line)]) == 20
 
 
+def test_schema_formats(folder: Path) -> None:
+    ran = leafcuttr(folder, "plugins", "describe", "columns", "--json")
+    assert ran.json["schema_formats"] == [{"name": "COLUMNS", "summary": "the head of a CSV file"}]
+    done = leafcuttr(folder, "plugins", "check", str(folder / "columns.py"))
+    assert (done.status, "schema format COLUMNS: ok" in done.out) == (0, True), done.out
+
+
+def test_schema_provider(folder: Path) -> None:
+    done = leafcuttr(folder, "plugins", "check", str(folder / "shelf.py"))
+    assert (done.status, "schema provider Shelf: ok" in done.out) == (0, True), done.out
+
+
 def test_cli_commands(broker: BrokerProcess, folder: Path) -> None:
     librdkafka.create(broker.address, "heavy")
     librdkafka.send(broker.address, "heavy", [b"x" * 100_000], timestamp=int(time.time() * 1000))

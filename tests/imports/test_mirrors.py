@@ -33,7 +33,6 @@ ACROSS: Final = {
 
 ELSEWHERE: Final = {
     "handlers/config_resources": "test_alter_configs, test_incremental_alter_configs, test_describe_configs",
-    "runtime/clock": "by all who wait, with clocks of their own",
     "runtime/runtime": "a record of the others",
     "runtime/transitions": "the error of the tables of states, tests of these",
     "server/admin/plugged": "tests/plugins/test_serving.py, with plugins",

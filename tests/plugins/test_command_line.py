@@ -112,6 +112,7 @@ def test_help_names_the_commands_of_plugins_apart(site: Path) -> None:
     assert [line.split()[0] for line in theirs.splitlines() if line] == [
         "http",
         "mqtt",
+        "schemas",
         "turn",
         "turn-badly",
         "turn-wrong",

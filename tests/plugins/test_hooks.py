@@ -77,3 +77,65 @@ def test_one_package_knows_pluggy() -> None:
         if re.search(r"^\s*(import|from) pluggy\b", file.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert knowing == [Path("plugins", "registration.py")]
+
+
+FORMATS = """
+from leafcuttr_sdk import Plugin
+PLUGIN = Plugin({name!r}, 1, "a format of schemas")
+
+class Columns:
+    name, summary, rules = "COLUMNS", "heads", ()
+
+    def parse(self, text, references):
+        pass
+
+def leafcuttr_register_schema_formats():
+    return [Columns()]
+"""
+
+
+def test_a_second_schema_format_of_one_name_is_refused_by_name(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(FORMATS.format(name=name))
+    with running_broker(tmp_path / "broker", {"lc.plugins.path": str(tmp_path)}) as broker:
+        pass
+    (line,) = [line for line in broker.log.splitlines() if "COLUMNS" in line]
+    assert "plugin second" in line and "plugin first has a schema format COLUMNS too" in line
+
+
+PROVIDERS = """
+from leafcuttr_sdk import Plugin
+PLUGIN = Plugin({name!r}, 1, "a schema provider")
+
+class Shelf:
+    waits_for = None
+
+    def get(self, key, subject=None):
+        return None
+
+    async def by_id(self, key, subject=None):
+        raise LookupError
+
+    async def register(self, subject, format, text, references=()):
+        raise LookupError
+
+def leafcuttr_register_schema_provider(broker):
+    return [Shelf()] * {count}
+"""
+
+
+def test_a_second_schema_provider_is_refused_by_name(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(PROVIDERS.format(name=name, count=1))
+    with running_broker(tmp_path / "broker", {"lc.plugins.path": str(tmp_path)}) as broker:
+        pass
+    (line,) = [line for line in broker.log.splitlines() if "schema provider" in line]
+    assert "plugin second" in line and "there is a schema provider already, of plugin first" in line
+
+
+def test_two_schema_providers_of_one_plugin_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "both.py").write_text(PROVIDERS.format(name="both", count=2))
+    with running_broker(tmp_path / "broker", {"lc.plugins.path": str(tmp_path)}) as broker:
+        pass
+    (line,) = [line for line in broker.log.splitlines() if "two schema providers" in line]
+    assert "plugin both" in line

@@ -87,8 +87,10 @@ def test_ports_that_are_given_stay_and_peers_keep_theirs(site: Path) -> None:
         "lc.plugin.first.port": 0,
         "lc.http.proxy.port": 0,
         "mqtt.port": 0,
+        "lc.schema.registry.port": 0,
     }
     given = {"lc.plugin.first.port": 7007, "lc.http.proxy.port": 8081, "mqtt.port": 1884}
+    given["lc.schema.registry.port"] = 8082
     assert settings_for([], given) == {"lc.plugins.disabled": ("second",)}
 
 

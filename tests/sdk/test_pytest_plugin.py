@@ -220,3 +220,29 @@ class TestOfNone:
     done = run(tmp_path, test_plugins=source, path=str(tmp_path / "site"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
+
+
+def test_a_registry_in_the_broker(tmp_path: Path) -> None:
+    source = """
+import json
+import urllib.request
+
+def ask(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data, {"content-type": "application/json"})) as answer:
+        return json.load(answer)
+
+def test_with_one(leafcuttr_broker, leafcuttr_registry):
+    assert ask(leafcuttr_registry + "/subjects") == []
+    assert ask(leafcuttr_registry + "/subjects/a/versions", {"schema": '"int"'})["id"] == 1
+    assert len(leafcuttr_broker.consume("_schemas")) >= 1
+
+def test_each_is_empty(leafcuttr_registry):
+    assert ask(leafcuttr_registry + "/subjects") == []
+
+def test_without_one(leafcuttr_broker):
+    assert "lc.schema.registry" not in leafcuttr_broker.listeners
+"""
+    ran = run(tmp_path, test_registry=source)
+    assert ran.returncode == 0, ran.stdout
+    assert "3 passed" in ran.stdout

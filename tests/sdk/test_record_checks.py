@@ -170,6 +170,14 @@ def test_what_implies_it_is_named_and_declared() -> None:
         assert f"implied by: {problem}" in str(caught.value)
 
 
+def test_one_that_these_settings_do_not_need() -> None:
+    spec = RecordFilterSpec("size", "too big", lambda context: None, implied_by=(LIMIT,))
+    report = filter_report(spec, topic_context(plugin=parcels()))
+    assert [check.name for check in report.checks] == ["made", "implied by"] and report.fine
+    with pytest.raises(ContractError, match="made"):
+        check_record_filter(spec._replace(implied_by=()), plugin=parcels())
+
+
 class Plain:
     """What the broken ones below differ from in one thing."""
 

@@ -65,6 +65,7 @@ async def activate(
             for loaded in plugins.enabled:
                 if loaded.name == error.plugin:
                     plugins.fail(loaded, str(error))
+    core.plugged.schema_formats = {name: format for name, (_, format) in plugins.schema_formats().items()}
     core.chains.equip(tables_of(core, plugins, views))
     core.plugged.services = supervisor.services
     return supervisor
@@ -123,6 +124,15 @@ async def _add(core: Core, loaded: "Loaded", view: "Broker") -> None:
         if other is not None:
             raise PluginError(f"there is an authenticator {spec.name} already, of plugin {other[0]}")
         plugged.authenticators[spec.name] = (loaded.name, spec)
+    for provider in await call(registration.SCHEMA_PROVIDER):
+        if plugged.schema_provider is not None:
+            owner, _ = plugged.schema_provider
+            raise PluginError(
+                "it brings two schema providers"
+                if owner == loaded.name
+                else f"there is a schema provider already, of plugin {owner}"
+            )
+        plugged.schema_provider = (loaded.name, provider)
     for reading in await call(registration.METRICS):
         try:
             plugged.metrics.add(loaded.name, reading)
@@ -161,4 +171,6 @@ def _take_back(core: Core, plugin: str) -> None:
     plugged.routes[:] = [each for each in plugged.routes if each[0] != plugin]
     for name in [name for name, (of, _) in plugged.authenticators.items() if of == plugin]:
         del plugged.authenticators[name]
+    if plugged.schema_provider is not None and plugged.schema_provider[0] == plugin:
+        plugged.schema_provider = None
     plugged.metrics.remove(plugin)

@@ -48,8 +48,9 @@ def _made(
     kind: str,
     topic: str,
     config: TopicConfig,
-) -> Instance:
-    """An instance for a topic. Raises PartError; then nothing that it has registered stays."""
+) -> Instance | None:
+    """An instance for a topic, or None if its settings need none. Raises PartError. Without an instance nothing stays
+    that it has registered."""
     part = Part(plugin, f"{kind} {spec.name} of topic {topic}")
     peek = spec.peek if isinstance(spec, ProduceValidatorSpec) else None
     method = _METHODS[kind] if peek is None else "validate_batch"
@@ -61,19 +62,27 @@ def _made(
         core.clock,
         logging.getLogger(f"leafcuttr.plugin.{plugin}"),
         view,
+        view.schemas,
     )
     try:
-        return Instance(plugin, call(part, _method, spec, context, method), ends, peek)
+        found = call(part, _method, spec, context, method)
+        if found is not None:
+            return Instance(plugin, found, ends, peek)
     except PartError:
         for end in ends:
             end()
         raise
+    for end in ends:
+        end()
+    return None
 
 
 def _method(
     spec: RecordFilterSpec | ProduceValidatorSpec, context: TopicContext, name: str
-) -> Callable[[Any], Any]:
+) -> Callable[[Any], Any] | None:
     made: Any = spec.make(context)
+    if made is None and spec.implied_by:
+        return None
     method: Callable[[Any], Any] | None = getattr(made, name, None)
     if not callable(method):
         raise PluginError(f"what it makes is {kind_of(made)} and has no method {name}")

@@ -11,6 +11,7 @@ from leafcuttr_sdk.plugin import Plugin
 if TYPE_CHECKING:
     from leafcuttr.plugins.registration import Hooks
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
+    from leafcuttr_sdk.schemas import SchemaFormat
     from leafcuttr_sdk.services import ServiceSpec
     from leafcuttr_sdk.settings import Setting
 
@@ -51,6 +52,7 @@ class Loaded:
         self.services: tuple[ServiceSpec, ...] = ()
         self.record_filters: tuple[RecordFilterSpec, ...] = ()
         self.produce_validators: tuple[ProduceValidatorSpec, ...] = ()
+        self.schema_formats: tuple[SchemaFormat, ...] = ()
         self.remarks: list[str] = []
         """Lines on what it brings to the command line and does not get: names that are taken."""
         self._missing: tuple[str, ...] | None = None

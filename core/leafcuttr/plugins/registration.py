@@ -34,11 +34,13 @@ SERVICES: Final = "leafcuttr_register_services"
 RECORD_FILTERS: Final = "leafcuttr_register_record_filters"
 PRODUCE_VALIDATORS: Final = "leafcuttr_register_produce_validators"
 RECORD_FORMATS: Final = "leafcuttr_register_record_formats"
+SCHEMA_FORMATS: Final = "leafcuttr_register_schema_formats"
 CLI_COMMANDS: Final = "leafcuttr_register_cli_commands"
 HEALTH_CHECKS: Final = "leafcuttr_register_health_checks"
 METRICS: Final = "leafcuttr_register_metrics"
 ADMIN_ROUTES: Final = "leafcuttr_register_admin_routes"
 AUTHENTICATORS: Final = "leafcuttr_register_authenticators"
+SCHEMA_PROVIDER: Final = "leafcuttr_register_schema_provider"
 
 RETURNS: Final[dict[str, str]] = {
     name: hook.__annotations__["return"].removeprefix("Iterable[").removesuffix("]")
@@ -209,7 +211,11 @@ def _check_fields(thing: Any) -> None:
 
 
 def _is(thing: object, expected: type) -> bool:
-    if expected is not leafcuttr_sdk.RecordFormat:
+    # Of a protocol what has its parts is one.
+    if expected is leafcuttr_sdk.SchemaProvider:
+        return all(callable(getattr(thing, name, None)) for name in ("get", "by_id", "register"))
+    methods: dict[object, str] = {leafcuttr_sdk.RecordFormat: "open", leafcuttr_sdk.SchemaFormat: "parse"}
+    method = methods.get(expected)
+    if method is None:
         return isinstance(thing, expected)
-    # A protocol: what has its parts is one.
-    return isinstance(getattr(thing, "name", None), str) and callable(getattr(thing, "open", None))
+    return isinstance(getattr(thing, "name", None), str) and callable(getattr(thing, method, None))

@@ -47,8 +47,9 @@ class Instance(NamedTuple):
     peek: "Peek | None" = None
 
 
-Make: TypeAlias = Callable[[str, TopicConfig], Instance]
-"""Makes an instance for a topic of this name and these settings, in any thread. Raises PartError."""
+Make: TypeAlias = Callable[[str, TopicConfig], Instance | None]
+"""Makes an instance for a topic of this name and these settings, in any thread; None if these settings need none.
+Raises PartError."""
 
 logger = logging.getLogger(__name__)
 
@@ -281,10 +282,12 @@ class Chains:
         for setting, made in steps.items():
             for name in names[setting] if refusal is None else ():
                 try:
-                    made.append(self._step(topic, config, setting, name, ends))
+                    step = self._step(topic, config, setting, name, ends)
                 except PluginError as error:
                     refusal = str(error)
                     break
+                if step is not None:
+                    made.append(step)
         chain = Chain(
             topic,
             validators=steps[VALIDATORS],
@@ -300,7 +303,7 @@ class Chains:
 
     def _step(
         self, topic: str, config: TopicConfig, setting: str, name: str, ends: list[Callable[[], None]]
-    ) -> "Step":
+    ) -> "Step | None":
         """Raises PluginError."""
         from leafcuttr.log.append.chain.chain import Step, Tally
 
@@ -308,7 +311,7 @@ class Chains:
         if make is None:
             raise PluginError(self._unknown(setting, name))
         try:
-            plugin, call, own_ends, peek = make(topic, config)
+            instance = make(topic, config)
         except PartError as failed:
             logger.debug("making the %s %s for %s", kind, name, topic, exc_info=failed.cause)
             if failed.is_said:
@@ -316,6 +319,9 @@ class Chains:
             raise PluginError(
                 f"{kind} {name} of plugin {failed.part.plugin} cannot be made: {failed.why}"
             ) from None
+        if instance is None:
+            return None
+        plugin, call, own_ends, peek = instance
         ends += own_ends
         part = Part(plugin, f"{kind} {name} of topic {topic}")
         return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part, peek)

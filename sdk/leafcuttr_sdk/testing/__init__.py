@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.testing.report import Check, ContractError, Report
     from leafcuttr_sdk.testing.route_checks import check_admin_route
     from leafcuttr_sdk.testing.samples import Sample, sample_records
+    from leafcuttr_sdk.testing.schema_format_checks import check_schema_format
+    from leafcuttr_sdk.testing.schema_provider_checks import check_schema_provider
     from leafcuttr_sdk.testing.service_checks import check_handler, check_service
 
 _PLACES: Final = {
@@ -40,6 +42,8 @@ _PLACES: Final = {
     "report": "Check ContractError Report",
     "route_checks": "check_admin_route",
     "samples": "Sample sample_records",
+    "schema_format_checks": "check_schema_format",
+    "schema_provider_checks": "check_schema_provider",
     "service_checks": "check_handler check_service",
 }
 _MODULES: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
@@ -61,6 +65,8 @@ __all__ = [
     "check_produce_validator",
     "check_record_filter",
     "check_record_format",
+    "check_schema_format",
+    "check_schema_provider",
     "check_service",
     "fixed_settings",
     "peeked_batch",

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import cast
 
 from leafcuttr_sdk.filters import TopicContext
+from leafcuttr_sdk.schemas import SchemaProvider
 from leafcuttr_sdk.settings import Setting, Settings, Type, Value, Values
 from leafcuttr_sdk.testing.read_only import FixedBroker
 from leafcuttr_sdk.testing.samples import NOW_MS
@@ -156,10 +157,11 @@ def topic_context(
     settings: Mapping[str, Value] | None = None,
     topic_settings: Mapping[str, Value] | None = None,
     clock: HandClock | None = None,
+    schemas: SchemaProvider | None = None,
 ) -> TopicContext:
     """The context that a filter or a validator is made with. `plugin` is the plugin's module: its hooks say which
-    settings there are, and its `PLUGIN` whose metrics it makes. Its broker has this topic only, with one partition.
-    Errors as `fixed_settings`."""
+    settings there are, and its `PLUGIN` whose metrics it makes. Its broker has this topic only, with one partition, and
+    the schema provider that is given. Errors as `fixed_settings`."""
     clock = clock or HandClock()
     own = settings_of(plugin, "leafcuttr_register_settings", settings)
     logger = logging.getLogger("leafcuttr.plugin.test")
@@ -170,7 +172,8 @@ def topic_context(
         own,
         clock,
         logger,
-        FixedBroker(topic, own, clock, logger, name),
+        FixedBroker(topic, own, clock, logger, name, schemas),
+        schemas,
     )
 
 

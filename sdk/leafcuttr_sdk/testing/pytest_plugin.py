@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MARKER = "leafcuttr"
 _TAKES = frozenset({"settings", "plugins"})
+_REGISTRY = "lc.schema.registry"
+_REGISTRY_ON = {f"{_REGISTRY}.enable": True}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,8 +53,16 @@ def leafcuttr_broker(
     settings, plugins = _marked(request)
     folder = tmp_path_factory.mktemp("leafcuttr")
     chosen = [*leafcuttr_plugins, *plugins]
-    with running_broker(folder, {**leafcuttr_settings, **settings}, chosen) as broker:
+    with_registry = _REGISTRY_ON if "leafcuttr_registry" in request.fixturenames else {}
+    with running_broker(folder, {**with_registry, **leafcuttr_settings, **settings}, chosen) as broker:
         yield broker
+
+
+@pytest.fixture
+def leafcuttr_registry(leafcuttr_broker: "RunningBroker") -> str:
+    """The address of a schema registry in `leafcuttr_broker`, as clients of Confluent's take it: `http://host:port`. It
+    is empty, and needs `leafcuttr[registry]`."""
+    return f"http://{leafcuttr_broker.listeners[_REGISTRY]}"
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from leafcuttr_sdk.cluster import Endpoint
 from leafcuttr_sdk.errors import UnknownTopicOrPartition
 from leafcuttr_sdk.metrics import Metrics
+from leafcuttr_sdk.schemas import SchemaProvider
 from leafcuttr_sdk.settings import Settings
 from leafcuttr_sdk.topics import PartitionInfo, TopicInfo
 from leafcuttr_sdk.types import Clock
@@ -15,13 +16,20 @@ class FixedBroker:
     """A `ReadOnlyBroker`. Its counters are the broker's own, of no broker."""
 
     def __init__(
-        self, topic: str, settings: Settings, clock: Clock, logger: logging.Logger, plugin: str
+        self,
+        topic: str,
+        settings: Settings,
+        clock: Clock,
+        logger: logging.Logger,
+        plugin: str,
+        schemas: SchemaProvider | None = None,
     ) -> None:
         self.topics = FixedTopics(topic)
         self.cluster = FixedCluster()
         self.settings = settings
         self.clock = clock
         self.logger = logger
+        self.schemas = schemas
         self._plugin = plugin
         self._metrics: Metrics | None = None
 

@@ -47,7 +47,7 @@ _PEEKING: Final = _VALIDATOR._replace(
 
 
 def check_record_filter(
-    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter],
+    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter | None],
     *,
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
@@ -66,7 +66,7 @@ def check_record_filter(
 
 
 def check_produce_validator(
-    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator],
+    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator | None],
     *,
     plugin: ModuleType | None = None,
     settings: Mapping[str, Value] | None = None,
@@ -81,7 +81,7 @@ def check_produce_validator(
 
 
 def filter_report(
-    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter],
+    filter: RecordFilterSpec | Callable[[TopicContext], RecordFilter | None],
     context: TopicContext,
     records: Iterable[Record] = (),
     *,
@@ -92,7 +92,7 @@ def filter_report(
 
 
 def validator_report(
-    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator],
+    validator: ProduceValidatorSpec | Callable[[TopicContext], ProduceValidator | None],
     context: TopicContext,
     records: Iterable[Record] = (),
     *,
@@ -103,6 +103,8 @@ def validator_report(
     if peek is None:
         return _report(_VALIDATOR, validator, context, records, repeatable)
     name, make = _named(validator)
+    if _needs_none(validator, context):
+        return _not_needed(_PEEKING, name)
     wrong = why_no_peek(peek)
     if wrong is not None:
         notes = Notes(_PEEKING.name, name, {"peek": "it says what it needs"})
@@ -120,9 +122,12 @@ def _report(
     repeatable: bool,
 ) -> Report:
     name, make = _named(checked)
-    trial = Trial(kind, name, make, context)
-    # In a thread of its own: there a KeyboardInterrupt can only be what the plugin raises.
-    report = watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
+    if _needs_none(checked, context):
+        report = _not_needed(kind, name)
+    else:
+        trial = Trial(kind, name, make, context)
+        # In a thread of its own: there a KeyboardInterrupt can only be what the plugin raises.
+        report = watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
     return report._replace(checks=(*report.checks, *implied_checks(checked, context)))
 
 
@@ -132,3 +137,23 @@ def _named(
     if isinstance(checked, RecordFilterSpec | ProduceValidatorSpec):
         return checked.name, checked.make
     return getattr(checked, "__name__", type(checked).__name__), checked
+
+
+def _needs_none(
+    checked: RecordFilterSpec | ProduceValidatorSpec | Callable[[TopicContext], object], context: TopicContext
+) -> bool:
+    """Whether the topic's settings need none, which one that settings imply may say."""
+    if not isinstance(checked, RecordFilterSpec | ProduceValidatorSpec) or not checked.implied_by:
+        return False
+
+    def makes_none() -> bool:
+        try:
+            return checked.make(context) is None
+        except BaseException:
+            return False  # the trial says so
+
+    return watch.in_thread(makes_none)
+
+
+def _not_needed(kind: TrialKind, name: str) -> Report:
+    return Notes(kind.name, name, {"made": "it can be made, or these settings need none"}).report()

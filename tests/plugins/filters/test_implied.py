@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from leafcuttr.cli.root import cli
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import encode_batch
-from leafcuttr_sdk import ProduceValidatorSpec, Record, TopicContext
+from leafcuttr_sdk import BrokerError, ProduceValidatorSpec, Record, RecordFilterSpec, TopicContext
 from leafcuttr_sdk.testing import running_broker as broker_here
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
@@ -356,6 +356,37 @@ def test_it_is_made_once_and_by_a_worker(tmp_path: Path) -> None:
 
 async def _ident(_: object) -> int:
     return threading.get_ident()
+
+
+def test_settings_that_need_none_have_none(tmp_path: Path) -> None:
+    """One that is implied may say so of itself; then records pass as if there were none, until a setting changes."""
+    module = ModuleType("stamps_needed_or_not")
+    exec(SOURCE, vars(module))
+    ended: list[str] = []
+
+    def make(context: TopicContext) -> Any:
+        mark = context.topic_settings.optional_text(MARK)
+        if mark == "none":
+            context.settings.on_change(lambda _: ended.append("called"))
+            return None
+        return vars(module)["Mark"](context)
+
+    vars(module)["leafcuttr_register_record_filters"] = lambda: [
+        RecordFilterSpec("mark", "adds the mark", make, implied_by=(MARK,))
+    ]
+    vars(module)["leafcuttr_register_produce_validators"] = lambda: [
+        ProduceValidatorSpec("named", "is named only", lambda context: None)  # type: ignore[arg-type, return-value]
+    ]
+    with broker_here(tmp_path / "data", {ON: True}, [module]) as broker:
+        broker.create_topic("t", configs={MARK: "none"})
+        broker.produce("t", b"1")
+        broker.call(lambda inside: inside.topics.alter("t", {MARK: "!"}))
+        broker.produce("t", b"2")
+        broker.create_topic("named", configs={"lc.validators": "named"})
+        with pytest.raises(BrokerError, match="what it makes is None and has no method validate"):
+            broker.produce("named", b"3")
+        assert [record.value for record in broker.consume("t", 2)] == [b"1", b"2!"]
+    assert ended == []
 
 
 def test_describe_shows_it(folder: Path) -> None:

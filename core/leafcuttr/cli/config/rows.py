@@ -70,7 +70,7 @@ class SettingRow(NamedTuple):
         }
 
 
-class Difference(NamedTuple):
+class Deviation(NamedTuple):
     """A value that is not LeafCuttr's default or not Kafka's; a default that does not exist is None."""
 
     setting: str
@@ -261,7 +261,7 @@ def of_broker(
 
 def differences(
     catalog: Catalog, values: Mapping[str, SettingValue], *, of_topic: bool
-) -> Iterator[Difference]:
+) -> Iterator[Deviation]:
     """What is not LeafCuttr's default or not Kafka's, in the order of the reference; names that the tables do not
     know come last, if they were given at all."""
     table = catalog.topic if of_topic else catalog.broker
@@ -272,14 +272,14 @@ def differences(
         ours, kafkas = render(setting.default), kafka_default(setting)
         if found.sensitive:
             if found.source != "default":
-                yield Difference(name, _HIDDEN, found.source, ours, kafkas)
+                yield Deviation(name, _HIDDEN, found.source, ours, kafkas)
             continue
         as_kafka = not _is_kafkas(name) or _same(setting, found.value, kafkas)
         if not (as_kafka and _same(setting, found.value, ours)):
-            yield Difference(name, found.value, found.source, ours, kafkas)
+            yield Deviation(name, found.value, found.source, ours, kafkas)
     for name, found in values.items():
         if name not in table and found.source != "default":
-            yield Difference(name, _HIDDEN if found.sensitive else found.value, found.source, None, None)
+            yield Deviation(name, _HIDDEN if found.sensitive else found.value, found.source, None, None)
 
 
 def _same(setting: ConfigKey, one: str | None, other: str | None) -> bool:

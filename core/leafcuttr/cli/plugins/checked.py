@@ -19,6 +19,7 @@ from leafcuttr_sdk.testing.format_checks import format_report
 from leafcuttr_sdk.testing.installed import settings_for
 from leafcuttr_sdk.testing.record_checks import filter_report, validator_report
 from leafcuttr_sdk.testing.report import Check, Report
+from leafcuttr_sdk.testing.schema_format_checks import schema_format_report
 from leafcuttr_sdk.testing.service_checks import service_report
 
 _FOUND: Final = "it is a plugin for this version, and its hooks and settings are right"
@@ -81,6 +82,8 @@ class CheckedPlugin:
                 yield validator_report(validator, self._context())
             for format in hooks.call(hook.RECORD_FORMATS):
                 yield format_report(format)
+            for schemas in hooks.call(hook.SCHEMA_FORMATS):
+                yield schema_format_report(schemas)
             for command in hooks.call(hook.CLI_COMMANDS):
                 yield command_report(command, plugin=self._module, brokers=self._broker_for_commands)
             for service in hooks.call(hook.SERVICES):

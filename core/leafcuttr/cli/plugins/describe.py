@@ -70,6 +70,7 @@ def _brought(one: "Loaded") -> "Iterator[tuple[str, Sequence[Any]]]":
         yield "record_filters", one.hooks.call(registration.RECORD_FILTERS)
         yield "produce_validators", one.hooks.call(registration.PRODUCE_VALIDATORS)
         yield "record_formats", one.hooks.call(registration.RECORD_FORMATS)
+        yield "schema_formats", one.hooks.call(registration.SCHEMA_FORMATS)
         yield "cli_commands", one.hooks.call(registration.CLI_COMMANDS)
 
 

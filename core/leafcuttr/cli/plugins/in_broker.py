@@ -19,6 +19,7 @@ from leafcuttr_sdk.testing.authenticator_checks import authenticator_report
 from leafcuttr_sdk.testing.broker import RunningBroker, running_broker
 from leafcuttr_sdk.testing.report import Check, Report, told
 from leafcuttr_sdk.testing.route_checks import admin_route_report
+from leafcuttr_sdk.testing.schema_provider_checks import schema_provider_report
 
 _LOOK_S: Final = 60.0
 _READY_S: Final = 20.0
@@ -127,7 +128,19 @@ async def _of_the_hooks(broker: Any, plugin: str) -> list[Report]:
         for owner, route in plugged.routes
         if owner == plugin
     ]
-    return [*checks, *authenticators, *metrics, *routes]
+    reports = [*checks, *authenticators, *metrics, *routes]
+    if plugged.schema_provider is not None and plugged.schema_provider[0] == plugin:
+        reports.append(await _of_the_provider(plugged.schema_provider[1], plugged.schema_formats))
+    return reports
+
+
+async def _of_the_provider(provider: Any, formats: Mapping[str, Any]) -> Report:
+    """With schemas of a format that is there: the example of a rule that breaks nothing."""
+    for format in formats.values():
+        for rule in format.rules:
+            if not rule.breaks:
+                return await schema_provider_report(provider, format.name, (rule.old, rule.new))
+    return await schema_provider_report(provider)
 
 
 async def _routes(broker: Any, plugin: str) -> list[str]:

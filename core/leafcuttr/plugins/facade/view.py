@@ -1,7 +1,7 @@
 """One plugin's view of the broker: composed of parts that know nothing of each other."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         Metrics,
         Plugin,
         Producer,
+        SchemaFormat,
+        SchemaProvider,
         Settings,
         Topics,
         TransactionalProducer,
@@ -94,6 +96,15 @@ class BrokerView:
     @property
     def clock(self) -> Clock:
         return self._core.clock
+
+    @property
+    def schema_formats(self) -> "Mapping[str, SchemaFormat]":
+        return self._core.plugged.schema_formats
+
+    @property
+    def schemas(self) -> "SchemaProvider | None":
+        found = self._core.plugged.schema_provider
+        return None if found is None else found[1]
 
     @property
     def settings(self) -> "Settings":
