@@ -8,10 +8,12 @@ Text is `str`. A codec that keeps bytes which are no UTF-8 carries them as lone 
 the commands write them out as the bytes that they were. A codec whose texts are JSON documents says so by `json_text`:
 then `consume --json` puts them into its objects as they are, and `produce --json` hands over the JSON of the member.
 
+A codec whose bytes do not say all by themselves can ask for the headers of the record (`HeadersCodec`).
+
 A format may make records itself (`RecordMaker`), which `leafcuttr perf produce --format NAME` sends.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from leafcuttr_sdk._described import described
@@ -36,6 +38,9 @@ class Place(NamedTuple):
 
     topic: str
     part: Literal["key", "value"]
+    headers: "Sequence[tuple[str, bytes | None]]" = ()
+    """The headers of the record, in their order, names repeated as there. Only `decode` of a `HeadersCodec` gets
+    them; for every other call it is empty."""
 
 
 class FormatCodec(Protocol):
@@ -56,6 +61,19 @@ class FormatCodec(Protocol):
 
     def close(self) -> None:
         """Release what `open` has acquired. Called once, also after an error."""
+        ...
+
+
+class HeadersCodec(FormatCodec, Protocol):
+    """A codec that decodes by the headers of the record too, as one of schemas whose ids are in a header.
+
+    `decode` has to do with a `Place` without headers too: then the record has none.
+    """
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether `decode` gets the headers, in `Place.headers`. It is asked once, when the codec is opened; a codec
+        without this property does not get them, and its records are read quicker."""
         ...
 
 
@@ -95,6 +113,6 @@ class RecordMaker(RecordFormat, Protocol):
         A value is what its own codec, opened with the same options, decodes; a key is any bytes. All that varies comes
         from `random`, which has been seeded, so that a run can be repeated: the time of the day is left to the client
         (`timestamp=None`). It gets only options that `options` names. Raises FormatError for a value that it cannot
-        use.
+        use, and where what it has to ask does not answer.
         """
         ...

@@ -118,6 +118,43 @@ class JsonPerhaps(Plain):
     json_text = "yes"
 
 
+class NeedsPerhaps(Plain):
+    needs_headers: Any = "yes"
+
+
+class ByHeaders(Plain):
+    """Text whose encoding a header names."""
+
+    needs_headers = True
+
+    def decode(self, data: bytes, place: Place) -> Any:
+        name = dict(place.headers).get("encoding", b"latin-1") or b""
+        try:
+            return data.decode(name.decode())
+        except (LookupError, UnicodeError) as error:
+            raise FormatError(f"encoding: {str(error).splitlines()[0]}") from None
+
+
+class TripsOverHeaders(ByHeaders):
+    def decode(self, data: bytes, place: Place) -> Any:
+        return data.decode("latin-1") + "".join(value.decode() for _, value in place.headers if value)
+
+
+class NoTextByHeaders(ByHeaders):
+    def decode(self, data: bytes, place: Place) -> Any:
+        return data if place.headers else super().decode(data, place)
+
+
+class NoJsonByHeaders(ByHeaders):
+    json_text = True
+
+    def encode(self, text: str, place: Place) -> Any:
+        return b"1"
+
+    def decode(self, data: bytes, place: Place) -> Any:
+        return "no JSON" if place.headers else "1"
+
+
 class DoesNotClose(Plain):
     closed = 0
 
@@ -210,6 +247,10 @@ def test_one_that_makes_none_is_not_checked_for_it() -> None:
         (NoJson, "json", "is no JSON"),
         (LinesOfJson, "json", "has several lines"),
         (JsonPerhaps, "json", "json_text is 'yes'"),
+        (NeedsPerhaps, "headers", "needs_headers is 'yes'"),
+        (TripsOverHeaders, "headers", "it raised UnicodeDecodeError"),
+        (NoTextByHeaders, "headers", "it made a bytes"),
+        (NoJsonByHeaders, "json", "'no JSON' is no JSON"),
         (MakesNothing, "makes records", "make_records yields nothing"),
         (RandomOfItsOwn, "makes records", "with the same seed record 0 is another one the second time"),
         (TimeOfTheDay, "makes records", "leave timestamp None"),
@@ -230,3 +271,10 @@ def test_a_broken_format_is_told_what_is_wrong(broken: Any, check: str, says: st
 
 def test_a_good_one_passes() -> None:
     check_record_format(Plain(), texts=["Größe"])
+
+
+def test_a_codec_by_headers_passes() -> None:
+    check_record_format(ByHeaders())
+    (found,) = [each for each in format_report(ByHeaders()).checks if each.name == "headers"]
+    assert not found.problems
+    assert "headers" not in [each.name for each in format_report(Plain()).checks]

@@ -79,8 +79,8 @@ class Decoder(Enum):
     TRANSACTIONS = "those of __transaction_state"
 
 
-Show = Callable[[Literal["key", "value"], bytes | None], Any]
-"""How bytes stand in a row."""
+Show = Callable[[Literal["key", "value"], Record], Any]
+"""How the key or value of a record stands in a row."""
 
 
 def dump_file(
@@ -98,7 +98,7 @@ def dump_file(
     name = path.name.removesuffix(DELETED).removesuffix(DAMAGED)
     reader = _BY_NAME.get(name) or _BY_SUFFIX.get(Path(name).suffix)
     if Path(name).suffix == ".log":
-        return _log(path, depth, _reading(path, decoder, show or (lambda _, data: readable(data))), max_bytes)
+        return _log(path, depth, _reading(path, decoder, show or _readable_part), max_bytes)
     if reader is None:
         if name.endswith("-offset-checkpoint"):
             return _offset_checkpoint(path)
@@ -212,14 +212,18 @@ def _sizes(record: Record) -> Row:
 
 def _contents(record: Record, show: Show) -> Row:
     return {
-        "key": show("key", record.key),
-        "value": show("value", record.value),
+        "key": show("key", record),
+        "value": show("value", record),
         "headers": [[name, readable(value)] for name, value in record.headers],
     }
 
 
 def _as_it_stands(record: Record) -> Row:
-    return _contents(record, lambda _, data: readable(data))
+    return _contents(record, _readable_part)
+
+
+def _readable_part(part: Literal["key", "value"], record: Record) -> Any:
+    return readable(record.key if part == "key" else record.value)
 
 
 def readable(data: bytes | None) -> str | dict[str, str] | None:

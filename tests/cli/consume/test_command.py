@@ -284,7 +284,7 @@ def test_a_member_that_gets_no_partition_ends(run: Run, address: str, ten: str) 
         (("-g", "g", "--from", "-1h"), "--group reads where the group is"),
         (("--follow", "--to", "4"), "--follow has no end"),
         (("--json", "-k"), "--json prints all fields"),
-        (("--format", "avro"), "no format 'avro': there are text, json, hex, base64"),
+        (("--format", "cbor"), "no format 'cbor': there are text, json, hex, base64"),
         (("-X", "no.such=1"), "no.such"),
     ],
 )

@@ -10,6 +10,7 @@ from leafcuttr.cli.common.records.json_lines import Codecs
 from leafcuttr.cli.common.records.own_formats import Base64Format, JsonFormat, TextFormat
 from leafcuttr.cli.consume.filtering import MessageFilter
 from leafcuttr_sdk.conditions import parse
+from leafcuttr_sdk.formats import Place
 
 
 class Message:
@@ -59,6 +60,18 @@ def test_a_message_without_headers_time_or_value() -> None:
     codecs = Codecs("orders", TextFormat(), TextFormat())
     nothing = Message(None, None, kind=0)
     assert MessageFilter(parse("not headers.a and timestamp == null and value == null"), codecs)(nothing)
+
+
+def test_a_format_by_headers_gets_them() -> None:
+    class Named(TextFormat):
+        needs_headers = True
+
+        def decode(self, data: bytes, place: Place) -> str:
+            return str(dict(place.headers)["name"])
+
+    message = Message(b"", [("name", "alice")])
+    assert MessageFilter(parse('value == "alice"'), Codecs("t", TextFormat(), Named()))(message)
+    assert MessageFilter(parse('key == "alice"'), Codecs("t", Named(), TextFormat()))(message)
 
 
 def test_texts_are_those_of_the_formats() -> None:

@@ -146,7 +146,7 @@ def test_records_of_a_format(
     assert key.startswith(b"k") and value.startswith(topic.encode()[:24])
     assert (headers, timestamp) == ([("kind", b"made"), ("none", None)], 1_700_000_000_000)
     assert none.status == 2
-    assert "--format: plain makes no records; those that do: well" in none.err
+    assert "--format: plain makes no records; those that do: avro, well" in none.err
 
 
 def test_random_records_come_from_the_seed(run: Run, address: str, topic: str) -> None:

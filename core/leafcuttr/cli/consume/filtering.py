@@ -1,6 +1,7 @@
 """`consume --filter`: a condition of `leafcuttr_sdk.conditions`, for messages of confluent-kafka."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Literal
 
 from leafcuttr.cli.common.records.json_lines import Codecs
@@ -16,7 +17,13 @@ class MessageFilter:
 
     def __call__(self, message: Any) -> bool:
         """Whether it is true for a message. Bytes that are not of their format are null to it."""
+        if self._codecs.need_headers:
+            return self._matches(_MessageFields(message), partial(self._text_by_headers, message))
         return self._matches(_MessageFields(message), self._text)
+
+    def _text_by_headers(self, message: Any, part: Literal["key", "value"], data: bytes) -> str:
+        codec, place = self._codecs.of_record(part, message.headers)
+        return codec.decode(data, place)
 
     def _text(self, part: Literal["key", "value"], data: bytes) -> str:
         codec, place = self._codecs.of(part)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from leafcuttr.cli.common.options.moments import show_moment
 from leafcuttr.cli.common.records.json_lines import Codecs, write_line
@@ -34,12 +34,15 @@ def line_printer(
 
 def _maker(field: str, codecs: Codecs, null: bytes) -> Printer:
     if field in ("key", "value"):
-        codec, place = codecs.of("key" if field == "key" else "value")
+        name: Literal["key", "value"] = "key" if field == "key" else "value"
+        codec, usual = codecs.of(name)
+        with_headers = codecs.need_headers
 
         def part(message: Any) -> bytes:
             data = getattr(message, field)()
             if data is None:
                 return null
+            place = codecs.of_record(name, message.headers)[1] if with_headers else usual
             try:
                 return codec.decode(data, place).encode("utf-8", "surrogateescape")
             except FormatError as error:

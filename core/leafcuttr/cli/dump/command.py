@@ -24,6 +24,7 @@ from leafcuttr_sdk.formats import FormatError
 if TYPE_CHECKING:
     from leafcuttr.offline.dump import Depth, Show
     from leafcuttr.offline.findings import FileFinding
+    from leafcuttr.wire.records import Record
 
 _INDEXES = (".index", ".timeindex")
 
@@ -143,10 +144,13 @@ def _show(codecs: Codecs, given: dict[str, Any]) -> "Show | None":
         return None
     from leafcuttr.offline.dump import readable
 
-    def show(part: Literal["key", "value"], data: bytes | None) -> Any:
+    def show(part: Literal["key", "value"], record: "Record") -> Any:
+        data = record.key if part == "key" else record.value
         if data is None:
             return None
-        codec, place = codecs.of(part)
+        codec, place = (
+            codecs.of_record(part, lambda: record.headers) if codecs.need_headers else codecs.of(part)
+        )
         try:
             text = codec.decode(data, place)
             text.encode()

@@ -58,6 +58,13 @@ _MOST_BYTES: Final = 1_000_000_000  # librdkafka's message.max.bytes can be no m
     help="An option of that format; may be repeated.",
 )
 @click.option(
+    "--schema-evolution-interval",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Send records with a schema, and register a new version of it after every N. The format is avro unless "
+    "--format names another one; the registry is at port 8081 of the broker's host unless an option says so.",
+)
+@click.option(
     "--distinct",
     type=click.IntRange(1),
     metavar="N",
@@ -109,6 +116,7 @@ def produce(**given: Any) -> None:
         --producer-props bootstrap.servers=localhost:9092
       leafcuttr perf produce -t perf -n 100000 --record-size 100 --throughput 5000 --producer-props acks=1 linger.ms=0
       leafcuttr perf produce -t perfTest -n 1000000 --record-size 100 --json -b localhost:9092
+      leafcuttr perf produce -t perfTest -n 1000000 --record-size 1000 --schema-evolution-interval 100000
       leafcuttr perf produce -t readings -n 100000 --format reading --format-option sensors=50 --seed 7
 
     Exit status: 0 every record was acknowledged, 1 one was not or no broker answers, 2 wrong usage, 130 after Ctrl-C.
@@ -134,7 +142,7 @@ def produce(**given: Any) -> None:
     if lasts_ms is not None or name is not None:
         settings["transactional.id"] = name or f"performance-producer-{uuid.uuid4()}"
         lasts_ms = lasts_ms or _COMMIT_MS
-    source = source_of(given)
+    source = source_of(given, address)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     producer = client(Producer, settings)
     topics(producer, address)
@@ -164,12 +172,22 @@ def produce(**given: Any) -> None:
 def _check(given: dict[str, Any]) -> None:
     """Raises click.UsageError."""
     ways = ("record_size", "payload_file", "value_format")
+    if given["schema_evolution_interval"] is not None:
+        if given["payload_monotonic"] or given["payload_file"] is not None:
+            raise click.UsageError("--schema-evolution-interval is for --record-size and --format")
+        _check_throughput(given)
+        return
     if sum([given["payload_monotonic"], *(given[way] is not None for way in ways)]) != 1:
         raise click.UsageError(
             "expected one of --record-size, --payload-file, --payload-monotonic and --format"
         )
     if given["value_format"] is None and (given["format_settings"] or given["distinct"] is not None):
         raise click.UsageError("--format-option and --distinct are for --format")
+    _check_throughput(given)
+
+
+def _check_throughput(given: dict[str, Any]) -> None:
+    """Raises click.UsageError."""
     if not given["throughput"] > 0 and given["throughput"] != -1:  # NaN is no number either
         raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
 

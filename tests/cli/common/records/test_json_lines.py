@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from leafcuttr.cli.common.records.formats import known_formats
 from leafcuttr.cli.common.records.json_lines import MEMBERS, Codecs, OutRecord, read_line, write_line
-from leafcuttr_sdk.formats import FormatError
+from leafcuttr.cli.common.records.own_formats import HexFormat, TextFormat
+from leafcuttr_sdk.formats import FormatError, Place
 
 NAMES = ("text", "json", "hex", "base64")
 DATA = (
@@ -83,6 +84,38 @@ def test_any_record_survives(
     assert "\n" not in line
     json.loads(line)
     assert read_line(line.encode(), codecs(of_key, of_value)) == record
+
+
+class NamesHeaders(HexFormat):
+    """Bytes, and after them what `Place` says of the record."""
+
+    needs_headers = True
+
+    def decode(self, data: bytes, place: Place) -> str:
+        return f"{data.decode()} {place}"
+
+
+def test_who_needs_headers_gets_them() -> None:
+    record = OutRecord(b"v", b"k", [("a", b"1"), ("a", None)], 0, 0)
+    line = json.loads(write_line(Message(record), Codecs("t", NamesHeaders(), HexFormat())))
+    assert line["key"] == f"k {Place('t', 'key', (('a', b'1'), ('a', None)))}" and line["value"] == "76"
+    line = json.loads(
+        write_line(
+            Message(OutRecord(b"v", partition=0, timestamp=0)), Codecs("t", TextFormat(), NamesHeaders())
+        )
+    )
+    assert line["value"] == f"v {Place('t', 'value')}"
+    assert Place("t", "value") == Place("t", "value", ())
+
+
+def test_headers_are_made_for_who_needs_them_alone() -> None:
+    def headers() -> Any:
+        raise AssertionError
+
+    codecs = Codecs("t", NamesHeaders(), TextFormat())
+    assert codecs.need_headers and codecs.of_record("value", headers)[1] == Place("t", "value")
+    assert codecs.of_record("key", lambda: None)[1] == Place("t", "key")
+    assert not Codecs("t", TextFormat(), HexFormat()).need_headers
 
 
 WORDS = st.sampled_from(

@@ -8,7 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
+from leafcuttr.cli.common.records import making
+from leafcuttr.cli.common.records.formats import Formats
 from leafcuttr.cli.common.records.making import USUAL_BYTES, USUAL_RECORDS, records_made
+from leafcuttr.cli.common.records.own_formats import TextFormat
 from leafcuttr_sdk import Record
 from support.making_plugin import making_plugin
 
@@ -51,8 +54,8 @@ def test_how_many_are_made() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("json", (), "--format: json makes no records; those that do: well, tombstones, refuses"),
-        ("plain", (), "--format: plain makes no records; those that do: well"),
+        ("json", (), "--format: json makes no records; those that do: avro, well, tombstones, refuses"),
+        ("plain", (), "--format: plain makes no records; those that do: avro, well"),
         ("wel", (), "--format: no format 'wel': did you mean well?"),
         ("well", ("sizes=1",), "--format: no option 'sizes': there are end, size"),
         ("well", ("size",), "--format-option size: expected NAME=VALUE"),
@@ -83,5 +86,8 @@ def test_without_a_plugin_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("KAFKA_LC_PLUGINS_PATH")
     installed.cache_clear()
+    with pytest.raises(click.UsageError, match="text makes no records; those that do: avro"):
+        made("text")
+    monkeypatch.setattr(making, "known_formats", lambda: Formats([TextFormat()]))
     with pytest.raises(click.UsageError, match="text makes no records; no format that is installed does"):
         made("text")

@@ -162,6 +162,7 @@ class _PluginCodec:
         self._part = part
         self._of = of.open(options)
         self.json_text = bool(self._of.json_text)
+        self.needs_headers = bool(getattr(self._of, "needs_headers", False))
 
     def encode(self, text: str, place: Place) -> bytes:
         return self._converted(bytes, self._of.encode, text, place)

@@ -17,6 +17,7 @@ import base64
 import binascii
 import json
 import time
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 from typing import Any, Final, Literal, NamedTuple
 
@@ -48,10 +49,27 @@ class Codecs:
     def __init__(self, topic: str, key: FormatCodec, value: FormatCodec) -> None:
         self._key = key, Place(topic, "key")
         self._value = value, Place(topic, "value")
+        self._needing: frozenset[str] = frozenset(
+            part
+            for part, codec in (("key", key), ("value", value))
+            if getattr(codec, "needs_headers", False) is True
+        )
+        self.need_headers: Final = bool(self._needing)
+        """Whether one of them decodes by the headers of the record (`leafcuttr_sdk.formats.HeadersCodec`): then
+        `of_record` is asked in the place of `of`."""
 
     def of(self, part: Literal["key", "value"]) -> tuple[FormatCodec, Place]:
         """The codec, and its argument that says where the bytes or the text belong."""
         return self._key if part == "key" else self._value
+
+    def of_record(
+        self, part: Literal["key", "value"], headers: Callable[[], Iterable[tuple[str, bytes | None]] | None]
+    ) -> tuple[FormatCodec, Place]:
+        """To decode a key or value of a record, whose headers `headers` makes if they are needed."""
+        codec, place = self.of(part)
+        if part in self._needing:
+            place = Place(place.topic, part, tuple(headers() or ()))
+        return codec, place
 
 
 def read_line(line: bytes, codecs: Codecs) -> OutRecord:
@@ -190,15 +208,15 @@ def write_line(message: Any, codecs: Codecs) -> str:
         f'{{"topic": {encode_basestring(message.topic())}, "partition": {message.partition()}, '
         f'"offset": {message.offset()}, "timestamp": {timestamp if kind else "null"}, '
         f'"timestamp_type": {encode_basestring(_TIMESTAMP_TYPES[kind]) if kind else "null"}, '
-        f"{_member('key', message.key(), codecs)}, {_member('value', message.value(), codecs)}, "
+        f"{_member('key', message.key(), codecs, message)}, {_member('value', message.value(), codecs, message)}, "
         f'"headers": [{", ".join(_header(*one) for one in message.headers() or ())}]}}'
     )
 
 
-def _member(part: Literal["key", "value"], data: bytes | None, codecs: Codecs) -> str:
+def _member(part: Literal["key", "value"], data: bytes | None, codecs: Codecs, message: Any) -> str:
     if data is None:
         return f'"{part}": null'
-    codec, place = codecs.of(part)
+    codec, place = codecs.of_record(part, message.headers) if codecs.need_headers else codecs.of(part)
     try:
         text = codec.decode(data, place)
     except FormatError as error:
