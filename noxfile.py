@@ -243,6 +243,15 @@ def mqtt_mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def schemas(session: nox.Session) -> None:
+    """Formats of schemas beside others: Avro's Java library; protoc, over the .proto files of more packages."""
+    install(session, "test")
+    session.install("cosmospy-protobuf", "onnx", "nanopb", "protoc-gen-validate")
+    corpus = {"LEAFCUTTR_PROTO_CORPUS": "all"}
+    session.run("pytest", "tests/registry", "--long", *session.posargs, env=corpus)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure beside Apache Kafka; with --write all of docs/explanation/performance.md, with --row NAME some rows."""
     install(session, "test")
