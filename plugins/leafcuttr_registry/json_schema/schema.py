@@ -1,0 +1,75 @@
+"""A schema of JSON Schema that was parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from leafcuttr_registry.budget import Budget
+from leafcuttr_registry.json_schema import bundle, text
+from leafcuttr_registry.json_schema.codec import JsonCodec
+from leafcuttr_registry.json_schema.cost import needs_worker
+from leafcuttr_registry.json_schema.documents import Documents, read_document, read_references
+from leafcuttr_registry.json_schema.graph import Graph, check
+from leafcuttr_sdk.schemas import ResolvedReference
+
+
+class JsonSchema:
+    """One schema with its references. Made by `parse`."""
+
+    def __init__(self, source: Any, documents: Documents) -> None:
+        self._source = source
+        self.documents = documents
+        self.graph = Graph(documents)
+
+    @property
+    def canonical(self) -> str:
+        """The text without spaces, members in their order: what Confluent's registry keeps."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> str:
+        return text.write(self._source)
+
+    @property
+    def record_name(self) -> str | None:
+        """The title, as Confluent's registry has it; None without one."""
+        title = self._source.get("title") if isinstance(self._source, dict) else None
+        return title if isinstance(title, str) else None
+
+    @cached_property
+    def needs_worker(self) -> bool:
+        """Whether validating one value may take long, out of proportion to its size: some regular expressions, and
+        recursion through several schemas at once. Such codecs belong into a worker with a deadline."""
+        return needs_worker(self.graph)
+
+    def message_name(self, message: Sequence[int] = (0,)) -> str | None:
+        return self.record_name
+
+    def normalized(self) -> str:
+        """The text with the members of all objects in the order of their names."""
+        return text.write(self._source, ordered=True)
+
+    def formatted(self, how: str) -> str:
+        """`resolved` has the schemas of references within; anything else is the canonical text."""
+        if how == "resolved" and self.documents.others:
+            return text.write(bundle.resolved(self._source, self.documents))
+        return self.canonical
+
+    def codec(self, message: Sequence[int] = (0,)) -> JsonCodec:
+        """`message` is ignored: it is Protobuf's."""
+        return JsonCodec(self.graph.root)
+
+
+PARSE_STEPS = 2_000_000
+
+
+def parse(source: str, references: Mapping[str, ResolvedReference]) -> JsonSchema:
+    """Raises SchemaError."""
+    budget = Budget(PARSE_STEPS)
+    root = read_document(source, ("",), budget)
+    documents = Documents(root, read_references(root, references, budget))
+    schema = JsonSchema(root.source, documents)
+    check(schema.graph, budget)
+    return schema
