@@ -1,0 +1,150 @@
+"""A text becomes canonical, or is refused, within two seconds and bounded memory. What was read last is remembered:
+clients register the same schema at each of their starts."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
+
+import trio
+
+from leafcuttr_registry.checks import work
+from leafcuttr_registry.checks.work import Reading, Source
+from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
+from leafcuttr_registry.subjects.refusals import Refusal, invalid_schema, store_failed
+from leafcuttr_sdk.schemas import Difference, ResolvedReference, SchemaError, SchemaFormat
+from leafcuttr_sdk.workers import (
+    WorkerDeadlineError,
+    WorkerDiedError,
+    WorkerError,
+    WorkerMemoryError,
+    WorkerTransferError,
+)
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.broker import Broker
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+DEADLINE_S: Final = 1.8
+"""For the answer to come within two seconds."""
+MEMORY_BYTES: Final = 1024 * 1024 * 1024
+LEAST_S: Final = 0.5
+"""What is left for comparing, however long reading took."""
+_MOST_TEXT: Final = 16 * 1024 * 1024
+"""Characters of the texts that are remembered."""
+
+
+class Checks:
+    """What a registry asks its formats."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._known: OrderedDict[tuple[str, str], Reading] = OrderedDict()
+        self._size = 0
+        self._counts = CheckCounts(broker)
+
+    @property
+    def types(self) -> list[str]:
+        """The names of all formats: our own first, then those of other plugins."""
+        return list(self._broker.schema_formats)
+
+    async def read(self, type: str, text: str, references: Mapping[str, ResolvedReference]) -> Reading:
+        """Raises Refusal 42201."""
+        key = type, text
+        if not references:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+        format = self.format(type)
+        reading = await self._run(type, work.read, format, Source(text, references))
+        self._counts.judged(type, VALID)
+        if not references:
+            self._remember(key, reading)
+        return reading
+
+    async def render(self, type: str, source: Source, how: str) -> str:
+        """A schema in another form. Raises Refusal 42201."""
+        return await self._run(type, work.render, self.format(type), source, how)
+
+    async def differences(
+        self,
+        type: str,
+        new: Source,
+        others: Sequence[tuple[Source, bool, bool]],
+        *,
+        deadline_s: float = DEADLINE_S,
+    ) -> list[list[Difference]]:
+        """See `work.compare`. Raises Refusal 42201."""
+        found = await self._run(type, work.compare, self.format(type), new, others, deadline_s=deadline_s)
+        self._counts.judged(type, INCOMPATIBLE if any(found) else COMPATIBLE)
+        return found
+
+    def format(self, type: str) -> SchemaFormat:
+        """Raises Refusal 42201."""
+        format = self._broker.schema_formats.get(type)
+        if format is None:
+            raise invalid_schema(f"Invalid schema type {type}")
+        return format
+
+    def forget(self) -> None:
+        """What was remembered."""
+        self._known.clear()
+        self._size = 0
+
+    def _remember(self, key: tuple[str, str], reading: Reading) -> None:
+        if key not in self._known:
+            self._known[key] = reading
+            self._size += len(key[1]) * 3
+        while self._size > _MOST_TEXT:
+            (_, text), _ = self._known.popitem(last=False)
+            self._size -= len(text) * 3
+
+    async def _run(
+        self, type: str, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float = DEADLINE_S
+    ) -> T:
+        began = perf_counter()
+        try:
+            return await self._judge(function, *arguments, deadline_s=deadline_s)
+        except SchemaError as error:
+            self._counts.judged(type, INVALID)
+            raise _refusal(type, error) from None
+        except WorkerDeadlineError:
+            self._counts.judged(type, TOO_COMPLEX)
+            raise invalid_schema(f"{_of(type)}too complex: it took longer than {deadline_s:.1f} s") from None
+        except WorkerMemoryError:
+            self._counts.judged(type, TOO_COMPLEX)
+            raise invalid_schema(f"{_of(type)}too complex: it needs more memory than it may have") from None
+        except WorkerDiedError as error:
+            raise store_failed(f"The schema cannot be checked: {error}") from None
+        except WorkerError as error:
+            self._counts.judged(type, INVALID)
+            raise invalid_schema(f"{_of(type)}{error}") from None
+        finally:
+            self._counts.took(type, perf_counter() - began)
+
+    async def _judge(self, function: Callable[[*Ts], T], *arguments: *Ts, deadline_s: float) -> T:
+        try:
+            return await self._broker.run_in_worker(
+                function, *arguments, deadline_s=deadline_s, memory_bytes=MEMORY_BYTES
+            )
+        except WorkerTransferError:
+            # A format of a plugin that is one file, which no other process can import.
+            return await trio.to_thread.run_sync(_call, function, arguments)
+
+
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)
+
+
+def _of(type: str) -> str:
+    return f"Invalid schema of type {type}, details: "
+
+
+def _refusal(type: str, error: SchemaError) -> Refusal:
+    where = f" (line {error.line})" if error.line is not None else ""
+    if error.path and error.path not in str(error):
+        where = f" (at {error.path}{f', line {error.line}' if error.line is not None else ''})"
+    return invalid_schema(f"{_of(type)}{error}{where}")
