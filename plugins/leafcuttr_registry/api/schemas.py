@@ -1,0 +1,125 @@
+"""Schemas by their ids and guids."""
+
+from typing import Any
+from uuid import UUID
+
+from leafcuttr_registry.api.endpoints import Api, add
+from leafcuttr_registry.api.exchange import RegistryExchange
+from leafcuttr_registry.subjects import listing
+from leafcuttr_registry.subjects.content import Content
+from leafcuttr_registry.subjects.names import DEFAULT, beside, normalized
+from leafcuttr_registry.subjects.refusals import no_schema
+from leafcuttr_registry.subjects.state import IdEntry, Version
+from leafcuttr_sdk.web.routes import Routes
+
+_HIGHEST = 2**31 - 1
+
+
+def attach(routes: Routes, api: Api) -> None:
+    def found(exchange: RegistryExchange) -> tuple[str, IdEntry, Version]:
+        given = exchange.parameters["id"]
+        id = int(given) if given.isascii() and given.isdigit() and len(given) <= 10 else _HIGHEST + 1
+        known = listing.entry_for(api.state, id, exchange.text("subject")) if id <= _HIGHEST else None
+        if known is None:
+            raise no_schema(given)
+        return known
+
+    async def by_id(exchange: RegistryExchange) -> None:
+        context, entry, place = found(exchange)
+        text = await api.rendered(exchange, place.subject, entry.content)
+        answer: dict[str, Any] = {}
+        if exchange.text("subject"):
+            answer = api.rendering.place(place)
+        answer |= api.rendering.content(entry.content, text)
+        if (
+            exchange.text("referenceFormat") == "qualified"
+            and context != DEFAULT
+            and entry.content.references
+        ):
+            answer["references"] = qualified(place.subject, entry.content)
+        if exchange.flag("fetchMaxId"):
+            answer["maxId"] = api.state.highest(context)
+        await exchange.give(answer)
+
+    async def text_by_id(exchange: RegistryExchange) -> None:
+        _, entry, place = found(exchange)
+        text = await api.rendered(exchange, place.subject, entry.content)
+        await exchange.give_bytes((entry.content.text if text is None else text).encode())
+
+    async def subjects_of_id(exchange: RegistryExchange) -> None:
+        _, entry, _ = found(exchange)
+        places = listing.places(entry, deleted=exchange.flag("deleted"))
+        await exchange.give(exchange.page([each.subject for each in places]))
+
+    async def versions_of_id(exchange: RegistryExchange) -> None:
+        _, entry, _ = found(exchange)
+        places = listing.places(entry, deleted=exchange.flag("deleted"))
+        await exchange.give(
+            exchange.page([{"subject": each.subject, "version": each.version} for each in places])
+        )
+
+    async def by_guid(exchange: RegistryExchange) -> None:
+        given = exchange.parameters["guid"]
+        for context, id in listing.ids_of_guid(api.state, digest(given)):
+            entry = api.state.contexts[context].ids[id]
+            text = await api.rendered(exchange, next(iter(entry.places)).subject, entry.content)
+            await exchange.give(api.rendering.content(entry.content, text))
+            return
+        raise no_schema(given)
+
+    async def ids_of_guid(exchange: RegistryExchange) -> None:
+        ids = listing.ids_of_guid(api.state, digest(exchange.parameters["guid"]))
+        await exchange.give([{"context": context, "id": id} for context, id in ids])
+
+    async def types(exchange: RegistryExchange) -> None:
+        await exchange.give(api.registry.checks.types)
+
+    async def all_schemas(exchange: RegistryExchange) -> None:
+        prefix = exchange.text("subjectPrefix")
+        versions = listing.schemas(
+            api.state,
+            prefix,
+            deleted=exchange.flag("deleted"),
+            latest_only=exchange.flag("latestOnly"),
+            rule_type=exchange.text("ruleType"),
+        )
+        aliases = listing.aliases(api.state) if exchange.flag("aliases") else {}
+        if aliases:
+            listed = {each.subject for each in versions}
+            for subject in aliases.keys() - listed:
+                if any(name.startswith(prefix) for name in aliases[subject]):
+                    more = api.state.versions(subject, deleted=exchange.flag("deleted"))
+                    versions += more[-1:] if exchange.flag("latestOnly") else more
+            versions.sort(key=lambda each: (each.subject, each.version))
+        await exchange.give_all(
+            {
+                **api.rendering.version(each),
+                **({"aliases": aliases[each.subject]} if each.subject in aliases else {}),
+            }
+            for each in exchange.page(versions)
+        )
+
+    add(routes, "GET", "/schemas", all_schemas)
+    add(routes, "GET", "/schemas/types", types)
+    add(routes, "GET", "/schemas/ids/{id}", by_id)
+    add(routes, "GET", "/schemas/ids/{id}/schema", text_by_id)
+    add(routes, "GET", "/schemas/ids/{id}/subjects", subjects_of_id)
+    add(routes, "GET", "/schemas/ids/{id}/versions", versions_of_id)
+    add(routes, "GET", "/schemas/guids/{guid}", by_guid)
+    add(routes, "GET", "/schemas/guids/{guid}/ids", ids_of_guid)
+
+
+def digest(guid: str) -> bytes:
+    """Raises Refusal 40403 for what is none."""
+    try:
+        return UUID(guid).bytes
+    except ValueError:
+        raise no_schema(guid) from None
+
+
+def qualified(subject: str, content: Content) -> list[dict[str, Any]]:
+    """References with the context that they are in."""
+    return [
+        {**each._asdict(), "subject": normalized(beside(subject, each.subject))}
+        for each in content.references
+    ]

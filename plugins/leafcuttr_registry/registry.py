@@ -1,0 +1,396 @@
+"""The registry: its state with what reads and writes it. Every change is decided by `subjects`, one after the other,
+written to `_schemas`, and answered when the state has it.
+
+What waits for nothing reads `state` by itself.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from leafcuttr_registry.checks import comparing
+from leafcuttr_registry.checks.comparing import Earlier
+from leafcuttr_registry.checks.reading import DEADLINE_S, LEAST_S, Checks
+from leafcuttr_registry.checks.work import Source
+from leafcuttr_registry.storage import topics
+from leafcuttr_registry.storage.highest import HighestIds
+from leafcuttr_registry.storage.reader import Reader, TopicGoneError
+from leafcuttr_registry.storage.writer import Writer
+from leafcuttr_registry.subjects import deleting, karapace, references, registering, scopes
+from leafcuttr_registry.subjects.config import Config
+from leafcuttr_registry.subjects.content import Content
+from leafcuttr_registry.subjects.events import ConfigKey, Event, SchemaKey
+from leafcuttr_registry.subjects.names import DEFAULT, context_of, qualified, split
+from leafcuttr_registry.subjects.refusals import (
+    STORE_FAILED,
+    Incompatible,
+    Refusal,
+    invalid_schema,
+    no_schema,
+    no_subject,
+)
+from leafcuttr_registry.subjects.registering import Registration
+from leafcuttr_registry.subjects.state import State, Version
+from leafcuttr_registry.subjects.versions import LATEST
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.broker import Broker
+
+
+class Registry:
+    """One start of it. `changed` is told of ids whose answers hold no longer."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self.broker: Final = broker
+        self.stale: Final[set[tuple[str, int]]] = set()
+        self.state: Final = State(lambda context, id: self.stale.add((context, id)))
+        self.checks: Final = Checks(broker)
+        self.reader: Final = Reader(broker, self.state)
+        self._writer = Writer(broker, self.reader)
+        self._highest = HighestIds(broker, self.state)
+        self._writing = trio.Lock()
+        self._subjects: dict[str, _Users] = {}
+        self._closed = False
+        self.trouble: str | None = None
+        """Why the last change could not be written; None after one that was."""
+
+    async def close(self) -> None:
+        """Nothing more is written; what is being written is waited for."""
+        async with self._writing:
+            self._closed = True
+
+    async def open(self) -> None:
+        """Read what is there. Raises PluginError, BrokerError."""
+        await topics.ensure(self.broker)
+        await self._highest.read()
+        await self.reader.catch_up()
+        self.stale.clear()
+
+    async def follow(self) -> None:
+        """Read what others append, until cancelled, or until the topic is gone. Raises BrokerError."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_ids)
+            try:
+                await self.reader.follow()
+            except TopicGoneError:
+                self.broker.logger.error(
+                    "topic %s was deleted, and all schemas with it; it is made anew", topics.SCHEMAS
+                )
+            nursery.cancel_scope.cancel()
+        for context in self.state.contexts:
+            await self._highest.keep(context)
+
+    async def _keep_ids(self) -> None:
+        """Where others have removed versions, or clients have, the highest ids are kept too."""
+        wake = trio.Event()
+
+        def look() -> None:
+            if self.state.lost_ids:
+                wake.set()
+
+        self.reader.after = look
+        look()  # what was lost in what was replayed may have been written, but not kept, before a crash
+        while True:
+            await wake.wait()
+            wake = trio.Event()
+            contexts = list(self.state.lost_ids)
+            self.state.lost_ids.clear()
+            for context in contexts:
+                try:
+                    await self._highest.keep(context)
+                except Refusal as error:
+                    self.trouble = str(error)
+                    self.broker.logger.error("%s", error)
+
+    # Schemas
+
+    async def register(
+        self, subject: str, registration: Registration, *, normalize: bool = False, force: bool = False
+    ) -> Version:
+        """The version that it is, or becomes. Raises Refusal, Incompatible."""
+        async with self._only_one(subject):
+            while True:
+                revision, began = self.state.revision, trio.current_time()
+                content, source = await self._read(subject, registration, normalize=normalize)
+                config = scopes.config_of(self.state, subject)
+                found = self._already(subject, registration, content, config)
+                if found is not None:
+                    return found
+                registering.check_mode(self.state, subject, registration.id)
+                importing = scopes.mode_of(self.state, subject) in (scopes.IMPORT, scopes.FORWARD)
+                if not importing:
+                    content = self._with_parts(subject, registration, content, config)
+                    found = self._already(subject, registration, content, None)
+                    if found is not None:
+                        return found
+                    if not force:
+                        told = await self._messages(
+                            subject, content, source, self.state.versions(subject), config, began
+                        )
+                        if told:
+                            raise Incompatible(subject, told)
+                async with self._writing:
+                    self._check_open()
+                    await self.reader.reach_end()
+                    if not self._still(subject, registration, revision):
+                        continue  # what it was compared with is not what is there now
+                    events, key, _ = registering.events_for(self.state, subject, registration, content)
+                    await self._write(events)
+                    version = self.state.version(*key)
+                    if version is None:
+                        raise Refusal(50001, f"{topics.SCHEMAS} has been changed by others meanwhile")
+                    return version
+
+    async def look_up(
+        self, subject: str, registration: Registration, *, normalize: bool = False, deleted: bool = False
+    ) -> Version:
+        """The version that has this schema. Raises Refusal 40401, 40403, 42201."""
+        names = [subject]
+        if context_of(subject) == DEFAULT:
+            names += [qualified(each, split(subject).subject) for each in self.state.context_names()[1:]]
+        for name in names:
+            if name not in self.state.subjects:
+                continue
+            try:
+                content, _ = await self._read(name, registration, normalize=normalize)
+            except Refusal:
+                if name == subject:
+                    raise
+                continue
+            found = self._registered(name, registration, content, deleted=deleted)
+            if found is None and (previous := self.state.latest(name)) is not None:
+                parts = registering.taken_over(
+                    registration, scopes.config_of(self.state, name), previous, None
+                )
+                found = registering.registered(self.state, name, content.with_parts(*parts), deleted=deleted)
+            if found is not None:
+                return found
+        if not self.state.has(subject, deleted=deleted):
+            if subject not in self.state.subjects:
+                await self._read(subject, registration, normalize=normalize)  # what is none is 42201 anywhere
+            raise no_subject(subject)
+        raise no_schema()
+
+    async def why_not(
+        self,
+        subject: str,
+        registration: Registration,
+        version: Version | None,
+        *,
+        normalize: bool = False,
+        alone: bool = False,
+    ) -> list[str]:
+        """Why a schema is not compatible: with this version, or with all that the level asks for; `alone` with none.
+        Raises Refusal 42201."""
+        if not registration.text.strip():
+            raise invalid_schema("Empty schema")
+        began = trio.current_time()
+        content, source = await self._read(subject, registration, normalize=normalize)
+        config = scopes.config_of(self.state, subject)
+        versions = [version] if version is not None else [] if alone else self.state.versions(subject)
+        return await self._messages(subject, content, source, versions, config, began)
+
+    async def render(self, subject: str, content: Content, how: str) -> str:
+        """The text in another form (`format=`). Raises Refusal 42201."""
+        found = references.resolve(self.state, subject, content.references)
+        return await self.checks.render(content.type, Source(content.text, found), how)
+
+    async def delete_version(self, subject: str, version: int, *, permanent: bool) -> int:
+        """Raises Refusal."""
+        async with self._decide():
+            events, number = deleting.delete_version(self.state, subject, version, permanent=permanent)
+            await self._write(events)
+        return number
+
+    async def delete_subject(self, subject: str, *, permanent: bool) -> list[int]:
+        """Raises Refusal."""
+        async with self._decide():
+            events, numbers = deleting.delete_subject(self.state, subject, permanent=permanent)
+            await self._write(events)
+        return numbers
+
+    # Config, mode, contexts
+
+    async def set_config(self, name: str | None, changes: Mapping[str, Any]) -> Config:
+        """Raises Refusal."""
+        async with self._decide():
+            deleting.check_writable(self.state, name)
+            config = self.state.configs.get(name, Config({})).updated(changes)
+            await self._write([Event(ConfigKey(name), config)])
+        return config
+
+    async def delete_config(self, name: str | None) -> Config:
+        """What it was. Raises Refusal 40401."""
+        async with self._decide():
+            config = scopes.own_config(self.state, name)
+            if config is None:
+                raise no_subject(name or "")
+            deleting.check_writable(self.state, name)
+            await self._write([Event(ConfigKey(name), None)])
+        return config
+
+    async def set_mode(self, name: str | None, mode: str | None, *, force: bool) -> None:
+        """Raises Refusal 42205, 42206."""
+        async with self._decide():
+            await self._write(deleting.set_mode(self.state, name, mode, force=force))
+
+    async def delete_mode(self, name: str | None, *, recursive: bool) -> str | None:
+        """What it was. Raises Refusal 40401."""
+        async with self._decide():
+            mode = scopes.own_mode(self.state, name)
+            if mode is None and not recursive:
+                raise no_subject(name or "")
+            await self._write(deleting.delete_mode(self.state, name, recursive=recursive))
+        return mode
+
+    async def delete_context(self, prefix: str) -> None:
+        """Raises Refusal 42211."""
+        async with self._decide():
+            await self._write(deleting.delete_context(self.state, prefix))
+
+    # How
+
+    async def _read(
+        self, subject: str, registration: Registration, *, normalize: bool
+    ) -> tuple[Content, Source]:
+        """The schema as its format reads it. Raises Refusal 42201."""
+        if not registration.text.strip():
+            previous = self.state.latest(subject)
+            if previous is None:
+                raise invalid_schema("Empty schema")
+            content = previous.content
+            registration = registration._replace(
+                type=content.type, text=content.text, references=content.references
+            )
+        registration = registration._replace(
+            references=references.numbered(self.state, subject, registration.references)
+        )
+        found = references.resolve(self.state, subject, registration.references, deleted=False)
+        reading = await self.checks.read(registration.type, registration.text, found)
+        normalize = normalize or scopes.config_of(self.state, subject)["normalize"] is True
+        text = reading.normalized if normalize else reading.canonical
+        return registration.content(text), Source(text, found)
+
+    def _registered(
+        self, subject: str, registration: Registration, content: Content, *, deleted: bool = False
+    ) -> Version | None:
+        """The version that this is, as we store it or as Karapace has."""
+        found = registering.registered(self.state, subject, content, deleted=deleted)
+        if found is None and subject in self.state.subjects:
+            other = karapace.as_stored(registration.type, registration.text, content)
+            if other is not None:
+                found = registering.registered(self.state, subject, other, deleted=deleted)
+        return found
+
+    def _already(
+        self, subject: str, registration: Registration, content: Content, config: Config | None
+    ) -> Version | None:
+        if config is not None and config.adds:
+            return None
+        found = self._registered(subject, registration, content)
+        if found is None or (registration.id >= 0 and registration.id != found.id):
+            return None
+        if registration.version in (0, found.version):
+            return found
+        if registration.version == LATEST:
+            return found if found is self.state.latest(subject) else None
+        same = self.state.version(subject, registration.version)
+        return same if same is not None and not same.deleted and same.id == found.id else None
+
+    def _with_parts(
+        self, subject: str, registration: Registration, content: Content, config: Config
+    ) -> Content:
+        previous, number = self.state.latest(subject), registering.next_version(self.state, subject)
+        return content.with_parts(*registering.taken_over(registration, config, previous, number))
+
+    async def _messages(
+        self,
+        subject: str,
+        content: Content,
+        source: Source,
+        versions: Sequence[Version],
+        config: Config,
+        began: float,
+    ) -> list[str]:
+        group = config["compatibilityGroup"]
+        if group:
+            value = _property(content, group)
+            versions = [each for each in versions if _property(each.content, group) == value]
+        if config.level == "NONE":
+            return []
+        earlier = [
+            Earlier(
+                each.version,
+                each.content.type,
+                Source(
+                    each.content.text, references.resolve(self.state, each.subject, each.content.references)
+                ),
+            )
+            for each in versions
+        ]
+        # Both together within the time of one: an answer comes within two seconds.
+        left_s = max(LEAST_S, DEADLINE_S - (trio.current_time() - began))
+        return await comparing.messages(
+            self.checks, content.type, source, earlier, config.level, deadline_s=left_s
+        )
+
+    def _still(self, subject: str, registration: Registration, revision: int) -> bool:
+        """Whether what was decided on is as it was. Other subjects may have changed, but for those it names."""
+        return self.state.revision == revision or self._unchanged(subject, registration, revision)
+
+    def _unchanged(self, subject: str, registration: Registration, revision: int) -> bool:
+        touched = self.reader.touched_since(revision)
+        if touched is None:
+            return False
+        own = {subject, *(each.subject for each in registration.references)}
+        return not any(name is None or name in own or split(name).subject == "" for name in touched)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Refusal(50001, "The registry was restarted meanwhile; try again.")
+
+    async def _write(self, events: Sequence[Event]) -> None:
+        try:
+            for event in events:
+                if isinstance(event.key, SchemaKey) and event.value is None:
+                    await self._highest.keep(context_of(event.key.subject))
+            await self._writer.write(events)
+        except Refusal as refusal:
+            if refusal.code == STORE_FAILED:
+                self.trouble = str(refusal)
+            raise
+        self.trouble = None
+
+    @asynccontextmanager
+    async def _decide(self) -> AsyncGenerator[None, None]:
+        """Alone, on what everyone has written until now."""
+        async with self._writing:
+            self._check_open()
+            await self.reader.reach_end()
+            yield
+
+    @asynccontextmanager
+    async def _only_one(self, subject: str) -> AsyncGenerator[None, None]:
+        """One registration of a subject at a time: two that come at once get one id."""
+        users = self._subjects.setdefault(subject, _Users())
+        users.count += 1
+        try:
+            async with users.lock:
+                yield
+        finally:
+            users.count -= 1
+            if not users.count:
+                del self._subjects[subject]
+
+
+class _Users:
+    def __init__(self) -> None:
+        self.lock = trio.Lock()
+        self.count = 0
+
+
+def _property(content: Content, name: str) -> str | None:
+    value: str | None = (content.metadata or {}).get("properties", {}).get(name)
+    return value
