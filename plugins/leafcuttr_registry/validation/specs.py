@@ -1,0 +1,66 @@
+"""The validators and the filter as a start sees them: their names, and which settings imply them. A start without a
+registry needs that too, so what they do is imported when a topic has one.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR
+from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
+from leafcuttr_sdk.peek import Peek
+
+if TYPE_CHECKING:
+    from leafcuttr_registry.validation.full import SchemaFilter, SchemaValidator
+    from leafcuttr_registry.validation.ids import SchemaIds
+    from leafcuttr_sdk.filters import TopicContext
+
+PEEKED_BYTES: Final = 70
+"""The id of a schema, and the path to a message behind it, whose indexes are mostly below 64."""
+
+
+def validators() -> Iterator[ProduceValidatorSpec]:
+    """Of ids one for keys and one for values: a topic that checks one of them does not pay for both."""
+    keys = Peek(key_bytes=PEEKED_BYTES, headers=("__key_schema_id",))
+    values = Peek(value_bytes=PEEKED_BYTES, headers=("__value_schema_id",))
+    yield ProduceValidatorSpec(
+        "schema-id-key", "keys have to have the id of a schema", _ids_of_keys, keys, CHECKS
+    )
+    yield ProduceValidatorSpec(
+        "schema-id-value", "values have to have the id of a schema", _ids_of_values, values, CHECKS
+    )
+    yield ProduceValidatorSpec(
+        "schema", "keys or values have to be data of a schema", _validator, implied_by=CHECKS
+    )
+
+
+def filters() -> Iterator[RecordFilterSpec]:
+    yield RecordFilterSpec(
+        "schema",
+        "sets aside records whose keys or values are not data of a schema",
+        _filter,
+        implied_by=(ON_ERROR,),
+    )
+
+
+def _ids_of_keys(context: "TopicContext") -> "SchemaIds | None":
+    from leafcuttr_registry.validation.ids import make_for_keys
+
+    return make_for_keys(context)
+
+
+def _ids_of_values(context: "TopicContext") -> "SchemaIds | None":
+    from leafcuttr_registry.validation.ids import make_for_values
+
+    return make_for_values(context)
+
+
+def _validator(context: "TopicContext") -> "SchemaValidator | None":
+    from leafcuttr_registry.validation.full import make_validator
+
+    return make_validator(context)
+
+
+def _filter(context: "TopicContext") -> "SchemaFilter | None":
+    from leafcuttr_registry.validation.full import make_filter
+
+    return make_filter(context)
