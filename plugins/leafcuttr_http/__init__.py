@@ -8,6 +8,7 @@ The way of a request:
     app, parts              Quart, for all but producing and streams; what a part of it is made of
 Producing:
     produce, bulk           a body of records; a record a line
+    schemas                 records with schemas of the broker's registry, on all ways
     envelope, records       from JSON text to raw records; from those to bytes
     idempotency             answers kept by Idempotency-Key
 The other endpoints:

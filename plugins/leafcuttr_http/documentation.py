@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of all parts and of producing, which the front serves. Tests hold it against the code."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from quart import Response
 from quart_trio import QuartTrio
@@ -11,6 +11,7 @@ from leafcuttr_http.errors import CODES
 from leafcuttr_http.negotiation import AS_JSON, JSON, LINES, METADATA, V2_BINARY, V2_JSON
 from leafcuttr_http.parts import Part, reply
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_http.schemas.types import MEDIA_TYPES
 from leafcuttr_sdk.web.openapi import document, error_schema
 
 
@@ -78,6 +79,7 @@ def _produce_paths() -> dict[str, Any]:
                     JSON: {"schema": openapi.ref("JsonRecords")},
                     V2_JSON: {"schema": openapi.ref("JsonRecords")},
                     V2_BINARY: {"schema": openapi.ref("BinaryRecords")},
+                    **{type: {"schema": openapi.ref("SchemaRecords")} for type in MEDIA_TYPES.values()},
                     LINES: {"schema": {"type": "string"}},
                 },
             },
@@ -110,6 +112,15 @@ def _schemas() -> dict[str, Any]:
         "BinaryRecord": _record(base64),
         "JsonRecords": _records("JsonRecord"),
         "BinaryRecords": _records("BinaryRecord"),
+        "SchemaRecords": _records(
+            "JsonRecord",
+            {
+                "key_schema": _SCHEMA_TEXT,
+                "key_schema_id": _SCHEMA_ID,
+                "value_schema": _SCHEMA_TEXT,
+                "value_schema_id": _SCHEMA_ID,
+            },
+        ),
         "ProducedRecord": openapi.record(
             partition={"type": ["integer", "null"]},
             offset={"type": ["integer", "null"]},
@@ -118,8 +129,8 @@ def _schemas() -> dict[str, Any]:
         ),
         "Produced": openapi.record(
             offsets={"type": "array", "items": openapi.ref("ProducedRecord")},
-            value_schema_id={"type": "null"},
-            key_schema_id={"type": "null"},
+            value_schema_id={"type": ["integer", "null"]},
+            key_schema_id={"type": ["integer", "null"]},
         ),
     }
 
@@ -144,15 +155,23 @@ def _record(value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _records(record: str) -> dict[str, Any]:
+_SCHEMA_TEXT: Final = {
+    "type": ["string", "null"],
+    "pattern": r"\S",
+    "description": "The text of a schema, which is registered in the topic's subject; or its id instead",
+}
+_SCHEMA_ID: Final = {"anyOf": [{"type": "null"}, *openapi.whole(2**31 - 1)["anyOf"]]}
+
+
+def _records(record: str, schemas: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    none = {
+        name: {"type": "null"} for name in ("key_schema", "key_schema_id", "value_schema", "value_schema_id")
+    }
     return {
         "type": "object",
         "properties": {
             "records": {"type": "array", "minItems": 1, "items": openapi.ref(record)},
-            **{
-                name: {"type": "null"}
-                for name in ("key_schema", "key_schema_id", "value_schema", "value_schema_id")
-            },
+            **(none if schemas is None else schemas),
         },
         "required": ["records"],
         "additionalProperties": False,

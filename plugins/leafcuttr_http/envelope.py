@@ -66,25 +66,26 @@ def whole(value: object) -> int | None:
     return None
 
 
-def at_once(text: str) -> list[object]:
-    """The raw records of a small body. Raises ApiError."""
+def at_once(text: str, schemas: dict[str, object] | None = None) -> list[object]:
+    """The raw records of a small body. `schemas` gets the members that say of which schemas they are; None is a format
+    without any. Raises ApiError."""
     if text.count('"records"') > 1:
         # Perhaps two members of that name, which the parser would not tell.
-        return list(in_steps(text, len(text)))
+        return list(in_steps(text, len(text), schemas))
     document = parse(text)
     if type(document) is not dict:
         raise ApiError(422, 'The body has to be an object: {"records": [...]}.')
     for name, value in document.items():
-        _check_member(name, value)
+        _check_member(name, value, schemas)
     records = document.get("records")
     if not records:
         raise _no_records()
     return records  # type: ignore[no-any-return]
 
 
-def in_steps(text: str, limit: int) -> Iterator[object]:
-    """The raw records of a large body, one by one. `limit` is the longest text of one, in characters. Raises ApiError,
-    wherever it gets to what is wrong; only the end says that all of it was right."""
+def in_steps(text: str, limit: int, schemas: dict[str, object] | None = None) -> Iterator[object]:
+    """The raw records of a large body, one by one. `limit` is the longest text of one, in characters; `schemas` is as
+    for `at_once`. Raises ApiError, wherever it gets to what is wrong; only the end says that all of it was right."""
     reader = _Reader(text, limit)
     at = reader.skip(0)
     if text[at : at + 1] != "{":
@@ -109,7 +110,7 @@ def in_steps(text: str, limit: int) -> Iterator[object]:
             at += 1
         else:
             value, at = reader.value(at, f"Member {name!r}")
-            _check_member(name, value)
+            _check_member(name, value, schemas)
         at = reader.more(reader.skip(at), "}")
     at = reader.skip(at + 1)
     if at != len(text):
@@ -175,12 +176,15 @@ class _Reader:
         )
 
 
-def _check_member(name: str, value: object) -> None:
+def _check_member(name: str, value: object, schemas: dict[str, object] | None) -> None:
     if name == "records":
         if type(value) is not list:
             raise ApiError(422, "'records' has to be a list.")
     elif name not in _SCHEMA_MEMBERS:
-        raise ApiError(422, f"The body has no member {name!r}, but 'records'.")
+        others = "" if schemas is None else "".join(f", {each!r}" for each in sorted(_SCHEMA_MEMBERS))
+        raise ApiError(422, f"The body has no member {name!r}, but 'records'{others}.")
+    elif schemas is not None:
+        schemas[name] = value
     elif value is not None:
         raise ApiError(422, f"{name!r} belongs to formats with a schema, which this one is not.")
 

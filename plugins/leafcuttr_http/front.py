@@ -18,7 +18,6 @@ from leafcuttr_http.negotiation import (
     JSON,
     LINES,
     METADATA,
-    SCHEMA_FORMATS,
     V2_BINARY,
     V2_JSON,
     choose,
@@ -27,6 +26,7 @@ from leafcuttr_http.negotiation import (
 from leafcuttr_http.produce import produce
 from leafcuttr_http.proxy import Proxy
 from leafcuttr_http.records import ALL_JSON, BINARY, TEXT_KEYS, Format
+from leafcuttr_http.schemas.types import MEDIA_TYPES, PRODUCED, open_registry
 from leafcuttr_http.streams import sse, websocket
 from leafcuttr_http.streams.streams import Streams
 from leafcuttr_sdk.web.asgi import App, Receive, Scope, Send
@@ -46,9 +46,6 @@ FORMATS: Final[dict[str, tuple[Format, tuple[str, ...]]]] = {
 _APPLICATION: Final = "leafcuttr_http.app"
 _CORS_HEADERS: Final = b"accept, content-type, content-encoding, idempotency-key, last-event-id"
 _CORS_EXPOSED: Final = b"idempotent-replayed, retry-after, location, allow"
-_WITH_SCHEMA: Final = frozenset(
-    f"application/vnd.kafka.{name}{version}+json" for name in SCHEMA_FORMATS for version in ("", ".v2")
-)
 
 
 class ProxyExchange(Exchange):
@@ -115,15 +112,24 @@ class Front:
             stored = await bulk.produce(self._proxy, exchange, topic, partition)
             self._records.add(stored, "lines")
             return
-        format, offers = FORMATS[content_type]
+        with_schemas = PRODUCED.get(content_type)
+        if with_schemas is not None:
+            # Before the body is read, as all that is known without it.
+            open_registry(self._proxy.broker, 41501, content_type)
+        format, offers = FORMATS.get(content_type, (ALL_JSON, METADATA))
         answer_type = choose(exchange.header(b"accept"), offers)
         key = self._idempotency_key(exchange)
         limits = self._proxy.limits
         body = await exchange.read()
 
         async def make() -> Answer:
-            answer, stored = await produce(self._proxy, topic, partition, body, format)
-            self._records.add(stored, format.name)
+            if with_schemas is None:
+                answer, stored = await produce(self._proxy, topic, partition, body, format)
+            else:
+                from leafcuttr_http.schemas.producing import produce as produce_with_schemas
+
+                answer, stored = await produce_with_schemas(self._proxy, topic, partition, body, with_schemas)
+            self._records.add(stored, with_schemas or format.name)
             return answer
 
         try:
@@ -193,9 +199,7 @@ def _content_type(exchange: Exchange) -> str:
     if header is None:
         raise ApiError(41501, f"The request has no Content-Type; records come as {_known()}.")
     found = media_type(header)
-    if found.name in _WITH_SCHEMA:
-        raise ApiError(41501, f"{found.name} needs a schema registry, which this broker does not have yet.")
-    if found.name not in FORMATS and found.name != LINES:
+    if found.name not in FORMATS and found.name not in PRODUCED and found.name != LINES:
         raise ApiError(41501, f"Records do not come as {found.name or 'nothing'!r}, but as {_known()}.")
     if found.charset not in (None, "utf-8", "utf8", "us-ascii"):
         raise ApiError(41501, f"JSON is UTF-8, not {found.charset}.")
@@ -203,7 +207,7 @@ def _content_type(exchange: Exchange) -> str:
 
 
 def _known() -> str:
-    return ", ".join([JSON, V2_JSON, V2_BINARY, LINES])
+    return ", ".join([JSON, V2_JSON, V2_BINARY, LINES, *MEDIA_TYPES.values()])
 
 
 def _endpoint(path: bytes) -> str:

@@ -40,9 +40,9 @@ async def produce(
             envelope.in_steps(text, proxy.limits.record_bytes), format, partition
         )
     if partition is not None:
-        await _check_partition(proxy, topic, partition)
+        await check_partition(proxy, topic, partition)
     results = await store(proxy, topic, records)
-    return await _answer(results)
+    return await answer_of(results)
 
 
 async def store(proxy: Proxy, topic: str, records: Records) -> list[Result]:
@@ -65,7 +65,8 @@ async def store(proxy: Proxy, topic: str, records: Records) -> list[Result]:
     return results
 
 
-async def _check_partition(proxy: Proxy, topic: str, partition: int) -> None:
+async def check_partition(proxy: Proxy, topic: str, partition: int) -> None:
+    """Raises ApiError 40402 for one that the topic has not."""
     topics = proxy.broker.topics
     count = topics.partition_count(topic)
     if not count:
@@ -81,7 +82,7 @@ def _convert_all(raws: Iterable[object], format: Format, partition: int | None) 
     records: list[Record] = []
     partitions: list[int | None] = []
     for raw in raws:
-        _convert(raw, format, partition, records, partitions)
+        add_converted(raw, format, partition, records, partitions)
     return records, partitions
 
 
@@ -94,20 +95,21 @@ async def _convert_in_turns(raws: Iterable[object], format: Format, partition: i
         if perf_counter() > turn:
             await trio.lowlevel.checkpoint()
             turn = perf_counter() + _TURN_S
-        _convert(raw, format, partition, records, partitions)
+        add_converted(raw, format, partition, records, partitions)
         if perf_counter() > turn:
             await trio.lowlevel.checkpoint()
             turn = perf_counter() + _TURN_S
     return records, partitions
 
 
-def _convert(
+def add_converted(
     raw: object,
     format: Format,
     partition: int | None,
     records: list[Record],
     partitions: list[int | None],
 ) -> None:
+    """One record more. Raises ApiError, which names it."""
     try:
         record, own = convert(raw, format)
     except ApiError as error:
@@ -120,7 +122,10 @@ def _convert(
     partitions.append(own)
 
 
-async def _answer(results: Sequence[Result]) -> tuple[Answer, int]:
+async def answer_of(
+    results: Sequence[Result], *, value_id: int | None = None, key_id: int | None = None
+) -> tuple[Answer, int]:
+    """The answer to a request, with the ids of its schemas, and how many records are stored."""
     stored = 0
     parts = []
     for index, result in enumerate(results):
@@ -129,7 +134,8 @@ async def _answer(results: Sequence[Result]) -> tuple[Answer, int]:
         parts.append(render(result))
         if index % 1000 == 999:
             await trio.lowlevel.checkpoint()
-    body = '{"offsets":[' + ",".join(parts) + '],"value_schema_id":null,"key_schema_id":null}'
+    ids = f'"value_schema_id":{json.dumps(value_id)},"key_schema_id":{json.dumps(key_id)}'
+    body = f'{{"offsets":[{",".join(parts)}],{ids}}}'
     return Answer(200, body.encode(), final=stored > 0), stored
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from leafcuttr_http.errors import ApiError
+from leafcuttr_http.schemas.shared import Schemas
 from leafcuttr_http.settings import Limits
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Proxy:
         self.nursery: Final = serving.nursery
         self.closing: Final = serving.closing
         self.tell: Final = serving.tell
+        self.schemas: Final = Schemas(serving.broker)
         self.streams = 0
 
     def open_stream(self) -> "_Stream":

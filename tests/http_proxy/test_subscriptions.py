@@ -14,6 +14,7 @@ import trio
 import leafcuttr_http
 from leafcuttr.plugins.facade.view import make_broker_view
 from leafcuttr.runtime.clock import SystemClock
+from leafcuttr_http.schemas.shared import Schemas
 from leafcuttr_http.streams import subscription as rooms
 from leafcuttr_http.streams.beginning import subscribe
 from leafcuttr_http.streams.events import Event
@@ -46,6 +47,7 @@ class Proxy:
 
     def __init__(self, broker: Broker, nursery: trio.Nursery) -> None:
         self.broker = broker
+        self.schemas = Schemas(broker)
         self.limits = Limits()
         self.nursery = nursery
         self.closing = trio.Event()

@@ -13,8 +13,9 @@ from leafcuttr_http.consumers.request_bodies import object_of, says_nothing
 from leafcuttr_http.envelope import whole
 from leafcuttr_http.errors import ApiError
 from leafcuttr_http.negotiation import SCHEMA_FORMATS, V2_BINARY, V2_JSON
+from leafcuttr_http.schemas.types import MEDIA_TYPES, no_registry
 
-FORMATS: Final[Mapping[str, str]] = {"json": V2_JSON, "binary": V2_BINARY}
+FORMATS: Final[Mapping[str, str]] = {"json": V2_JSON, "binary": V2_BINARY, **MEDIA_TYPES}
 """What an instance can be made for, and the media type of its records."""
 RESETS: Final = ("earliest", "latest", "none")
 REQUEST_TIMEOUT_MS: Final = 1000
@@ -46,15 +47,14 @@ class InstanceConfig(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def config(body: bytes, longest_ms: int) -> InstanceConfig:
-    """Of `POST /consumers/{group}`; no body means the defaults. A read may wait for `longest_ms`."""
+def config(body: bytes, longest_ms: int, *, registry: bool = False) -> InstanceConfig:
+    """Of `POST /consumers/{group}`; no body means the defaults. A read may wait for `longest_ms`; `registry`: there is
+    one of schemas."""
     raw = {} if says_nothing(body) else object_of(body)
     _check_settings(raw)
     format = _word(raw, "format", "binary")
-    if format in SCHEMA_FORMATS:
-        raise ApiError(
-            40601, f"The format {format} needs a schema registry, which this broker does not have yet."
-        )
+    if format in SCHEMA_FORMATS and not registry:
+        raise no_registry(40601, f"The format {format}")
     if format not in FORMATS:
         raise ApiError(42204, f"format is {_choice(FORMATS)}, not {format!r}.")
     reset = _word(raw, "auto.offset.reset", "latest")

@@ -8,22 +8,30 @@ meanwhile does not commit it, and a read that fails puts it back.
 import logging
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from leafcuttr_http.consumers.configuration import InstanceConfig
-from leafcuttr_http.consumers.rendering import RENDER
+from leafcuttr_http.consumers.rendering import RENDER, Rendered
 from leafcuttr_http.consumers.request_bodies import Subscribed
 from leafcuttr_http.errors import ApiError
+from leafcuttr_http.schemas.shared import Schemas
+from leafcuttr_http.schemas.types import TYPES, not_yet, open_registry
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.consumer import Consumer
 from leafcuttr_sdk.errors import BrokerError
 from leafcuttr_sdk.groups import CommittedOffset
 from leafcuttr_sdk.records import StoredRecord
+from leafcuttr_sdk.schemas import SchemaProviderError
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.schemas import SchemaProvider
 
 _TURN_S: Final = 0.002
 """How long the loop is kept before others get their turn."""
+_JSON_FACTOR: Final = 10
+"""Characters of an answer for each byte that a read may take, where it is decoded by schemas: names are not stored."""
 
 
 def no_consumer(group: str, name: str) -> ApiError:
@@ -39,7 +47,9 @@ class Instance:
 
     consumer: Consumer
 
-    def __init__(self, group: str, name: str, config: InstanceConfig, logger: logging.Logger) -> None:
+    def __init__(
+        self, group: str, name: str, config: InstanceConfig, logger: logging.Logger, schemas: Schemas
+    ) -> None:
         self.group: Final = group
         self.name: Final = name
         self.config: Final = config
@@ -49,6 +59,7 @@ class Instance:
         """How many are under way: meanwhile it is not idle."""
         self.used_at = trio.current_time()
         self._logger = logger
+        self._schemas = schemas
         self._pattern: str | None = None
         self._reading = trio.Lock()
         self._reads: set[trio.CancelScope] = set()
@@ -133,6 +144,8 @@ class Instance:
 
     async def _read(self, deadline: float, max_bytes: int) -> str:
         config = self.config
+        if config.format not in RENDER:
+            self._registry()  # before it waits for records that could not be decoded
         if config.auto_commit:
             await self._commit_quietly()
         # What there is by then is answered with, even if it is less than fetch.min.bytes.
@@ -163,29 +176,40 @@ class Instance:
                 config.max_records is not None and count >= config.max_records
             )
             if enough or trio.current_time() >= (settled if count else deadline):
-                return await self._render(found)
+                return await self._render(found, max_bytes)
 
-    async def _render(self, found: dict[TopicPartition, list[StoredRecord]]) -> str:
+    async def _render(self, found: dict[TopicPartition, list[StoredRecord]], max_bytes: int) -> str:
         """Of each partition those before the first that cannot be rendered; that one's error if there are no others."""
-        render, parts = RENDER[self.config.format], list[str]()
-        refused: ApiError | None = None
-        left: dict[TopicPartition, int] = {}
-        turn = perf_counter() + _TURN_S
-        for partition, records in found.items():
-            for record in records:
-                try:
-                    parts.append(render(record))
-                except ApiError as error:
-                    refused = refused or error
-                    left[partition] = record.offset
-                    break
+        render = RENDER.get(self.config.format)
+        rendered = Rendered() if render is not None else await self._decoded(found, max_bytes)
+        if render is not None:
+            turn = perf_counter() + _TURN_S
+            for _ in rendered.take(found, render):
                 if perf_counter() > turn:
                     await trio.lowlevel.checkpoint()
                     turn = perf_counter() + _TURN_S
-        if refused is not None and not parts:
-            raise refused
-        self._taken = left
-        return f"[{','.join(parts)}]"
+        if rendered.refused is not None and not rendered.parts:
+            raise rendered.refused
+        self._taken = rendered.left
+        return f"[{','.join(rendered.parts)}]"
+
+    async def _decoded(self, found: dict[TopicPartition, list[StoredRecord]], max_bytes: int) -> Rendered:
+        """In a worker thread. A few bytes can be much JSON: it is bounded too. Raises ApiError 503."""
+        from leafcuttr_http.schemas.decoding import Decoder, learn
+
+        schemas, provider = self._schemas, self._registry()
+        rendered = Rendered(_JSON_FACTOR * max_bytes)
+        try:
+            for records in found.values():
+                await learn(schemas, provider, records)
+        except SchemaProviderError as error:
+            raise not_yet(str(error)) from None
+        await schemas.work(rendered.decode(found, Decoder(schemas, provider, TYPES[self.config.format])))
+        return rendered
+
+    def _registry(self) -> "SchemaProvider":
+        """Raises ApiError 503 while it cannot answer."""
+        return open_registry(self._schemas.broker, 40601, f"The format {self.config.format}")
 
     def _put_back(self) -> None:
         """What was taken and not answered with is read again."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leafcuttr_http import openapi
+from leafcuttr_http.consumers.configuration import FORMATS
 from leafcuttr_http.consumers.kafka_settings import HONOURED, KAFKA
 from leafcuttr_http.negotiation import JSON, METADATA, V2, V2_BINARY, V2_JSON
 from leafcuttr_http.openapi import TEXT, WHOLE, record, ref
@@ -74,7 +75,7 @@ def _records() -> dict[str, Any]:
         "responses": openapi.answers(
             _list(ref("ConsumedRecord")),
             (404, 409, 422, 500, 503),
-            types=(*METADATA, V2_JSON, V2_BINARY),
+            types=(*METADATA, *FORMATS.values()),
         ),
     }
 
@@ -148,7 +149,7 @@ def schemas() -> dict[str, Any]:
                 **{setting: {} for setting in sorted(KAFKA - HONOURED)},
                 "name": {**words, "minLength": 1},
                 "id": {**words, "description": "The older name of name."},
-                "format": {"enum": ["json", "binary", None]},
+                "format": {"enum": [*FORMATS, None]},
                 "auto.offset.reset": {"enum": ["earliest", "latest", "none", None]},
                 "auto.commit.enable": flag,
                 "enable.auto.commit": {**flag, "description": "Kafka's name of auto.commit.enable."},

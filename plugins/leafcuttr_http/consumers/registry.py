@@ -49,7 +49,7 @@ class Registry:
             self._runs = True
             self._proxy.nursery.start_soon(self._run)
         self._instances[key] = None  # no other request takes the name meanwhile
-        instance = Instance(group, name, config, self._proxy.broker.logger)
+        instance = Instance(group, name, config, self._proxy.broker.logger, self._proxy.schemas)
         try:
             await self._proxy.nursery.start(self._keep, instance)
         finally:

@@ -1,16 +1,23 @@
 """Records as the API's JSON: in the format that the consumer was made for. Pure.
 
 In the JSON format a value is the JSON that was stored, letter for letter. A key that is no JSON is given as its text:
-that is how a key comes in with `application/json`.
+that is how a key comes in with `application/json`. In formats with schemas both are decoded by the schemas that they
+name; a key that names none is given as its text too.
 """
 
 import json
 from binascii import b2a_base64
-from collections.abc import Callable
-from typing import Final, NoReturn
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from leafcuttr_http.errors import ApiError
 from leafcuttr_sdk.records import Headers, StoredRecord
+from leafcuttr_sdk.types import TopicPartition
+
+if TYPE_CHECKING:
+    from leafcuttr_http.schemas.decoding import Decoder
+
+Render = Callable[[StoredRecord], str]
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -37,7 +44,74 @@ def as_binary(record: StoredRecord) -> str:
     return _record(record, _base64(record.key), _base64(record.value))
 
 
-RENDER: Final[dict[str, Callable[[StoredRecord], str]]] = {"json": as_json, "binary": as_binary}
+def as_decoded(record: StoredRecord, decoder: "Decoder") -> str:
+    """Raises ApiError 42203 for a key or value that its schema does not decode, or that names none."""
+    from leafcuttr_http.schemas.claims import has_no_claim
+    from leafcuttr_http.schemas.decoding import to_text
+    from leafcuttr_sdk.schemas import DataError
+
+    key = value = "null"
+    part = "key"
+    try:
+        if record.key is not None:
+            key = (
+                _text(record.key)
+                if has_no_claim(record.key, record.headers)
+                else to_text(decoder.key(record.key, record.headers))
+            )
+        part = "value"
+        if record.value is not None:
+            value = to_text(decoder.value(record.value, record.headers))
+    except DataError as error:
+        raise ApiError(
+            42203,
+            f"The {part} at offset {record.offset} of {record.topic}-{record.partition} cannot be decoded: {error}. "
+            "Read it with a consumer of format binary, or go on behind it: POST .../positions with offset "
+            f"{record.offset + 1}.",
+        ) from None
+    return _record(record, key, value)
+
+
+RENDER: Final[dict[str, Render]] = {"json": as_json, "binary": as_binary}
+
+
+class Rendered:
+    """Of each partition the records before the first that cannot be rendered."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.parts: list[str] = []
+        self.refused: ApiError | None = None
+        """The first error."""
+        self.left: dict[TopicPartition, int] = {}
+        """Where to go on in partitions of which not all is here."""
+        self._limit = limit
+        self._size = 0
+
+    def take(
+        self, found: Mapping[TopicPartition, Sequence[StoredRecord]], render: Render
+    ) -> Generator[None, None, None]:
+        """A record a step. Nothing more is taken once there are as many characters as the limit."""
+        for partition, records in found.items():
+            for record in records:
+                if self._limit is not None and self._size >= self._limit:
+                    self.left[partition] = record.offset
+                    break
+                try:
+                    text = render(record)
+                except ApiError as error:
+                    self.refused = self.refused or error
+                    self.left[partition] = record.offset
+                    break
+                self.parts.append(text)
+                self._size += len(text)
+                yield
+
+    def decode(
+        self, found: Mapping[TopicPartition, Sequence[StoredRecord]], decoder: "Decoder"
+    ) -> Generator[None, None, None]:
+        """The same in a format with schemas."""
+        with decoder:
+            yield from self.take(found, lambda record: as_decoded(record, decoder))
 
 
 def _record(record: StoredRecord, key: str, value: str) -> str:

@@ -20,7 +20,6 @@ from leafcuttr_http.errors import ApiError, no_partition, of_broker
 from leafcuttr_http.negotiation import (
     JSON,
     METADATA,
-    SCHEMA_FORMATS,
     V2,
     V2_BINARY,
     V2_JSON,
@@ -33,9 +32,7 @@ from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.errors import BrokerError, ErrorCode
 from leafcuttr_sdk.groups import CommittedOffset
 
-_EMBEDDED: Final = tuple(
-    f"application/vnd.kafka.{name}.v2+json" for name in ("json", "binary", *SCHEMA_FORMATS)
-)
+_EMBEDDED: Final = tuple(configuration.FORMATS.values())
 _OFFERS: Final = (*METADATA, *_EMBEDDED)
 _TAKEN: Final = frozenset({JSON, *_OFFERS, "application/octet-stream", "application/x-www-form-urlencoded"})
 """Also what curl says of a body when it is not told better."""
@@ -54,7 +51,11 @@ def attach(app: QuartTrio, proxy: Proxy) -> None:
 def _life(app: QuartTrio, proxy: Proxy, registry: Registry) -> None:
     @app.post("/consumers/<group>")
     async def create(group: str) -> Response:
-        config = configuration.config(await _body(), round(proxy.limits.consumer_idle_s * 1000))
+        config = configuration.config(
+            await _body(),
+            round(proxy.limits.consumer_idle_s * 1000),
+            registry=proxy.broker.schemas is not None,
+        )
         instance = await registry.create(group, config)
         if config.ignored:
             proxy.broker.logger.info(

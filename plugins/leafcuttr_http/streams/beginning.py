@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from leafcuttr_http.errors import ApiError, no_topic, of_topic
+from leafcuttr_http.schemas.types import TYPES, open_registry
 from leafcuttr_http.streams.positions import Positions, tag_of
 from leafcuttr_http.streams.query import Query
 from leafcuttr_http.streams.reader import notice
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 async def subscribe(streams: Streams, name: str, query: Query) -> "tuple[Subscription, list[Notice]]":
     """A stream, and what it has to say before anything else. Raises ApiError."""
+    if query.format in TYPES:
+        open_registry(streams.broker, 422, f"'format' has to be json or binary: {query.format!r}")
     topic = streams.broker.topics.get(name)
     if topic is None:
         raise no_topic(name)

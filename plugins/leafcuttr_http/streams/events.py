@@ -3,19 +3,24 @@
     {"topic": "t", "partition": 0, "offset": 5, "timestamp": 1700000000000, "key": "k", "value": ..., "headers": [...]}
 
 In the format `json` a key is its text and a value is the JSON that was stored, byte for byte but for line ends; what is
-no UTF-8, or no JSON, comes as `key_base64` or `value_base64` instead. In `binary` both are base64. Headers are as in a
-produce request: a name, and a value or a value_base64.
+no UTF-8, or no JSON, comes as `key_base64` or `value_base64` instead. In `binary` both are base64. In formats with
+schemas both are decoded by the schemas that they name; what cannot be decoded comes as base64 too, and `key_error` or
+`value_error` says why. A key that names no schema is its text. Headers are as in a produce request: a name, and a value
+or a value_base64.
 """
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import cached_property
 from json.encoder import encode_basestring
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from leafcuttr_http.streams.positions import Positions
 from leafcuttr_sdk.records import Headers, StoredRecord
+
+if TYPE_CHECKING:
+    from leafcuttr_http.schemas.decoding import Decoder
 
 
 class Event(NamedTuple):
@@ -87,6 +92,61 @@ def encoded(records: Iterable[StoredRecord], positions: Positions, encode: Encod
         positions.move(partition, offset + 1)
         events.append(Event(partition, offset, record.key, positions.id().decode(), encode(record)))
     return events
+
+
+def decode(
+    records: Iterable[StoredRecord],
+    positions: Positions,
+    decoder: "Decoder",
+    most: int,
+    events: list[Event],
+) -> Generator[None, None, None]:
+    """The same in a format with schemas, a record a step; no more of them once the events have `most` characters."""
+    size = 0
+    with decoder:
+        for record in records:
+            if size >= most:
+                return
+            key, data = as_decoded(record, decoder)
+            size += len(data)
+            positions.move(record.partition, record.offset + 1)
+            events.append(Event(record.partition, record.offset, key, positions.id().decode(), data))
+            yield
+
+
+def as_decoded(record: StoredRecord, decoder: "Decoder") -> tuple[bytes | None, str]:
+    """The key as requests name it, and the data."""
+    from leafcuttr_http.schemas.claims import has_no_claim
+    from leafcuttr_http.schemas.decoding import to_text
+    from leafcuttr_sdk.schemas import DataError
+
+    topic, partition, offset, timestamp, key, value, headers = record
+    named = key
+    if key is None or has_no_claim(key, headers):
+        key_member = _text("key", key)
+    else:
+        try:
+            found = decoder.key(key, headers)
+            text = to_text(found)
+            named = (found if isinstance(found, str) else text).encode("utf-8", "replace")
+            key_member = f'"key":{text}'
+        except DataError as error:
+            key_member = _undecoded("key", key, error)
+    value_member = '"value":null'
+    if value is not None:
+        try:
+            value_member = f'"value":{to_text(decoder.value(value, headers))}'
+        except DataError as error:
+            value_member = _undecoded("value", value, error)
+    return named, (
+        f'{{"topic":"{topic}","partition":{partition},"offset":{offset},"timestamp":{timestamp},'
+        f'{key_member},{value_member},"headers":{_headers(headers)}}}'
+    )
+
+
+def _undecoded(name: str, content: bytes, why: Exception) -> str:
+    said = encode_basestring(str(why).encode("utf-8", "replace").decode())
+    return f'"{name}_base64":{_base64(content)},"{name}_error":{said}'
 
 
 def _refuse(constant: str) -> NoReturn:

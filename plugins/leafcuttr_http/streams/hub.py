@@ -16,7 +16,7 @@ from leafcuttr_http.streams.positions import Positions, tag_of
 from leafcuttr_http.streams.reader import GoneError, Reader
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_http.schemas.shared import Schemas
     from leafcuttr_sdk.topics import TopicInfo
 
 _ROUND_BYTES: Final = 64 * 1024
@@ -78,10 +78,10 @@ class Tap:
 class Hub:
     """One topic in one format. `positions` is where it is."""
 
-    def __init__(self, broker: "Broker", topic: "TopicInfo", format: str, limit: int) -> None:
+    def __init__(self, schemas: "Schemas", topic: "TopicInfo", format: str, limit: int) -> None:
         self.topic_id = topic.topic_id
         self.positions = Positions(tag_of(topic.topic_id), (each.high_watermark for each in topic.partitions))
-        self._reader = Reader(broker, topic.name, topic.topic_id, format, self.positions)
+        self._reader = Reader(schemas, topic.name, topic.topic_id, format, self.positions)
         self._limit = limit
         self._taps: set[Tap] = set()
         self._reading = trio.CancelScope()
@@ -125,6 +125,7 @@ class Hub:
             while self._taps:
                 chunk = None
                 with trio.CancelScope() as self._reading:
+                    await self._reader.ready()
                     chunk = await self._reader.read(
                         max_bytes=_ROUND_BYTES, max_records=_ROUND_RECORDS, wait_s=_WAIT_S
                     )

@@ -7,6 +7,8 @@ from quart_trio import QuartTrio
 from leafcuttr_http import openapi
 from leafcuttr_http.parts import Part
 from leafcuttr_http.proxy import Proxy
+from leafcuttr_http.schemas.types import TYPES
+from leafcuttr_http.streams.events import FORMATS
 from leafcuttr_http.streams.sse import EVENTS
 
 
@@ -25,7 +27,7 @@ def paths() -> dict[str, Any]:
         query("offset", "Begin with this offset: one for all partitions, or `partition:offset,...`", text),
         query("time", "Begin with the first record of this time or later: milliseconds, or a date", text),
         query("key", "Only records with this key, or one of these", {"type": "array", "items": text}),
-        query("format", "How keys and values are written", {"enum": ["json", "binary"]}),
+        query("format", "How keys and values are written", {"enum": [*FORMATS, *TYPES]}),
         query("last_event_id", "As Last-Event-ID, for clients that cannot set headers", text),
         {"name": "last-event-id", "in": "header", "description": "Go on behind this event", "schema": text},
     ]

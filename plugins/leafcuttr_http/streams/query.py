@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from leafcuttr_http.errors import ApiError
+from leafcuttr_http.schemas.types import TYPES
 from leafcuttr_http.streams.events import FORMATS
 from leafcuttr_http.streams.positions import EventId, parse
 from leafcuttr_sdk.broker import EARLIEST, LATEST
@@ -57,8 +58,8 @@ def read(query: bytes, last_event_id: str | None, *, websocket: bool = False) ->
     if len(starts) > 1:
         raise _wrong(f"Only one of {' and '.join(starts)} can say where to begin")
     format = given.get("format", "json")
-    if format not in FORMATS:
-        raise _wrong(f"'format' has to be {' or '.join(FORMATS)}, not {format!r}")
+    if format not in FORMATS and format not in TYPES:
+        raise _wrong(f"'format' has to be {' or '.join([*FORMATS, *TYPES])}, not {format!r}")
     requested = Query(format, _keys(format, keys) if keys else None)
     last = last_event_id or given.get("last_event_id")
     if last:
@@ -79,7 +80,7 @@ def _wrong(what: str) -> ApiError:
 
 
 def _keys(format: str, keys: set[str]) -> frozenset[bytes]:
-    if format == "json":
+    if format != "binary":
         return frozenset(key.encode() for key in keys)
     from leafcuttr_http.records import from_base64
 

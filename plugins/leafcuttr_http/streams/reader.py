@@ -6,20 +6,27 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from leafcuttr_http.streams.events import FORMATS, Chunk, Event, Notice, encoded
+from leafcuttr_http.schemas.types import TYPES
+from leafcuttr_http.streams.events import FORMATS, Chunk, Event, Notice, decode, encoded
 from leafcuttr_http.streams.positions import Positions
 from leafcuttr_sdk.errors import BrokerError, OffsetOutOfRange
+from leafcuttr_sdk.schemas import SchemaProviderError
 from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_http.schemas.shared import Schemas
     from leafcuttr_sdk.records import Fetched, StoredRecord
     from leafcuttr_sdk.topics import TopicInfo
 
 _SLICE: Final = 50
 """Records that are encoded before others have their turn: half a millisecond."""
+_MOST_DECODED: Final = 1024 * 1024
+"""Characters of one piece that is decoded by schemas: a few bytes can be much JSON."""
+_ASK_REGISTRY: Final = 50
+"""How often a stream asks whether the registry can answer; then it goes on without it."""
+_ASK_AGAIN_S: Final = 0.2
 
 
 class GoneError(Exception):
@@ -31,15 +38,17 @@ class Reader:
     good, and named once."""
 
     def __init__(
-        self, broker: "Broker", topic: str, topic_id: bytes, format: str, positions: Positions
+        self, schemas: "Schemas", topic: str, topic_id: bytes, format: str, positions: Positions
     ) -> None:
         self.positions = positions
         self.found_at = 0.0
         """When the last read had its records, by trio's clock."""
-        self._broker = broker
+        self._broker = schemas.broker
+        self._schemas = schemas
         self._topic = topic
         self._topic_id = topic_id
-        self._encode = FORMATS[format]
+        self._format = format
+        self._encode = FORMATS.get(format)
         self.unreadable: set[int] = set()
         self._damaged: list[Notice] = []
 
@@ -70,13 +79,23 @@ class Reader:
                 records = found.records
                 if up_to is not None:
                     records = [each for each in records if each.offset < up_to[each.partition]]
-                events = await self._encoded(records, positions)
-                for (_, number), offset in found.positions.items():
-                    positions.move(number, offset if up_to is None else min(offset, up_to[number]))
+                events = await self._events(records, positions)
+                if len(events) == len(records):
+                    for (_, number), offset in found.positions.items():
+                        positions.move(number, offset if up_to is None else min(offset, up_to[number]))
         notices += self._damaged
         self._damaged.clear()
         self.positions = positions
         return Chunk(events, positions, tuple(notices))
+
+    async def ready(self) -> None:
+        """Wait for a schema registry that cannot answer at present, for a while: before a read, not while one has its
+        turn."""
+        provider = None if self._encode is not None else self._broker.schemas
+        for _ in range(_ASK_REGISTRY):
+            if provider is None or provider.waits_for is None:
+                return
+            await trio.sleep(_ASK_AGAIN_S)
 
     def look(self) -> "TopicInfo":
         """The topic as it is. Raises GoneError."""
@@ -132,13 +151,34 @@ class Reader:
                 self._damaged.append(self._give_up(partition.partition, error.message or error.code.name))
         return None
 
-    async def _encoded(self, records: "Sequence[StoredRecord]", positions: Positions) -> list[Event]:
+    async def _events(self, records: "Sequence[StoredRecord]", positions: Positions) -> list[Event]:
+        """Those of the records, or of the first ones alone where all would be much."""
+        encode = self._encode
+        if encode is None:
+            return await self._decoded(records, positions) if records else []
         if len(records) <= _SLICE:
-            return encoded(records, positions, self._encode)
+            return encoded(records, positions, encode)
         events: list[Event] = []
         for start in range(0, len(records), _SLICE):
-            events += encoded(records[start : start + _SLICE], positions, self._encode)
+            events += encoded(records[start : start + _SLICE], positions, encode)
             await trio.lowlevel.checkpoint()
+        return events
+
+    async def _decoded(self, records: "Sequence[StoredRecord]", positions: Positions) -> list[Event]:
+        """By schemas, in a worker thread."""
+        from leafcuttr_http.schemas.decoding import Decoder, learn
+
+        schemas, provider = self._schemas, self._broker.schemas
+        assert provider is not None  # `subscribe` has checked
+        await self.ready()  # it may have gone while the read waited for records
+        events: list[Event] = []
+        lacking: str | None = None
+        try:
+            await learn(schemas, provider, records)
+        except SchemaProviderError as error:
+            lacking = str(error)
+        decoder = Decoder(schemas, provider, TYPES[self._format], lacking=lacking)
+        await schemas.work(decode(records, positions, decoder, _MOST_DECODED, events))
         return events
 
 

@@ -53,7 +53,7 @@ class Streams:
 
     def new_hub(self, key: Key, topic: "TopicInfo") -> Hub:
         """One that begins at the end of the topic as it is; it has to be joined at once."""
-        hub = self._hubs[key] = Hub(self.broker, topic, key[2], self.proxy.limits.stream_buffer)
+        hub = self._hubs[key] = Hub(self.proxy.schemas, topic, key[2], self.proxy.limits.stream_buffer)
         self.proxy.nursery.start_soon(self._run, key, hub)
         return hub
 

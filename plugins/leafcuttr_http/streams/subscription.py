@@ -48,7 +48,7 @@ class Subscription:
         self._streams = streams
         self._keys = keys
         self._key = topic.name, topic.topic_id, format
-        self._reader = Reader(streams.broker, topic.name, topic.topic_id, format, start)
+        self._reader = Reader(streams.proxy.schemas, topic.name, topic.topic_id, format, start)
         self._hub: Hub | None = None
         self._tap: Tap | None = None
         self._joined_at: list[int] = []
@@ -118,6 +118,7 @@ class Subscription:
         ]
 
     async def _piece(self, up_to: list[int] | None) -> Chunk:
+        await self._reader.ready()
         async with self._streams.reading:
             return await self._reader.read(max_bytes=_PIECE_BYTES, max_records=_PIECE_RECORDS, up_to=up_to)
 
