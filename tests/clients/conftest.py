@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "client(name, version, lacks): whose client a test of tests/clients runs, and what it cannot do",
     )
     config.addinivalue_line(
-        "markers", "duty(names...): which duties of support.client_duties or support.mqtt_duties a test shows"
+        "markers", "duty(names...): which duties of support's lists of them (*_duties.py) a test shows"
     )
     if config.getoption("--write-clients-page", default=False):
         page = config.rootpath / "docs/reference/clients.md"

@@ -7,15 +7,17 @@ from pathlib import Path
 from support.client_duties import DUTIES
 from support.client_programs import ALL
 from support.clients_page import Case, page
+from support.registry_duties import REGISTRY_DUTIES, REGISTRY_PROGRAMS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 
 
 def test_every_pinned_client_is_on_it() -> None:
     written = PAGE.read_text()
-    for program in ALL:
+    for program in (*ALL, *REGISTRY_PROGRAMS):
         assert f"| {program.client} | {program.version} |" in written
-    assert all(f"- {duty}: {what}\n" in written for duty, what in DUTIES.items())
+    for duties in (DUTIES, REGISTRY_DUTIES):
+        assert all(f"- {duty}: {what}\n" in written for duty, what in duties.items())
 
 
 def test_what_a_case_becomes() -> None:
@@ -43,3 +45,18 @@ def test_what_a_case_becomes() -> None:
     assert "- tried, alter: it has no administration\n" in told
     assert "- produce (zstd, none, lz4)\n" in told
     assert "- not run: not installed: tried\n" in told
+
+
+def test_duties_of_the_registry_have_a_table_of_their_own() -> None:
+    def case(duty: str, outcome: str) -> Case:
+        return Case("tried", "1", duty, "", [duty], {"header": "it has none"}, [], outcome)
+
+    told = page([case("register", "passed"), case("refuse", "failed")])
+    cells = dict.fromkeys(REGISTRY_DUTIES, "not tried") | {
+        "register": "ok",
+        "refuse": "FAILED",
+        "header": "-",
+    }
+    assert f"| tried | 1 | {' | '.join(cells.values())} |\n" in told
+    assert "- tried, header: it has none\n" in told
+    assert told.count("| tried | 1 |") == 2

@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 
 from support.client_duties import CODECS, DUTIES
 from support.mqtt_duties import MQTT_DUTIES
+from support.registry_duties import REGISTRY_DUTIES
 
 HEAD = """# Clients
 
@@ -49,6 +50,17 @@ The clients in JavaScript, Go and Java each run one program through all of it; f
 | Client | Version | {heads} |
 |--------|---------|{rules}|
 """
+REGISTRY_MATRIX = """
+## What each client of the schema registry did
+
+{duties}
+
+The clients in JavaScript and Go each run one program through all of it; for the others several tests show it. `-`: the
+client has no such function.
+
+| Client | Version | {heads} |
+|--------|---------|{rules}|
+"""
 
 
 def confluent_version() -> str:
@@ -75,6 +87,7 @@ def mosquitto_version() -> str:
 # In the order of the page. What is not here carries its version as a parameter of the test, or in the marker.
 VERSIONS: dict[str, Callable[[], str]] = {
     "confluent-kafka": confluent_version,
+    "confluent-kafka, registry": lambda: installed("confluent-kafka"),
     "kcat": kcat_version,
     "kafka-python": lambda: installed("kafka-python"),
     "aiokafka": lambda: installed("aiokafka"),
@@ -186,7 +199,8 @@ def page(cases: list[Case]) -> str:
         count = Counter(case.outcome for case in mine)
         numbers = (count.total(), count["passed"], count["skipped"], count["failed"])
         out += f"| {client} | {version} | {' | '.join(map(str, numbers))} |\n"
-    out += matrix(rows) + mqtt_matrix(rows)
+    out += matrix(rows) + other_matrix(rows, MQTT_MATRIX, MQTT_DUTIES)
+    out += other_matrix(rows, REGISTRY_MATRIX, REGISTRY_DUTIES)
     for client in dict.fromkeys(client for client, _ in rows):
         out += f"\n## {client}\n\n"
         mine = [case for case in cases if case.client == client]
@@ -220,16 +234,19 @@ def matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
     return out + "\nWhat a client has not got:\n\n" + "".join(notes)
 
 
-def mqtt_matrix(rows: dict[tuple[str, str], list[Case]]) -> str:
-    """The same of the clients of MQTT; nothing if none was run."""
-    out = ""
+def other_matrix(rows: dict[tuple[str, str], list[Case]], head: str, duties: Mapping[str, str]) -> str:
+    """The same of clients that have duties of their own; nothing if none was run."""
+    out, notes = "", ""
     for (client, version), mine in rows.items():
-        done = {duty: {case.outcome for case in mine if duty in case.duties} for duty in MQTT_DUTIES}
+        done = {duty: {case.outcome for case in mine if duty in case.duties} for duty in duties}
         if any(done.values()):
-            out += f"| {client} | {version} | {' | '.join(_cell(done[duty]) for duty in MQTT_DUTIES)} |\n"
-    head = MQTT_MATRIX.format(
-        duties="\n".join(f"- {name}: {what}" for name, what in MQTT_DUTIES.items()),
-        heads=" | ".join(MQTT_DUTIES),
-        rules="|".join("---" for _ in MQTT_DUTIES),
+            lacks = {duty: why for duty, why in mine[0].lacks.items() if duty in duties}
+            cells = ("-" if duty in lacks else _cell(done[duty]) for duty in duties)
+            out += f"| {client} | {version} | {' | '.join(cells)} |\n"
+            notes += "".join(f"- {client}, {duty}: {why}\n" for duty, why in lacks.items())
+    head = head.format(
+        duties="\n".join(f"- {name}: {what}" for name, what in duties.items()),
+        heads=" | ".join(duties),
+        rules="|".join("---" for _ in duties),
     )
-    return out and head + out
+    return out and head + out + (notes and f"\n{notes}")
