@@ -90,6 +90,7 @@ def site(tree: Path, tmp_path: Path) -> Path:
             "leafcuttr_mqtt",
             "leafcuttr_parcels",
             "leafcuttr_plain_talk",
+            "leafcuttr_registry",
             "leafcuttr_sdk",
         }
         metadata = [name for name in names if name.startswith("leafcuttr-")]
@@ -125,7 +126,11 @@ def test_everything_follows_or_is_named(tree: Path, site: Path) -> None:
     assert "run: python -m leafcuttr.plugins.bundled_page > docs/reference/plugins.md" in said
     assert "run: python -m leafcuttr.plugins.settings_page > docs/reference/settings.md" in said
 
-    edit(tree / "pyproject.toml", 'all = ["leafcuttr[http,mqtt]"]', 'all = ["leafcuttr[http,mqtt,parcels]"]')
+    edit(
+        tree / "pyproject.toml",
+        'all = ["leafcuttr[http,mqtt,registry]"]',
+        'all = ["leafcuttr[http,mqtt,registry,parcels]"]',
+    )
     (tree / "docs" / "how-to" / "parcels.md").write_text("# Count parcels\n")
     (tree / "docs" / "how-to" / "plain-talk.md").write_text("# Talk\n")
     edit(

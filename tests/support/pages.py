@@ -66,6 +66,8 @@ def run_page(
     )
     if "9404" in ports:
         environ["KAFKA_LC_METRICS_PORT"] = str(ports["9404"])
+    if "8081" in ports:
+        environ["LEAFCUTTR_SCHEMA_REGISTRY_URL"] = f"http://localhost:{ports['8081']}"
     brokers: list[subprocess.Popen[bytes]] = []
     ran = 0
     try:
