@@ -8,14 +8,14 @@ strings, a union with null. A position beyond the end is not noticed at once: it
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from leafcuttr_registry.avro.reading import Fault, Limits, Sizes, block, length, value_of, varint
+from leafcuttr_registry.avro.functions import Functions
+from leafcuttr_registry.avro.reading import Fault, block, length, value_of, varint
 from leafcuttr_registry.avro.types import (
     ArrayType,
     AvroType,
     EnumType,
     FixedType,
     MapType,
-    NamedType,
     RecordType,
     UnionType,
 )
@@ -84,44 +84,10 @@ _PRIMITIVES: Final[dict[str, Check]] = {
 }
 
 
-class Checks:
+class Checks(Functions[Check]):
     """Makes the functions for the types of one schema."""
 
-    def __init__(self, sizes: Sizes, limits: Limits) -> None:
-        self._sizes = sizes
-        self._limits = limits
-        self._made: dict[int, Check] = {}
-        self._making: dict[int, tuple[list[Check], int]] = {}
-        self._level = 0
-
-    def of(self, type: AvroType) -> Check:
-        if type.kind in _PRIMITIVES:
-            return _PRIMITIVES[type.kind]
-        key = id(type)
-        if key in self._made:
-            return self._made[key]
-        if key in self._making:
-            later, level = self._making[key]
-            return self._recursive(later, 1 + self._level - level)
-        later = list[Check]()
-        self._making[key] = later, self._level
-        self._level += 1
-        if isinstance(type, RecordType):
-            made = self._record(type)
-        elif isinstance(type, UnionType):
-            made = self._union(type)
-        elif isinstance(type, EnumType):
-            made = _enum(len(type.symbols))
-        elif isinstance(type, FixedType):
-            made = _fixed(type.size)
-        else:
-            made = self._blocks(type)
-        self._level -= 1
-        later.append(made)
-        del self._making[key]
-        if isinstance(type, NamedType):
-            self._made[key] = made
-        return made
+    primitives = _PRIMITIVES
 
     def _record(self, type: RecordType) -> Check:
         made: list[Check] = []
@@ -190,16 +156,11 @@ class Checks:
 
         return blocks
 
-    def _recursive(self, later: list[Check], frames: int) -> Check:
-        limits = self._limits
+    def _enum(self, type: EnumType) -> Check:
+        return _enum(len(type.symbols))
 
-        def recursive(data: bytes, at: int) -> int:
-            limits.enter(frames)
-            at = later[0](data, at)
-            limits.depth -= frames
-            return at
-
-        return recursive
+    def _fixed(self, type: FixedType) -> Check:
+        return _fixed(type.size)
 
 
 def _enum(count: int) -> Check:

@@ -10,14 +10,14 @@ import struct
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from leafcuttr_registry.avro.reading import Fault, Limits, Sizes, block, length, value_of, varint
+from leafcuttr_registry.avro.functions import Functions
+from leafcuttr_registry.avro.reading import Fault, block, length, value_of, varint
 from leafcuttr_registry.avro.singles import shortest
 from leafcuttr_registry.avro.types import (
     AvroType,
     EnumType,
     FixedType,
     MapType,
-    NamedType,
     RecordType,
     UnionType,
 )
@@ -94,44 +94,10 @@ _PRIMITIVES: Final[dict[str, Decode]] = {
 }
 
 
-class Decodings:
+class Decodings(Functions[Decode]):
     """Makes the functions for the types of one schema."""
 
-    def __init__(self, sizes: Sizes, limits: Limits) -> None:
-        self._sizes = sizes
-        self._limits = limits
-        self._made: dict[int, Decode] = {}
-        self._making: dict[int, tuple[list[Decode], int]] = {}
-        self._level = 0
-
-    def of(self, type: AvroType) -> Decode:
-        if type.kind in _PRIMITIVES:
-            return _PRIMITIVES[type.kind]
-        key = id(type)
-        if key in self._made:
-            return self._made[key]
-        if key in self._making:
-            later, level = self._making[key]
-            return self._recursive(later, 1 + self._level - level)
-        later = list[Decode]()
-        self._making[key] = later, self._level
-        self._level += 1
-        if isinstance(type, RecordType):
-            made = self._record(type)
-        elif isinstance(type, UnionType):
-            made = self._union(type)
-        elif isinstance(type, EnumType):
-            made = _enum(type.symbols)
-        elif isinstance(type, FixedType):
-            made = _fixed(type.size)
-        else:
-            made = self._map(type) if isinstance(type, MapType) else self._array(type)
-        self._level -= 1
-        later.append(made)
-        del self._making[key]
-        if isinstance(type, NamedType):
-            self._made[key] = made
-        return made
+    primitives = _PRIMITIVES
 
     def _record(self, type: RecordType) -> Decode:
         fields: list[tuple[str, Decode]] = []
@@ -171,6 +137,9 @@ class Decodings:
             return {label: value}, at
 
         return union
+
+    def _blocks(self, type: AvroType) -> Decode:
+        return self._map(type) if isinstance(type, MapType) else self._array(type)
 
     def _array(self, type: AvroType) -> Decode:
         value_type = value_of(type)
@@ -225,16 +194,11 @@ class Decodings:
 
         return map
 
-    def _recursive(self, later: list[Decode], frames: int) -> Decode:
-        limits = self._limits
+    def _enum(self, type: EnumType) -> Decode:
+        return _enum(type.symbols)
 
-        def recursive(data: bytes, at: int) -> tuple[JsonValue, int]:
-            limits.enter(frames)
-            result = later[0](data, at)
-            limits.depth -= frames
-            return result
-
-        return recursive
+    def _fixed(self, type: FixedType) -> Decode:
+        return _fixed(type.size)
 
 
 def _short(token: str | int) -> Fault:
