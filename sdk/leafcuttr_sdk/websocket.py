@@ -7,20 +7,19 @@ The bytes of binary messages are one stream, in their order; where one message e
 not see. A text message ends the connection.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from trio.abc import HalfCloseableStream
 
+from leafcuttr_sdk._stream_over import StreamOver
 from leafcuttr_sdk._websocket_pieces import Pieces
 from leafcuttr_sdk.errors import PluginError
-from leafcuttr_sdk.serving import ByteStream, Handler, Peer
+from leafcuttr_sdk.serving import ByteStream, Handler
 
 if TYPE_CHECKING:
-    import ssl
-
     from trio_websocket import WebSocketConnection, WebSocketRequest
 
     from leafcuttr_sdk.broker import Broker
@@ -201,7 +200,7 @@ class _Carrier(HalfCloseableStream):
         await self._stream.aclose()
 
 
-class _WebSocketByteStream(ByteStream, HalfCloseableStream):
+class _WebSocketByteStream(StreamOver, HalfCloseableStream):
     """See `leafcuttr_sdk.ByteStream`."""
 
     def __init__(self, stream: ByteStream, carrier: _Carrier, connection: "WebSocketConnection") -> None:
@@ -211,34 +210,6 @@ class _WebSocketByteStream(ByteStream, HalfCloseableStream):
         self._rest = b""
         self._receiving = False
         self._closed = False
-
-    @property
-    def peer(self) -> Peer:
-        return self._stream.peer
-
-    @property
-    def listener(self) -> str:
-        return self._stream.listener
-
-    @property
-    def peer_certificate(self) -> Mapping[str, Any] | None:
-        return self._stream.peer_certificate
-
-    @property
-    def peer_certificate_der(self) -> bytes | None:
-        return self._stream.peer_certificate_der
-
-    @property
-    def tls(self) -> "ssl.SSLObject | None":
-        return self._stream.tls
-
-    @property
-    def busy(self) -> bool:
-        return self._stream.busy
-
-    @busy.setter
-    def busy(self, busy: bool) -> None:
-        self._stream.busy = busy
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         if max_bytes is not None and max_bytes < 1:

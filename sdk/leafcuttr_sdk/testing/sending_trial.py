@@ -1,18 +1,17 @@
 """Handlers of `Broker.serve` that use `ByteStream.send_now`, on a stream that takes less at once than a system does:
 whether the rest is sent next."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from leafcuttr_sdk.serving import ByteStream, Handler, Peer
+from leafcuttr_sdk._stream_over import StreamOver
+from leafcuttr_sdk.serving import ByteStream, Handler
 from leafcuttr_sdk.testing.report import Notes
 
 if TYPE_CHECKING:
-    import ssl
-
     from leafcuttr.state.plugged import ServedListener
 
 CHECK: Final = "sends now"
@@ -61,7 +60,7 @@ class SendingTrial:
         return self._handler(self._last)
 
 
-class _Watched(ByteStream, trio.abc.HalfCloseableStream):
+class _Watched(StreamOver, trio.abc.HalfCloseableStream):
     """The stream of a connection. Everything but what is sent is the stream's own."""
 
     def __init__(self, stream: ByteStream, trial: SendingTrial) -> None:
@@ -105,31 +104,3 @@ class _Watched(ByteStream, trio.abc.HalfCloseableStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    @property
-    def peer(self) -> Peer:
-        return self._stream.peer
-
-    @property
-    def listener(self) -> str:
-        return self._stream.listener
-
-    @property
-    def peer_certificate(self) -> Mapping[str, Any] | None:
-        return self._stream.peer_certificate
-
-    @property
-    def peer_certificate_der(self) -> bytes | None:
-        return self._stream.peer_certificate_der
-
-    @property
-    def tls(self) -> "ssl.SSLObject | None":
-        return self._stream.tls
-
-    @property
-    def busy(self) -> bool:
-        return self._stream.busy
-
-    @busy.setter
-    def busy(self, busy: bool) -> None:
-        self._stream.busy = busy
