@@ -9,9 +9,6 @@ from leafcuttr_mqtt.packets.types import Will
 from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_mqtt.storage.stored_queue import StoredQueue
 
-NEVER: Final = 0xFFFFFFFF
-"""The session expiry interval of a session that never expires (3.1.2.11.2)."""
-
 _SESSION_BITS: Final = 64
 
 

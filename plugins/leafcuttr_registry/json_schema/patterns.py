@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from typing import Final
 
 MAX_LENGTH: Final = 10_000
-MAX_REPEAT: Final = 1_000_000
 
 # ECMA-262, 12.2 and 12.3: WhiteSpace and LineTerminator.
 _SPACE: Final = "\\t\\n\\v\\f\\r \\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"

@@ -4,7 +4,6 @@ from typing import Final
 
 from leafcuttr_registry.budget import Budget
 from leafcuttr_registry.protobuf.lexer import (
-    END,
     FLOAT,
     IDENTIFIER,
     INTEGER,
@@ -45,10 +44,6 @@ class Cursor:
     def after(self) -> str:
         """The token after the next one."""
         return self._texts[self.index + 1] if self.token else ""
-
-    @property
-    def after_kind(self) -> str:
-        return self._kinds[self.index + 1] if self.token else END
 
     def fail(self, reason: str, at: int | None = None) -> SchemaError:
         return failure(self.text, self.at if at is None else at, reason)

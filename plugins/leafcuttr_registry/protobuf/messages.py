@@ -30,12 +30,11 @@ LABELS: Final[dict[str, Label]] = {"optional": "optional", "required": "required
 class MessageParser:
     """Parses what is in braces. One is used for one file."""
 
-    __slots__ = ("_cursor", "_depth", "_dialect", "_edition", "_with_visibility")
+    __slots__ = ("_cursor", "_depth", "_dialect", "_with_visibility")
 
     def __init__(self, cursor: Cursor, file: File) -> None:
         self._cursor = cursor
         self._dialect = file.dialect
-        self._edition = file.edition
         self._with_visibility = file.edition not in (None, "2023")
         self._depth = 0
 

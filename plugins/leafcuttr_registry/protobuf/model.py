@@ -32,10 +32,6 @@ TYPE_ENUM: Final = 14
 OPTIONAL, REQUIRED, REPEATED = 1, 2, 3
 LABELS: Final = {None: OPTIONAL, "optional": OPTIONAL, "required": REQUIRED, "repeated": REPEATED}
 
-Element: TypeAlias = (
-    tree.Message | tree.Field | tree.Enum | tree.EnumValue | tree.Oneof | tree.RpcService | tree.Method
-)
-
 
 @dataclass(slots=True, eq=False)
 class Source:

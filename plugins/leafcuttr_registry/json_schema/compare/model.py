@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leafcuttr_registry.budget import Budget
-from leafcuttr_registry.json_schema.graph import Node
+from leafcuttr_registry.json_schema.graph import ANNOTATIONS, Node
 from leafcuttr_registry.json_schema.shapes import Values, is_number, key_of
 from leafcuttr_registry.json_schema.validators import accepts, as_fraction
 
@@ -49,35 +49,18 @@ def nodes_of(nodes: Iterable[Node], budget: Budget) -> Nodes:
     return tuple(found.values())
 
 
-SAYS_NOTHING: Final = frozenset(
-    [
-        "$ref",
-        "$recursiveRef",
-        "$dynamicRef",
-        "allOf",
-        "$id",
-        "id",
-        "$schema",
-        "$anchor",
-        "$dynamicAnchor",
-        "$recursiveAnchor",
-        "$comment",
-        "$defs",
-        "definitions",
-        "title",
-        "description",
-        "default",
-        "examples",
-        "readOnly",
-        "writeOnly",
-        "deprecated",
-        "format",
-        "contentEncoding",
-        "contentMediaType",
-        "contentSchema",
-        "$vocabulary",
-    ]
-)
+SAYS_NOTHING: Final = ANNOTATIONS | {
+    "$ref",
+    "$recursiveRef",
+    "$dynamicRef",
+    "allOf",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "$vocabulary",
+}
 
 
 def says_something(node: Node) -> bool:

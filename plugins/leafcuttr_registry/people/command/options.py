@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -10,8 +10,6 @@ from leafcuttr_registry.people.client import DEFAULT_URL, URL_VARIABLE, Registry
 from leafcuttr_sdk.cli import json_option
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-STATUS: Final = "Exit status: 0 done, 1 it cannot be done, 2 wrong usage."
 
 
 def registry_options(function: F) -> F:
