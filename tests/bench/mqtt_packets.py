@@ -8,16 +8,16 @@ has a topic of 27 characters and a payload of 100 bytes; `properties` are a cont
 the same in each packet, `other properties` with correlation data that differs.
 """
 
-import argparse
 import itertools
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench import cases
 from leafcuttr_mqtt.packets.frames import PublishFrames, acknowledgements
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import NO_PROPERTIES, PacketType, Properties, Publish, Version
@@ -107,20 +107,8 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 def measure(rounds: int) -> None:
-    best = dict.fromkeys(CASES, float("inf"))
-    for _ in range(rounds):
-        for name, run in CASES.items():
-            began = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - began)
-    print("| | each |\n|---|---:|")
-    for name, seconds in best.items():
-        print(f"| {name} | {seconds / COUNT * 1e9:.0f} ns |")
+    cases.measure(CASES, COUNT, rounds)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=200)
-    measure(parser.parse_args().rounds)
+    cases.main(__doc__, measure)

@@ -8,15 +8,15 @@ reader has it, so these are nanoseconds above it. A delivery is offered, taken a
 one by one, as for a subscriber of few messages, the others 50 at a time.
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench import cases
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Connect, Packet, PubAck, PubComp, Publish, PubRec, PubRel, Version
 from leafcuttr_mqtt.session.conversation import Conversation
@@ -98,20 +98,8 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 def measure(rounds: int) -> None:
-    best = dict.fromkeys(CASES, float("inf"))
-    for _ in range(rounds):
-        for name, run in CASES.items():
-            began = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - began)
-    print("| | each |\n|---|---:|")
-    for name, seconds in best.items():
-        print(f"| {name} | {seconds / COUNT * 1e9:.0f} ns |")
+    cases.measure(CASES, COUNT, rounds)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=200)
-    measure(parser.parse_args().rounds)
+    cases.main(__doc__, measure)
