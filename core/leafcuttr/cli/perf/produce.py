@@ -173,21 +173,15 @@ def _check(given: dict[str, Any]) -> None:
     """Raises click.UsageError."""
     ways = ("record_size", "payload_file", "value_format")
     if given["schema_evolution_interval"] is not None:
+        # The format is avro where none is named, and makes records of the size.
         if given["payload_monotonic"] or given["payload_file"] is not None:
             raise click.UsageError("--schema-evolution-interval is for --record-size and --format")
-        _check_throughput(given)
-        return
-    if sum([given["payload_monotonic"], *(given[way] is not None for way in ways)]) != 1:
+    elif sum([given["payload_monotonic"], *(given[way] is not None for way in ways)]) != 1:
         raise click.UsageError(
             "expected one of --record-size, --payload-file, --payload-monotonic and --format"
         )
-    if given["value_format"] is None and (given["format_settings"] or given["distinct"] is not None):
+    elif given["value_format"] is None and (given["format_settings"] or given["distinct"] is not None):
         raise click.UsageError("--format-option and --distinct are for --format")
-    _check_throughput(given)
-
-
-def _check_throughput(given: dict[str, Any]) -> None:
-    """Raises click.UsageError."""
     if not given["throughput"] > 0 and given["throughput"] != -1:  # NaN is no number either
         raise click.UsageError("--throughput: expected a number above 0, or -1 for no limit")
 
