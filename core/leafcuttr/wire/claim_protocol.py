@@ -1,8 +1,9 @@
 """What the members of a claim tell each other through a classic consumer group. No I/O, no member's state.
 
-A claim (`leafcuttr_sdk.peers.Peer.claim`) is a group of this protocol type, so that tools which show groups of consumers
-leave it out. Each member joins with one protocol and says whether it holds the claim; the leader of a rebalance gives it
-to the member that holds it, else to the one with the smallest member id. So a member that comes takes it from nobody.
+A claim (`leafcuttr_sdk.peers.Peer.claim`) is a group of this protocol type, so that tools which show groups of
+consumers leave it out. Each member joins with one protocol and says whether it holds the claim; the leader of a
+rebalance gives it to the member that holds it, else to the one with the smallest member id. So one that comes takes it
+from nobody.
 
 What every implementation keeps to, in this process and over the network:
 
@@ -12,7 +13,8 @@ What every implementation keeps to, in this process and over the network:
   does not lengthen that, since the coordinator may go on without the member after the rebalance timeout. So of two
   members of a group at most one says it.
 - It holds on to the claim during a rebalance, which it joins at once.
-- It heartbeats three times a session, and each second at least: a member that waits learns so of one that left.
+- Over the network it heartbeats each second, or three times a session if that is more often: a member that waits learns
+  so of one that left. In the broker's process it is told.
 """
 
 from collections.abc import Iterable
