@@ -181,7 +181,9 @@ class Peer(Protocol):
         """Enlarge the topic to so many."""
         ...
 
-    async def offsets(self, times: Mapping[TopicPartition, int], *, committed: bool = False) -> dict[TopicPartition, int]:
+    async def offsets(
+        self, times: Mapping[TopicPartition, int], *, committed: bool = False
+    ) -> dict[TopicPartition, int]:
         """As `Broker.offsets`: by time in ms, or `EARLIEST`, or `LATEST`, with `committed` the last stable offset.
         Partitions that do not exist are left out."""
         ...

@@ -17,9 +17,9 @@ from leafcuttr.config import findings
 from leafcuttr.config.catalog import ALIASES, CORE, Catalog
 from leafcuttr.config.environment import settings_in_environment
 from leafcuttr.config.findings import ConfigFinding, Level
-from leafcuttr.config.properties import parse_properties
 from leafcuttr.config.settings import Given, Settings
 from leafcuttr.errors import ConfigError
+from leafcuttr_sdk.properties import parse_properties
 
 Find: TypeAlias = Callable[[Settings], Catalog]
 """Finds plugins by the settings about them; raises ConfigError where one that is not right stops the start."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leafcuttr.config.properties import parse_properties
+from leafcuttr_sdk.properties import parse_properties
 
 
 def pairs(option: str, words: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The syntax of a Java properties file. It knows no setting.
+"""The syntax of a Java properties file, in which Kafka has its settings. It knows no setting.
 
 Source: the description of `java.util.Properties.load`. A key ends at the first `=`, `:` or white space that
 is not escaped; a line that ends in an odd number of backslashes goes on in the next one; `#` and `!` begin a
@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from leafcuttr_sdk._described import described
+
 _BLANKS: Final = " \t\f"
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
+@described
 class Property(NamedTuple):
     """One key and value, and the number of the line (from 1) that it begins on."""
 

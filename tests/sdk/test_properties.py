@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leafcuttr.config.properties import parse_properties
+from leafcuttr_sdk.properties import parse_properties
 
 
 @pytest.mark.parametrize(
