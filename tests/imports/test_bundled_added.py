@@ -86,6 +86,7 @@ def site(tree: Path, tmp_path: Path) -> Path:
         assert {"leafcuttr_parcels/__init__.py", "leafcuttr_parcels/counting.py"} <= set(names)
         assert {name.partition("/")[0] for name in names if not name.startswith("leafcuttr-")} == {
             "leafcuttr",
+            "leafcuttr_forward",
             "leafcuttr_http",
             "leafcuttr_mqtt",
             "leafcuttr_parcels",
@@ -128,8 +129,8 @@ def test_everything_follows_or_is_named(tree: Path, site: Path) -> None:
 
     edit(
         tree / "pyproject.toml",
-        'all = ["leafcuttr[http,mqtt,registry]"]',
-        'all = ["leafcuttr[http,mqtt,registry,parcels]"]',
+        'all = ["leafcuttr[forward,http,mqtt,registry]"]',
+        'all = ["leafcuttr[forward,http,mqtt,registry,parcels]"]',
     )
     (tree / "docs" / "how-to" / "parcels.md").write_text("# Count parcels\n")
     (tree / "docs" / "how-to" / "plain-talk.md").write_text("# Talk\n")

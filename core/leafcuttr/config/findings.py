@@ -14,8 +14,7 @@ from leafcuttr.config.setting import Effect, render
 from leafcuttr.config.settings import Given, Settings, parse_given
 from leafcuttr.errors import ConfigError
 
-# What the names of bundled plugins' settings begin with, and the plugin; `forward` comes in a later version. Third
-# parties' begin with the name of theirs.
+# What the names of bundled plugins' settings begin with, and the plugin. Third parties' begin with the name of theirs.
 _BUNDLED: Final = {
     "lc.mqtt.": "mqtt",
     "mqtt.": "mqtt",

@@ -40,11 +40,11 @@ Where a default is not Kafka's, the text says so. `leafcuttr config` prints, che
 
 
 class OfPlugin(NamedTuple):
-    """A plugin with its settings, and the command that brings the packages it needs."""
+    """A plugin with its settings, and the command that brings the packages it needs; None where it needs none."""
 
     section: Section
     summary: str
-    remedy: str
+    remedy: str | None
 
 
 def page(plugins: Sequence[OfPlugin]) -> str:
@@ -83,7 +83,8 @@ def _of_plugin(plugin: OfPlugin) -> Iterator[str]:
         row.name == section.enabled_by and row.type is ConfigType.BOOLEAN for row in section.broker
     )
     switch = f"{section.enabled_by}={'true' if is_boolean else '...'}"
-    yield f"{plugin.summary}. `{switch}` switches it on; it needs `{plugin.remedy}`.\n"
+    needs = f"`{plugin.remedy}`" if plugin.remedy else "no other packages"
+    yield f"{plugin.summary}. `{switch}` switches it on; it needs {needs}.\n"
     if section.broker:
         yield from _table(section.broker, of_topic=False)
     if section.topic:

@@ -6,6 +6,7 @@ import sys
 from typing import Final
 
 from leafcuttr.plugins.settings_page import bundled
+from leafcuttr.plugins.switch import how_to
 
 _HEAD: Final = """\
 # Plugins that come with LeafCuttr
@@ -27,8 +28,9 @@ def page_of(name: str) -> str:
 def page() -> str:
     """The whole page, as Markdown."""
     rows = [
-        f"| [`{one.name}`]({page_of(one.name)}) | {one.plugin.summary} | `{one.plugin.enabled_by}=true` "
-        f"| `{one.remedy}` |\n"
+        f"| [`{one.name}`]({page_of(one.name)}) | {one.plugin.summary} "
+        f"| `{how_to(one.plugin.enabled_by or '', one.settings)}` "
+        f"| {f'`{one.remedy}`' if one.plugin.extra else 'none'} |\n"
         for one in bundled().all
         if one.plugin is not None
     ]

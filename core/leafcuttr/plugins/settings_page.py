@@ -23,7 +23,7 @@ def page() -> str:
     found = [(one, sections[one.name]) for one in plugins.all]
     return written(
         [
-            OfPlugin(section, one.plugin.summary, one.remedy)
+            OfPlugin(section, one.plugin.summary, one.remedy if one.plugin.extra else None)
             for one, section in found
             if one.plugin is not None
         ]
