@@ -1,6 +1,8 @@
 """The records of the internal topics as bytes. No I/O.
 
 `__mqtt_sessions`: the key is the client identifier; the value is JSON, an object with `version`. Null: there is none.
+Of a session with many subscriptions these are in buckets: the key is the client identifier, U+0000, which is in none
+([MQTT-1.5.4-2]), and the number of the bucket as decimal digits.
 `__mqtt_retained`: the key is the topic name; the value is a message. Null: there is none.
 `__mqtt_queue`: the key says what the record is; numbers are big-endian:
 
@@ -34,7 +36,7 @@ from typing import Any, Final, NamedTuple
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.packets.types import Properties, Will
 from leafcuttr_mqtt.session.types import Subscription
-from leafcuttr_mqtt.storage.state import History, SessionRecord
+from leafcuttr_mqtt.storage.state import Bucket, History, SessionRecord
 
 VERSION: Final = 1
 
@@ -206,6 +208,8 @@ def encode_session(session: SessionRecord) -> bytes:
         fields["retained"] = session.retained
     if session.histories:
         fields["histories"] = [_encode_history(one) for one in session.histories]
+    if session.divided:
+        fields["divided"] = True
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -244,11 +248,50 @@ def decode_session(key: Bytes, value: Bytes) -> SessionRecord:
             sent=int(fields["sent"]),
             retained=tuple(str(one) for one in fields.get("retained", ())),
             histories=tuple(_decode_history(one) for one in fields.get("histories", ())),
+            divided=bool(fields.get("divided", False)),
         )
     except RecordFormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
         raise RecordFormatError(f"no session: {wrong!r}") from None
+
+
+def bucket_key(client_id: str, place: int) -> bytes:
+    """The key of a bucket of this session."""
+    return f"{client_id}\0{place}".encode()
+
+
+def decode_bucket_key(key: Bytes) -> tuple[str, int] | None:
+    """Client identifier, and number of the bucket; None: it is the key of a session. Raises RecordFormatError."""
+    client_id, separator, place = bytes(key).partition(b"\0")
+    if not separator:
+        return None
+    try:
+        return client_id.decode(), int(place)
+    except ValueError as wrong:
+        raise RecordFormatError(f"no key of a bucket: {wrong}") from None
+
+
+def encode_bucket(bucket: Bucket) -> bytes:
+    fields = {
+        "version": VERSION,
+        "session": bucket.session,
+        "subscriptions": [one._asdict() for one in bucket.subscriptions],
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_bucket(value: Bytes) -> Bucket:
+    """Raises RecordFormatError, VersionError."""
+    try:
+        fields = json.loads(bytes(value))
+        if fields["version"] != VERSION:
+            raise VersionError("a bucket of a session", fields["version"])
+        return Bucket(int(fields["session"]), tuple(Subscription(**one) for one in fields["subscriptions"]))
+    except RecordFormatError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        raise RecordFormatError(f"no bucket of a session: {wrong!r}") from None
 
 
 def _encode_history(history: History) -> dict[str, Any]:

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Final
 from leafcuttr_mqtt.storage.formats import (
     RecordFormatError,
     VersionError,
+    decode_bucket,
+    decode_bucket_key,
     decode_message,
     decode_session,
 )
 from leafcuttr_mqtt.storage.replay import Replay
-from leafcuttr_mqtt.storage.state import Recovered, RecoveredSession, SessionRecord, StoredSession
+from leafcuttr_mqtt.storage.session_records import joined
+from leafcuttr_mqtt.storage.state import (
+    Bucket,
+    Recovered,
+    RecoveredSession,
+    SessionRecord,
+    StoredSession,
+)
 from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS
 from leafcuttr_sdk import TopicPartition
 from leafcuttr_sdk.batches import Batch, BatchError, batches_in
@@ -49,6 +58,8 @@ class Recovery:
         """See `Replay.left`."""
         self.needless: list[str] = []
         """Client identifiers with records that say nothing any more."""
+        self.buckets: dict[str, dict[int, Bucket]] = {}
+        """Those of `__mqtt_sessions`, by client identifier and number."""
 
     async def recover(self) -> Recovered:
         """Raises BrokerError; PluginError for what a later version has written."""
@@ -68,6 +79,7 @@ class Recovery:
             )
         wills = [one for one in records.values() if not one.expiry_s]
         self.needless = [one.client_id for one in wills if one.will is None]
+        self.needless += self.buckets.keys() - records.keys()
         return Recovered(
             sessions=[
                 RecoveredSession(
@@ -89,7 +101,14 @@ class Recovery:
         def take(record: "BatchRecord") -> None:
             if record.key is None:
                 raise RecordFormatError("no key")
-            if record.value is None:
+            bucket = decode_bucket_key(record.key)
+            if bucket is not None:
+                client_id, place = bucket
+                if record.value is not None:
+                    self.buckets.setdefault(client_id, {})[place] = decode_bucket(record.value)
+                elif client_id in self.buckets:
+                    self.buckets[client_id].pop(place, None)
+            elif record.value is None:
                 found.pop(str(record.key, "utf-8", "replace"), None)
             else:
                 session = decode_session(record.key, record.value)
@@ -97,7 +116,8 @@ class Recovery:
 
         async for batch in self._batches(SESSIONS):
             self._each(SESSIONS, batch, take)
-        return found
+        self.buckets = {client_id: each for client_id, each in self.buckets.items() if each}
+        return joined(found, self.buckets)
 
     async def _retained(self) -> "dict[bytes, Message]":
         found: dict[bytes, Message] = {}

@@ -23,6 +23,14 @@ def parts_of(record_number: int) -> tuple[int, int]:
     return record_number >> _SESSION_BITS, record_number & ((1 << _SESSION_BITS) - 1)
 
 
+class Bucket(NamedTuple):
+    """Some of the subscriptions of a session that has many."""
+
+    session: int
+    """Its number."""
+    subscriptions: tuple[Subscription, ...]
+
+
 class History(NamedTuple):
     """What a session is still to get of stored messages, for a subscription to `$replay/...`. All before `positions`
     is stored in its queue, or sent; all before `reached` too, if the next sequence of the session is `sequence` at
@@ -63,6 +71,8 @@ class SessionRecord:
     retained: tuple[str, ...] = ()
     """The filters of subscriptions, as they were sent, whose retained messages are not all in the queue."""
     histories: tuple[History, ...] = ()
+    divided: bool = False
+    """The subscriptions are in records of their own: see `session_records`."""
 
 
 @dataclass(slots=True, eq=False)

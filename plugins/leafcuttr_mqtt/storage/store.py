@@ -25,6 +25,7 @@ from leafcuttr_mqtt.storage.formats import (
 )
 from leafcuttr_mqtt.storage.moving import Move
 from leafcuttr_mqtt.storage.reading import Reading
+from leafcuttr_mqtt.storage.session_records import SessionRecords
 from leafcuttr_mqtt.storage.state import Recovered, SessionRecord, StoredSession, record_number
 from leafcuttr_mqtt.storage.topics import QUEUE, RETAINED, SESSIONS, Identities, ensure, wants_sync
 from leafcuttr_mqtt.storage.turn import Part, Turn
@@ -55,7 +56,8 @@ class Store:
         self._broker = broker
         self._sync = sync
         self._mapped = mapped
-        self._turn = Turn(QUEUE.topic)
+        self._records = SessionRecords()
+        self._turn = Turn(QUEUE.topic, self._records)
         self._pending: list[Part] = []
         self._asked: list[Part] | None = None
         self._unproven: set[StoredSession] = set()
@@ -78,6 +80,7 @@ class Store:
         found = await recovery.recover()
         self._next_session = recovery.next_session
         self._checkpoints.begin(found.sessions, recovery)
+        self._records.found(recovery.buckets)
         for client_id in recovery.needless:
             self._turn.sessions[client_id] = None
         self.settle(await self._broker.append(self.batches()))
@@ -161,6 +164,8 @@ class Store:
         self._identities.look_at_all()
         gone = frozenset(self._identities.gone)
         self._identities.remember()
+        if SESSIONS.topic in gone:
+            self._records.topic_is_gone()
         if QUEUE.topic in gone:
             self._begin_queue_again()
         return gone
@@ -361,7 +366,7 @@ class Store:
         now_ms = self._broker.clock.now_ms()
         self._checkpoints.note(turn, now_ms, self._next_session)
         if turn:
-            self._turn = Turn(QUEUE.topic)
+            self._turn = Turn(QUEUE.topic, self._records)
             self._pending += turn.parts(SESSIONS.topic, RETAINED.topic, now_ms)
             self._unproven |= turn.unproven
             self._numbers += turn.numbers

@@ -12,6 +12,7 @@ from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.session.types import Delivery
 from leafcuttr_mqtt.storage import formats
 from leafcuttr_mqtt.storage.moving import Move
+from leafcuttr_mqtt.storage.session_records import SessionRecords
 from leafcuttr_mqtt.storage.state import SessionRecord, StoredSession
 from leafcuttr_sdk.batches import BatchBuilder, encode_key
 
@@ -39,9 +40,12 @@ class Part:
 class Turn:
     """What is noted until the batches are requested."""
 
-    __slots__ = ("events", "numbers", "positions", "queue", "received", "retained", "sessions", "unproven")
+    __slots__ = (
+        "_records", "events", "numbers", "positions", "queue", "received", "retained", "sessions", "unproven",
+    )  # fmt: skip
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, records: SessionRecords) -> None:
+        self._records = records
         self.sessions: dict[str, SessionRecord | None] = {}
         self.retained: dict[str, Message | None] = {}
         self.queue: list[Part] = [Part(queue)]
@@ -87,8 +91,8 @@ class Turn:
     def _of_sessions(self, topic: str, now_ms: int) -> list[Part]:
         parts: list[Part] = []
         for client_id, record in self.sessions.items():
-            value = None if record is None else formats.encode_session(record)
-            self._part(parts, topic, value).builder.add(value, now_ms, encode_key(client_id.encode()))
+            for key, value in self._records.of(client_id, record):
+                self._part(parts, topic, value).builder.add(value, now_ms, encode_key(key))
         return parts
 
     def _of_retained(self, topic: str, now_ms: int) -> list[Part]:

@@ -11,15 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr_mqtt.messages import Message
+from leafcuttr_mqtt.session.types import Subscription
 from leafcuttr_mqtt.storage import formats
 from leafcuttr_mqtt.storage.formats import Event, Kind, Positions, Receiver, RecordFormatError, VersionError
-from leafcuttr_mqtt.storage.state import SessionRecord
+from leafcuttr_mqtt.storage.state import Bucket, SessionRecord
 from mqtt.storage import strategies
 
 PLAIN = Message("a/b", b"payload", 1, True, "client", 1_700_000_000_000)
 READERS: list[Callable[[bytes], Any]] = [
     formats.decode_message,
     lambda data: formats.decode_session(b"client", data),
+    formats.decode_bucket,
+    formats.decode_bucket_key,
     formats.decode_queued,
     formats.decode_received_key,
     formats.kind_of,
@@ -70,6 +73,18 @@ def test_sessions(session: SessionRecord, without_will: bool) -> None:
     key, value = session.client_id.encode(), formats.encode_session(session)
     assert formats.decode_session(key, value) == session
     assert json.loads(value)["version"] == 1
+
+
+@given(strategies.sessions, st.integers(0, 255))
+def test_buckets(session: SessionRecord, place: int) -> None:
+    session = replace(session, client_id=session.client_id.replace("\0", ""))  # [MQTT-1.5.4-2]
+    bucket = Bucket(session.number, session.subscriptions)
+    assert formats.decode_bucket(formats.encode_bucket(bucket)) == bucket
+    key = formats.bucket_key(session.client_id, place)
+    assert formats.decode_bucket_key(key) == (session.client_id, place)
+    assert formats.decode_bucket_key(session.client_id.encode()) is None
+    divided = replace(session, divided=True)
+    assert formats.decode_session(session.client_id.encode(), formats.encode_session(divided)) == divided
 
 
 @given(st.integers(0, (1 << 32) - 1), st.lists(strategies.receivers, max_size=5))
@@ -128,6 +143,8 @@ def test_damage(read: Callable[[bytes], Any], data: st.DataObject) -> None:
             [
                 formats.encode_message(replace(PLAIN, content_type="x", user_properties=(("a", "b"),))),
                 formats.encode_session(SessionRecord("c", 1)),
+                formats.encode_bucket(Bucket(1, (Subscription("a", 1),))),
+                formats.bucket_key("c", 200),
                 formats.queued_key(7, [Receiver(1, 2, 9, (3,)), Receiver(1, 2, 1)]),
                 formats.received_key(["abc"]),
                 formats.encode_positions(Positions({"t": (1, 2)}, frozenset((3,)), 4)),
@@ -191,6 +208,7 @@ def test_later_versions_are_named() -> None:
     for read, name in (
         (formats.decode_positions, "positions"),
         (lambda data: formats.decode_session(b"", data), "session"),
+        (formats.decode_bucket, "bucket"),
     ):
         with pytest.raises(VersionError, match=name):
             read(b'{"version": 2}')

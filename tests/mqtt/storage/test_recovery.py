@@ -20,6 +20,7 @@ from leafcuttr_mqtt.session.types import Delivery, Subscription
 from leafcuttr_mqtt.storage import checkpoint, formats
 from leafcuttr_mqtt.storage.recovery import NUMBER_HEADER
 from leafcuttr_mqtt.storage.state import (
+    Bucket,
     Recovered,
     RecoveredSession,
     SessionRecord,
@@ -258,6 +259,74 @@ async def test_sessions_get_numbers_of_their_own(start: Start) -> None:
     await turn(broker, store)
     _, found = await opened(broker)
     assert not only(found).queue.count
+
+
+async def test_a_session_with_many_subscriptions(start: Start) -> None:
+    """One subscription more costs little, and a start finds them all; of the session's end nothing is left."""
+    broker = start()
+    store, _ = await opened(broker)
+    stored = store.begin_session("c")
+    subscriptions = tuple(Subscription(f"devices/{number}", 1) for number in range(5_000))
+    store.note_session(SessionRecord("c", stored.number, 60, subscriptions=subscriptions[:-1]))
+    await turn(broker, store)
+    store.note_session(SessionRecord("c", stored.number, 60, subscriptions=subscriptions))
+    (batch,) = store.batches()
+    assert len(batch.batch) < 10_000
+    assert store.settle(await broker.append([batch]))
+
+    store, found = await opened(broker)
+    assert set(only(found).record.subscriptions) == set(subscriptions)
+    assert not only(found).record.divided
+    store.note_session_ended(only(found).stored)
+    await turn(broker, store)
+    values: dict[bytes | None, bytes | None] = {}
+    position = 0
+    while read := (await broker.fetch({SESSIONS: position})).records:
+        values.update((one.key, one.value) for one in read)
+        position = read[-1].offset + 1
+    assert len(values) > 100
+    assert set(values.values()) == {None}
+
+
+async def test_a_session_that_had_many_subscriptions(start: Start) -> None:
+    broker = start()
+    store, _ = await opened(broker)
+    stored = store.begin_session("c")
+    subscriptions = tuple(Subscription(f"devices/{number}", 1) for number in range(1_000))
+    for each in (subscriptions, subscriptions[:10]):
+        store.note_session(SessionRecord("c", stored.number, 60, subscriptions=each))
+        await turn(broker, store)
+    _, found = await opened(broker)
+    assert set(only(found).record.subscriptions) == set(subscriptions[:10])
+
+
+async def test_the_topic_of_sessions_was_deleted(start: Start) -> None:
+    broker = start()
+    store, _ = await opened(broker)
+    stored = store.begin_session("c")
+    subscriptions = tuple(Subscription(f"devices/{number}", 1) for number in range(1_000))
+    record = SessionRecord("c", stored.number, 60, subscriptions=subscriptions)
+    store.note_session(record)
+    await turn(broker, store)
+    await broker.topics.delete(SESSIONS.topic)
+    store.note_session(record)
+    assert not store.settle(await broker.append(store.batches()))
+    assert await store.create_again() == {SESSIONS.topic}
+    store.note_session(record)
+    await turn(broker, store)
+    _, found = await opened(broker)
+    assert set(only(found).record.subscriptions) == set(subscriptions)
+
+
+async def test_buckets_without_a_session_are_deleted(start: Start) -> None:
+    broker = start()
+    await opened(broker)
+    bucket = Bucket(7, (Subscription("a", 1),))
+    await append(broker, SESSIONS, (formats.bucket_key("gone", 3), formats.encode_bucket(bucket)))
+    _, found = await opened(broker)
+    assert not found.sessions
+    read = await broker.fetch({SESSIONS: 0})
+    assert [one.key for one in read.records if one.value is None] == [b"gone\x003", b"gone"]
 
 
 # Damage, and later versions

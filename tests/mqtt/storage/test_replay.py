@@ -11,6 +11,7 @@ from leafcuttr_mqtt.session.types import Delivery
 from leafcuttr_mqtt.storage import formats
 from leafcuttr_mqtt.storage.formats import Event, Positions, Receiver, RecordFormatError, VersionError
 from leafcuttr_mqtt.storage.replay import Replay
+from leafcuttr_mqtt.storage.session_records import SessionRecords
 from leafcuttr_mqtt.storage.state import StoredSession, Unfinished, record_number
 from leafcuttr_mqtt.storage.turn import Turn
 from leafcuttr_sdk.batches import batches_in
@@ -40,7 +41,7 @@ def test_every_record_boundary(given_turns: list[list[tuple[str, list[int] | int
     states = [deepcopy(models)]
     records: list[tuple[bytes | None, bytes | None]] = []
     for events in given_turns:
-        turn = Turn("queue")
+        turn = Turn("queue", SessionRecords())
         # In the order in which a turn's records are: messages, what was received, events.
         received: list[Step] = []
         ended: list[Step] = []

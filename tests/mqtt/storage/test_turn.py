@@ -3,6 +3,7 @@
 from leafcuttr_mqtt.messages import Message
 from leafcuttr_mqtt.storage import formats
 from leafcuttr_mqtt.storage.formats import Event, Kind, Positions
+from leafcuttr_mqtt.storage.session_records import SessionRecords
 from leafcuttr_mqtt.storage.state import SessionRecord
 from leafcuttr_mqtt.storage.turn import BATCH_BYTES, Part, Turn
 from leafcuttr_sdk.batches import batches_in
@@ -24,14 +25,14 @@ def records(part: Part) -> list[tuple[bytes | None, bytes | None, int]]:
 
 
 def test_nothing_was_noted() -> None:
-    turn = Turn("q")
+    turn = Turn("q", SessionRecords())
     assert not turn
     assert turn.parts("s", "r", NOW) == []
 
 
 def test_order() -> None:
     """Sessions first, then retained messages; of the queue messages, what was received, events, positions."""
-    turn = Turn("q")
+    turn = Turn("q", SessionRecords())
     turn.positions = Positions({}, frozenset(), 1)
     turn.events.append(formats.pack_event(Event.DELIVERED, 1, 0))
     turn.received[("k",)] = [formats.pack_pair(1, 2)]
@@ -60,7 +61,7 @@ def test_order() -> None:
 
 
 def test_the_last_record_of_a_turn_counts() -> None:
-    turn = Turn("q")
+    turn = Turn("q", SessionRecords())
     turn.sessions["c"] = SessionRecord("c", 1)
     turn.sessions["c"] = SessionRecord("c", 2)
     turn.retained["t"] = Message("t", b"1")
@@ -76,7 +77,7 @@ def test_the_last_record_of_a_turn_counts() -> None:
 
 def test_limit() -> None:
     """Batches do not grow without end; a record that is larger by itself is a batch."""
-    turn = Turn("q")
+    turn = Turn("q", SessionRecords())
     sizes = [BATCH_BYTES // 2 - 1000, BATCH_BYTES // 2 - 1000, 100_000, 2 * BATCH_BYTES, 1]
     for number, size in enumerate(sizes):
         turn.add_queued(formats.queued_key_of_one(1, number, 1, 1), bytes(size), NOW, ())
@@ -91,7 +92,7 @@ def test_limit() -> None:
 
 
 def test_batches_are_made_again_as_they_were() -> None:
-    turn = Turn("q")
+    turn = Turn("q", SessionRecords())
     turn.add_queued(formats.queued_key_of_one(1, 0, 1, 1), b"value", NOW, ())
     (part,) = turn.parts("s", "r", NOW)
     first = part.builder.finish()
