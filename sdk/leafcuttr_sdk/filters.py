@@ -104,7 +104,10 @@ class ProduceValidator(Protocol):
 
 
 class BatchValidator(Protocol):
-    """A validator with a `peek` that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one."""
+    """A validator with a `peek` that has been made. `leafcuttr_sdk.testing.check_produce_validator` tests one.
+
+    It may have an attribute `peek` of its own, a `Peek` that holds for its topic in the place of that of its spec: each
+    byte that is not needed is not taken out."""
 
     def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str | NotReady]:
         """Return the index of each record that is refused, counted from 0 in the batch, with the reason: one line

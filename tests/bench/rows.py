@@ -81,6 +81,7 @@ PEEKING = (
     f"{LOG}/append/preparation.py",
     f"{LOG}/append/chain/peeking.py",
     f"{WIRE}/record_peek.py",
+    f"{WIRE}/record_rows.py",
     f"{WIRE}/record_runs.py",
 )
 """What a look at the first bytes of records depends on."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from leafcuttr_sdk import NotReady, Peek, PeekedBatch, ProduceValidatorSpec, Record, TopicContext
-from leafcuttr_sdk.peek import why_no_peek, words_of
+from leafcuttr_sdk.errors import PluginError
+from leafcuttr_sdk.peek import distinct, own_peek, why_no_peek, words_of
 from leafcuttr_sdk.testing import ContractError, check_produce_validator, peeked_batch, sample_records
 from leafcuttr_sdk.testing.context import topic_context
 from leafcuttr_sdk.testing.record_checks import validator_report
@@ -195,3 +196,37 @@ def test_one_that_gets_ready_meanwhile_keeps_its_contract() -> None:
 def test_one_that_waits_for_no_text_does_not() -> None:
     with pytest.raises(ContractError, match="a NotReady that waits for an int"):
         check_produce_validator(spec(lambda _: {0: NotReady(5)}))  # type: ignore[arg-type]
+
+
+class Narrow:
+    """Of a topic that needs less than its spec says."""
+
+    def __init__(self, context: TopicContext) -> None:
+        self.peek: Any = Peek(value_bytes=1)
+
+    def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str]:
+        return {
+            index: f"has {value!r}"
+            for index, value in enumerate(batch.values)
+            if value is not None and value[1:]
+        }
+
+
+def test_one_that_needs_less_for_its_topic_is_shown_that() -> None:
+    check_produce_validator(ProduceValidatorSpec("narrow", "first bytes", Narrow, Peek(value_bytes=5)))
+    assert own_peek(object(), Peek(key_bytes=2)) == Peek(key_bytes=2)
+
+
+def test_what_it_needs_for_its_topic_has_to_be_a_peek() -> None:
+    made = Narrow(topic_context())
+    made.peek = 5
+    with pytest.raises(PluginError, match="what it makes has 5 as its peek: it has to be a Peek"):
+        own_peek(made, Peek(value_bytes=5))
+
+
+@pytest.mark.parametrize(
+    "items", [[], [b"a"], [b"a", b"a"], [None, None], [(), (b"a",), ()], [b"a", b"b", b"a"]]
+)
+def test_each_distinct_item_once(items: list[Any]) -> None:
+    found = distinct(items)
+    assert len(found) == len(set(items)) and set(found) == set(items)

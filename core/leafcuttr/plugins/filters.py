@@ -17,6 +17,7 @@ from leafcuttr.state.broker import Broker as Core
 from leafcuttr.state.chains import Instance, Make, Tables
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec, TopicContext
+from leafcuttr_sdk.peek import own_peek
 
 if TYPE_CHECKING:
     from leafcuttr.plugins.table import Plugins
@@ -65,8 +66,11 @@ def _made(
         view.schemas,
     )
     try:
-        found = call(part, _method, spec, context, method)
-        if found is not None:
+        made: Any = call(part, spec.make, context)
+        if made is not None or not spec.implied_by:
+            found = call(part, _method, made, method)
+            if peek is not None:
+                peek = call(part, own_peek, made, peek)
             return Instance(plugin, found, ends, peek)
     except PartError:
         for end in ends:
@@ -77,12 +81,7 @@ def _made(
     return None
 
 
-def _method(
-    spec: RecordFilterSpec | ProduceValidatorSpec, context: TopicContext, name: str
-) -> Callable[[Any], Any] | None:
-    made: Any = spec.make(context)
-    if made is None and spec.implied_by:
-        return None
+def _method(made: object, name: str) -> Callable[[Any], Any]:
     method: Callable[[Any], Any] | None = getattr(made, name, None)
     if not callable(method):
         raise PluginError(f"what it makes is {kind_of(made)} and has no method {name}")

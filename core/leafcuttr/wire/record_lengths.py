@@ -6,8 +6,8 @@ uncompressed batch of a client goes through (`lc.records.check=ends`), so it has
 
 - Records of the same length stand at equal distances, and so do the bytes of their lengths. A run of them is compared
   by slices with a step, in C, a few nanoseconds a record.
-- Between runs, `_jumps()` gives from the first two bytes of a record how far the next one is: one lookup for each
-  record, about half of what reading the number in place would cost.
+- Between runs, `jumps_of_records()` gives from the first two bytes of a record how far the next one is: one lookup for
+  each record, about half of what reading the number in place would cost.
 - A length of three bytes or more, and whatever is wrong, is read number by number in `_size`.
 
 The insides of records (deltas, keys, values, headers) are read by the readers of `wire.record_frames`.
@@ -90,25 +90,20 @@ def run_of_length(records: memoryview, at: int, size: int, most: int) -> int:
     return run
 
 
-def bounds_of_records(records: memoryview, at: int, most: int) -> list[int]:
-    """Where records begin, from the one at `at` on, and where the last one ends: `most` records, or fewer, because the
-    next one's length takes more than two bytes, or is negative, or goes beyond the end."""
-    jumps, bounds = _jumps(), [at]
+def size_of_record(records: memoryview, at: int) -> int:
+    """Bytes of the record at `at`, with its length; 0 if that takes more than two bytes, is negative, or goes beyond
+    the end."""
     try:
-        for _ in repeat(None, most):
-            at += jumps[records[at]][records[at + 1]]
-            bounds.append(at)
+        size = jumps_of_records()[records[at]][records[at + 1]]
     except IndexError:
-        pass
-    if bounds[-1] > len(records):
-        bounds.pop()
-    return bounds
+        return 0
+    return size if at + size <= len(records) else 0
 
 
 def _apart(records: memoryview, at: int, index: int, count: int, window: int) -> int:
     """Step over `count` records, the first of which is the one of this index, at `at`: where the next one begins.
     Raises as `check_record_lengths`."""
-    jumps, total = _jumps(), len(records)
+    jumps, total = jumps_of_records(), len(records)
     steps = repeat(None, count)
     start, data = at, _from(records, at, window)
     at = 0
@@ -161,7 +156,7 @@ def _in_place(data: Buffer, at: int, steps: "repeat[None]") -> int:
 
 
 @cache
-def _jumps() -> tuple[tuple[int, ...], ...]:
+def jumps_of_records() -> tuple[tuple[int, ...], ...]:
     """By the first byte of a record and the second, its size with its length; made when the first batch needs it (a
     millisecond, 0.4 MB). What is not in it: negative lengths, which are odd, and those of more than two bytes."""
     jumps: list[tuple[int, ...]] = []

@@ -14,15 +14,15 @@ read beyond the bytes that are there.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
-from itertools import chain, repeat, takewhile, zip_longest
+from functools import cache, lru_cache, partial
+from itertools import repeat, takewhile, zip_longest
 from operator import eq
-from struct import Struct
 from typing import Final, NamedTuple
 
 from leafcuttr.wire.errors import WireError
-from leafcuttr.wire.primitives import Buffer, read_varlong
-from leafcuttr.wire.record_lengths import bounds_of_records, run_of_length
+from leafcuttr.wire.primitives import read_varlong
+from leafcuttr.wire.record_lengths import run_of_length, size_of_record
+from leafcuttr.wire.record_rows import Extent, Form, Rows, end_of_uneven, even_rows, uneven_rows
 from leafcuttr_sdk.peek import Peek
 
 SHORTEST: Final = 32
@@ -40,15 +40,9 @@ _SURE_LONG: Final = 9
 _ONE: Final = 1 << 6
 _TWO: Final = 1 << 13
 """Offset deltas below them take one byte, or two."""
-_SAMPLED: Final = 64
-"""Records of different sizes beyond which the last one is compared first, before so many more are put together."""
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 """Bytes of a number behind which it goes on."""
 _LAST: Final = bytes(range(0x80))
-_AT_ONCE: Final = 512
-"""Rows that are taken out by one call: so many are worth a Struct."""
-_NARROW: Final = 8
-"""Bytes of a field up to which its columns are compared one by one."""
 
 
 class Taken(NamedTuple):
@@ -61,13 +55,6 @@ class Taken(NamedTuple):
 
 class _Unusual(Exception):
     """A record that is to be read by itself. The format may allow it."""
-
-
-class _Extent(NamedTuple):
-    """Where the bytes of a field lie: in a head from its begin on, in a tail from that of the tail."""
-
-    at: int
-    size: int
 
 
 class _Number(NamedTuple):
@@ -88,15 +75,15 @@ class _Layout(NamedTuple):
     time: _Number
     offset: _Number
     value_length: _Number
-    common: list[_Extent]
+    common: list[Extent]
     """What of a head is the same in all."""
-    common_in_tails: list[_Extent]
+    common_in_tails: list[Extent]
     varies: bool
     """The value, and so the record, may have another length."""
-    key: _Extent | None
-    value: _Extent | None
+    key: Extent | None
+    value: Extent | None
     """What is wanted of them; None where they are null."""
-    headers: list[tuple[bytes, _Extent | None]]
+    headers: list[tuple[bytes, Extent | None]]
     """Their names and values."""
     widened: bool
     """The first offset delta takes one byte, and counts as if it took two, because those of others do."""
@@ -104,6 +91,11 @@ class _Layout(NamedTuple):
     @property
     def row(self) -> int:
         return self.tail + self.head
+
+    @property
+    def cut(self) -> int | None:
+        """Where in a row the byte is that those before it lack."""
+        return self.tail + self.offset.columns.start + 1 if self.widened else None
 
     def narrow(self, index: int, run: int) -> int:
         """How many of `run` records have an offset delta of as many bytes as the first, which has this index."""
@@ -122,98 +114,43 @@ def take_run(
     layout = _layout(records, at, peek, widened=most > one_byte > 0)
     if layout is None:
         return 0, at
-    groups = _groups(records, at, index, layout, min(most, LARGEST // layout.row))
-    run = sum(len(begins) - 1 for begins in groups)
-    while run and groups[-1][-2] + layout.row > len(records):
-        groups[-1] = groups[-1][:-1]
-        if len(groups[-1]) == 1:
-            groups.pop()
-        run -= 1
-    if run < SHORTEST:
+    rows, even = _rows(records, at, layout, min(most, LARGEST // layout.row), index)
+    if rows is None or rows.count < SHORTEST:
         return 0, at
-    if isinstance(groups[0], range):
+    if even:
         layout = layout._replace(varies=False)
-    rows = _Rows(_put_together(records, groups, layout), layout.tail, layout.row + 1, run)
-    rows.count = run = _conforming(rows, index, layout, peek.value_bytes or 0)
+    run = _conforming(rows, index, layout, peek.value_bytes or 0)
     if run < SHORTEST:
         return 0, at
+    end = at + run * layout.size + max(run - even, 0) if even else end_of_uneven(rows, at, run)
+    rows.count = run
     _take(rows, layout, peek, taken)
-    narrow = len(groups[0]) - 1
-    return run, layout.tail + (groups[0][run] if run <= narrow else groups[1][run - narrow])
+    return run, end
 
 
-def _groups(records: memoryview, at: int, index: int, layout: _Layout, most: int) -> list[Sequence[int]]:
-    """Where the rows of the records begin that may be a run, and the row behind the last. If the layout is `widened`,
-    those with offset deltas of two bytes are a group of their own, which begins where the first one ends. They are
-    ranges if all records of a group have the same size."""
-    narrow, size = layout.narrow(index, most), layout.size
-    begin = at - layout.tail
-    run = run_of_length(records, at, size, narrow)
-    if run >= SHORTEST:
-        end = begin + run * size
-        groups: list[Sequence[int]] = [range(begin, end + 1, size)]
-        at += run * size
-        if run == narrow < most and bounds_of_records(records, at, 1) == [at, at + size + 1]:
-            run = run_of_length(records, at, size + 1, most - narrow)
-            groups.append(range(end, end + run * (size + 1) + 1, size + 1))
-        return groups
+def _rows(records: memoryview, at: int, layout: _Layout, most: int, index: int) -> tuple[Rows | None, int]:
+    """Of the records that may be a run. If they have one size, how many have the size of the first: those behind them
+    have a byte more, because their offset deltas do. Otherwise 0."""
+    size, narrow = layout.size, layout.narrow(index, most)
+    form = Form(layout.tail, layout.head, layout.cut)
+    even = run_of_length(records, at, size, narrow)
+    if even >= SHORTEST:
+        end, wide = at + even * size, 0
+        if even == narrow < most and size_of_record(records, end) == size + 1:
+            wide = run_of_length(records, end, size + 1, most - narrow)
+        return even_rows(records, at, size, even, wide, form), even
     if not layout.varies:
-        return []
-    # In this view each record begins where in the other one its row does.
-    begins = [begin, *bounds_of_records(records[layout.tail :], begin + size, most - 1)]
-    if len(begins) - 1 > _SAMPLED and not _alike(records, at, begins[-2] + layout.tail, begins[-1], layout):
-        del begins[_SAMPLED + 1 :]
-    return [begins] if len(begins) <= narrow + 1 else [begins[: narrow + 1], begins[narrow:]]
+        return None, 0
+    return uneven_rows(records, at, size, narrow, most, form, partial(_alike, layout)), 0
 
 
-def _alike(records: memoryview, first: int, at: int, tail: int, layout: _Layout) -> bool:
-    """Whether the record at `at`, whose tail is at `tail`, may have the layout, which the first one has."""
-    pairs = [
-        *((first - layout.widened + field.at, at + field.at, field.size) for field in layout.common),
-        *(
-            (first + layout.size - layout.tail + field.at, tail + field.at, field.size)
-            for field in layout.common_in_tails
-        ),
-    ]
-    return all(records[one : one + size] == records[other : other + size] for one, other, size in pairs)
-
-
-class _Rows:
-    """The bytes around the bounds of `count` records, a row each, in which a head begins at `head`, and its tail one
-    row further on."""
-
-    __slots__ = ("count", "data", "head", "size", "tail")
-
-    def __init__(self, data: bytes, head: int, size: int, count: int) -> None:
-        self.data = data
-        self.head = head
-        self.tail = size
-        self.size = size
-        self.count = count
-
-    def column(self, at: int) -> bytes:
-        """The byte at `at`, and those of the other records at the same place."""
-        return self.data[at : at + (self.count - 1) * self.size + 1 : self.size]
-
-    def columns(self, number: _Number) -> list[bytes]:
-        """Of a head."""
-        return [self.column(self.head + at) for at in number.columns]
-
-    def take(self, start: int, field: _Extent) -> Sequence[bytes]:
-        """What stands there in each. `start` is `head` or `tail`."""
-        at, size = start + field.at, field.size
-        if size <= _NARROW and self.equal(start, field) == self.count:
-            return [self.data[at : at + size]] * self.count
-        return _strided(self.data, at, size, self.size, self.count)
-
-    def equal(self, start: int, field: _Extent) -> int:
-        """How many records have the same there as the first."""
-        at, good = start + field.at, self.count
-        for one in range(at, at + field.size):
-            found = self.column(one)
-            if found != found[:1] * self.count:
-                good = min(good, self.count - len(found.lstrip(found[:1])))
-        return good
+def _alike(layout: _Layout, row: bytes, other: bytes) -> bool:
+    """Whether the records of both rows, and those before them, may have this layout."""
+    return all(
+        row[base + at : base + at + size] == other[base + at : base + at + size]
+        for base, fields in ((0, layout.common_in_tails), (layout.tail, layout.common))
+        for at, size in fields
+    )
 
 
 def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layout | None:
@@ -237,27 +174,27 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
         found = encoded(most)
         return _Number(range(began, at - start), found)
 
-    def size(common: list[_Extent]) -> int:
+    def size(common: list[Extent]) -> int:
         """A length or count; -1 for null."""
         began = at - start
         found = encoded(_SURE)
-        _join(common, _Extent(began, at - start - began))
+        _join(common, Extent(began, at - start - began))
         if found & 1:
             if found > 1:
                 raise _Unusual
             return -1
         return found >> 1
 
-    def extent(length: int, most: int | None) -> _Extent | None:
+    def extent(length: int, most: int | None) -> Extent | None:
         """Of a field of this length, the bytes that are wanted. Goes on behind it."""
         nonlocal at
         began = at - start
         at += max(length, 0)
-        return None if length < 0 else _Extent(began, length if most is None else min(length, most))
+        return None if length < 0 else Extent(began, length if most is None else min(length, most))
 
     try:
-        common: list[_Extent] = []
-        common_in_tails: list[_Extent] = []
+        common: list[Extent] = []
+        common_in_tails: list[Extent] = []
         length = number(_SURE)
         end = at + (length.encoded >> 1)
         at += 1  # the attributes, which are unused
@@ -265,7 +202,7 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
         if widened:
             if len(offset.columns) > 1:
                 return None
-            offset = offset._replace(columns=range(offset.columns.start, offset.columns.start + 2))
+            offset = _Number(range(offset.columns.start, offset.columns.start + 2), offset.encoded)
             start -= 1
         key = extent(size(common), peek.key_bytes)
         value_length = number(_SURE)
@@ -281,7 +218,7 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
         ) or not at < end <= total:
             return None
         start = at
-        headers: list[tuple[bytes, _Extent | None]] = []
+        headers: list[tuple[bytes, Extent | None]] = []
         many = size(common_in_tails)
         if many > _MOST_HEADERS:
             return None
@@ -303,57 +240,15 @@ def _layout(records: memoryview, at: int, peek: Peek, *, widened: bool) -> _Layo
     )  # fmt: skip
 
 
-def _join(extents: list[_Extent], more: _Extent) -> None:
+def _join(extents: list[Extent], more: Extent) -> None:
     """Add one behind the others, as one with the last if it follows that at once."""
     if extents and extents[-1].at + extents[-1].size == more.at:
-        extents[-1] = _Extent(extents[-1].at, extents[-1].size + more.size)
+        extents[-1] = Extent(extents[-1].at, extents[-1].size + more.size)
     else:
         extents.append(more)
 
 
-def _put_together(records: memoryview, groups: Sequence[Sequence[int]], layout: _Layout) -> bytes:
-    """The rows of all records, and one more for the tail of the last, with a zero behind each. Zeros stand where the
-    first one has no tail, and the last one no head."""
-    tail, head = layout.tail, layout.head
-    first, end = groups[0][0] + tail, groups[-1][-1]
-    rows: list[bytes | memoryview] = []
-    for begins in groups:
-        size = layout.row
-        if begins is groups[0]:
-            size -= layout.widened
-            rows.append(bytes(tail) + bytes(records[first : first + size - tail]))
-            begins = begins[1:]
-        if isinstance(begins, range):
-            rows += _strided(records, begins.start, size, begins.step, len(begins) - 1)
-        else:
-            one = _at_once(size, size, 1).unpack_from
-            rows += chain.from_iterable(map(one, repeat(records), begins[:-1]))
-        if size < layout.row:
-            rows = _widened(b"".join(rows), size, tail + layout.offset.columns.start + 1)
-    rows.append(bytes(records[end : end + tail]) + bytes(head))
-    return b"\0".join(rows)
-
-
-def _widened(rows: bytes, size: int, cut: int) -> list[bytes | memoryview]:
-    """Both parts of each row of this size, so that a zero can be put between them."""
-    count = len(rows) // size
-    parts: list[bytes | memoryview] = [b""] * (2 * count)
-    parts[::2] = _strided(rows, 0, cut, size, count)
-    parts[1::2] = _strided(rows, cut, size - cut, size, count)
-    return parts
-
-
-def _strided(data: Buffer, at: int, size: int, step: int, count: int) -> list[bytes]:
-    """`size` bytes from `at` on, and again after each `step`."""
-    if size > step:
-        return [bytes(data[one : one + size]) for one in range(at, at + count * step, step)]
-    found: list[bytes] = []
-    for done in range(0, count, _AT_ONCE):
-        found += _at_once(size, step, min(count - done, _AT_ONCE)).unpack_from(data, at + done * step)
-    return found
-
-
-def _conforming(rows: _Rows, index: int, layout: _Layout, least: int) -> int:
+def _conforming(rows: Rows, index: int, layout: _Layout, least: int) -> int:
     """How many of the records, from the one of this index on, have the layout, and values of at least `least` bytes
     where these vary."""
     good = run = rows.count
@@ -362,34 +257,43 @@ def _conforming(rows: _Rows, index: int, layout: _Layout, least: int) -> int:
         good = min(good, rows.equal(rows.head, field))
     for field in layout.common_in_tails:
         good = min(good, rows.equal(rows.tail, field))
-    varying = (layout.length, layout.time, *([layout.value_length] if layout.varies else ()))
-    for number in varying:
-        *continued, last = rows.columns(number)
+    lengths, values = rows.columns(layout.length.columns), rows.columns(layout.value_length.columns)
+    varying = (lengths, rows.columns(layout.time.columns), *([values] if layout.varies else ()))
+    for *continued, last in varying:
         for found in continued:
             if found.translate(None, _CONTINUED):
                 good = min(good, run - len(found.lstrip(_CONTINUED)))
         if not last.isascii():
             good = min(good, run - len(last.lstrip(_LAST)))
-    offset = rows.columns(layout.offset)
+    offset = rows.columns(layout.offset.columns)
     for found, due in zip(offset, _offset_deltas(len(offset)), strict=True):
         wanted = due[index : index + run]
         if found != wanted:
             good = min(good, sum(1 for _ in takewhile(bool, map(eq, found, wanted))))
-    return min(good, _filled(rows, layout, layout.narrow(index, run), least)) if layout.varies else good
+    if layout.varies:
+        good = min(good, _filled(lengths, values, run, layout, layout.narrow(index, run), least))
+    return good
 
 
-def _extent_of(number: _Number) -> _Extent:
-    return _Extent(number.columns.start, len(number.columns))
+def _extent_of(number: _Number) -> Extent:
+    return Extent(number.columns.start, len(number.columns))
 
 
-def _filled(rows: _Rows, layout: _Layout, narrow: int, least: int) -> int:
-    """How many records, from the first on, have a value that fills what their length leaves to it, and has `least`
-    bytes. Those behind the `narrow` first ones have one byte more that is not the value's."""
-    ones = _ones(rows.count)
+def _filled(
+    length_columns: Sequence[bytes],
+    value_columns: Sequence[bytes],
+    run: int,
+    layout: _Layout,
+    narrow: int,
+    least: int,
+) -> int:
+    """How many records of a run, from the first on, have a value that fills what their length leaves to it, and has
+    `least` bytes. Those behind the `narrow` first ones have one byte more that is not the value's."""
+    ones = _ones(run)
     wide = ones >> 8 * narrow << 8 * narrow
     low = 0x7F * ones
-    lengths = [int.from_bytes(column, "little") & low for column in rows.columns(layout.length)]
-    values = [int.from_bytes(column, "little") & low for column in rows.columns(layout.value_length)]
+    lengths = [int.from_bytes(column, "little") & low for column in length_columns]
+    values = [int.from_bytes(column, "little") & low for column in value_columns]
     # Equal in all records of a width, because all that is not the value is.
     beside = layout.length.encoded - layout.value_length.encoded
     places = range(0, 7 * max(len(lengths), len(values)), 7)
@@ -402,7 +306,7 @@ def _filled(rows: _Rows, layout: _Layout, narrow: int, least: int) -> int:
         added = (1 << 7 * len(values)) - 2 * least
         _, enough = _sums(values, [(added >> 7 * at & 0x7F) * ones for at in range(len(values))], low)
         differing |= enough ^ ones
-    return _equal_lanes(differing, rows.count)
+    return _equal_lanes(differing, run)
 
 
 @lru_cache(maxsize=64)
@@ -439,8 +343,8 @@ def _offset_deltas(width: int) -> tuple[bytes, ...]:
     return low, b"".join(bytes((high,)) * _ONE for high in range(_TWO // _ONE))
 
 
-def _take(rows: _Rows, layout: _Layout, peek: Peek, taken: Taken) -> None:
-    def taken_of(start: int, field: _Extent | None) -> Iterable[bytes | None]:
+def _take(rows: Rows, layout: _Layout, peek: Peek, taken: Taken) -> None:
+    def taken_of(start: int, field: Extent | None) -> Iterable[bytes | None]:
         return repeat(None, rows.count) if field is None else rows.take(start, field)
 
     if peek.key_bytes is not None:
@@ -450,8 +354,3 @@ def _take(rows: _Rows, layout: _Layout, peek: Peek, taken: Taken) -> None:
     for wanted, found in taken.headers.items():
         same = [taken_of(rows.tail, content) for name, content in layout.headers if name == wanted]
         found.extend(zip(*same, strict=True) if same else repeat((), rows.count))
-
-
-@lru_cache(maxsize=64)
-def _at_once(size: int, step: int, count: int) -> Struct:
-    return Struct(f"{size}s" + f"{step - size}x{size}s" * (count - 1))

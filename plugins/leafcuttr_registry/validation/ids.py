@@ -9,11 +9,13 @@ from leafcuttr_registry.validation.settings import (
     Check,
     PartName,
     PartOptions,
+    Strategy,
     goes_to_dead_letters,
     options_of,
 )
+from leafcuttr_registry.validation.specs import PEEKED_BYTES, peek_of
 from leafcuttr_sdk.filters import NotReady
-from leafcuttr_sdk.peek import PeekedBatch
+from leafcuttr_sdk.peek import PeekedBatch, distinct
 from leafcuttr_sdk.schema_framing import ID_SIZE
 from leafcuttr_sdk.schemas import DataError
 
@@ -45,13 +47,15 @@ class SchemaIds:
     def __init__(self, context: "TopicContext", options: PartOptions) -> None:
         self._claims = Claims(context, options)
         self._is_key: Final = options.part == "key"
+        by_message = options.strategy is not Strategy.TOPIC
+        self.peek: Final = peek_of(options.part, PEEKED_BYTES if by_message else ID_SIZE)
 
     def validate_batch(self, batch: PeekedBatch) -> Mapping[int, str | NotReady]:
         parts = batch.keys if self._is_key else batch.values
         headers = batch.headers[self._claims.header]
         # Mostly a batch has one claim, before the data of all records: each is judged once.
-        if not any(headers):
-            heads = {None if part is None else part[:ID_SIZE] for part in parts}
+        if not any(distinct(headers)):
+            heads = {None if part is None else part[:ID_SIZE] for part in distinct(parts)}
             verdicts: _Verdicts = {
                 (head, None): self._of_claim(head, None) for head in heads if head is not None
             }

@@ -5,7 +5,7 @@ registry needs that too, so what they do is imported when a topic has one.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR
+from leafcuttr_registry.validation.settings import CHECKS, ON_ERROR, PartName
 from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
 from leafcuttr_sdk.peek import Peek
 
@@ -20,8 +20,7 @@ PEEKED_BYTES: Final = 70
 
 def validators() -> Iterator[ProduceValidatorSpec]:
     """Of ids one for keys and one for values: a topic that checks one of them does not pay for both."""
-    keys = Peek(key_bytes=PEEKED_BYTES, headers=("__key_schema_id",))
-    values = Peek(value_bytes=PEEKED_BYTES, headers=("__value_schema_id",))
+    keys, values = peek_of("key", PEEKED_BYTES), peek_of("value", PEEKED_BYTES)
     yield ProduceValidatorSpec(
         "schema-id-key", "keys have to have the id of a schema", _ids_of_keys, keys, CHECKS
     )
@@ -31,6 +30,13 @@ def validators() -> Iterator[ProduceValidatorSpec]:
     yield ProduceValidatorSpec(
         "schema", "keys or values have to be data of a schema", _validator, implied_by=CHECKS
     )
+
+
+def peek_of(part: PartName, size: int) -> Peek:
+    """So many first bytes of keys, or values, and the header that there may be in their place."""
+    if part == "key":
+        return Peek(key_bytes=size, headers=("__key_schema_id",))
+    return Peek(value_bytes=size, headers=("__value_schema_id",))
 
 
 def filters() -> Iterator[RecordFilterSpec]:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard, cast
 
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.filters import NotReady, TopicContext
-from leafcuttr_sdk.peek import Peek, PeekedBatch, words_of
+from leafcuttr_sdk.peek import Peek, PeekedBatch, own_peek, words_of
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.record_trial import PROMISES, Call, Outcome, Trial, TrialKind
@@ -102,7 +102,8 @@ class PeekTrial(Trial):
         return [*sample_records(), *timed]
 
     def _call_of(self, method: Callable[..., object]) -> Call:
-        return lambda record: method(peeked_batch([record], self._peek))
+        peek = own_peek(getattr(method, "__self__", None), self._peek)
+        return lambda record: method(peeked_batch([record], peek))
 
     def _compare_otherwise(
         self, instance: object, samples: Sequence[Sample], outcomes: Sequence[Outcome]
@@ -113,7 +114,7 @@ class PeekTrial(Trial):
             for sample, outcome in zip(samples, outcomes, strict=True)
             if outcome.error is None and why_no_refusals(outcome.verdict) is None
         ]
-        batch = peeked_batch([sample.record for sample, _ in alone], self._peek)
+        batch = peeked_batch([sample.record for sample, _ in alone], own_peek(instance, self._peek))
         method = getattr(instance, self._kind.method)
         made = watch.watched(lambda: method(batch))
         if made.error is not None:

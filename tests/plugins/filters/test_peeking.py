@@ -30,6 +30,7 @@ def leafcuttr_register_produce_validators():
     yield ProduceValidatorSpec("schemas", "values have schemas", Schemas, Peek(value_bytes=5, headers=("{ID}",)))
     yield ProduceValidatorSpec("small", "values are small", Small)
     yield ProduceValidatorSpec("none", "has no method", Small, Peek(key_bytes=0))
+    yield ProduceValidatorSpec("narrow", "needs less of its topic", Narrow, Peek(value_bytes=5))
 
 
 class Schemas:
@@ -42,6 +43,14 @@ class Schemas:
             for index, (value, ids) in enumerate(zip(batch.values, batch.headers["{ID}"]))
             if value is not None and value[:1] != b"\\0" and not ids
         }}
+
+
+class Narrow:
+    def __init__(self, context):
+        self.peek = Peek(value_bytes=2) if context.topic == "t" else 2
+
+    def validate_batch(self, batch):
+        return {{index: f"begins with {{value!r}}" for index, value in enumerate(batch.values)}}
 
 
 class Small:
@@ -113,6 +122,16 @@ def test_one_without_the_method_closes_its_topic(tmp_path: Path, folder: Path) -
         assert "has no method validate_batch" in (refused.error_message or "")
 
 
+def test_one_that_needs_less_for_its_topic_gets_that(tmp_path: Path, folder: Path) -> None:
+    with running_broker(tmp_path, {"lc.plugins.path": str(folder)}) as broker:
+        for topic in ("t", "other"):
+            librdkafka.create(broker.address, topic, lc_validators="narrow")
+        refused = answer(broker, "t", [Stored(0, NOW, None, b"12345")])
+        assert [error.batch_index_error_message for error in refused.record_errors] == ["begins with b'12'"]
+        refused = answer(broker, "other", [Stored(0, NOW, None, b"12345")])
+        assert "what it makes has 2 as its peek: it has to be a Peek" in (refused.error_message or "")
+
+
 def test_the_command_line_shows_what_each_needs(folder: Path) -> None:
     def leafcuttr(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -128,6 +147,7 @@ def test_the_command_line_shows_what_each_needs(folder: Path) -> None:
         "schemas": f"the first 5 bytes of values and the header {ID}",
         "small": "whole records",
         "none": "whether there are keys",
+        "narrow": "the first 5 bytes of values",
     }
     assert "NEEDS" in leafcuttr("describe", "schemas").stdout
 

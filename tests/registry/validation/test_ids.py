@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import leafcuttr_registry
+from leafcuttr_registry.validation.ids import make_for_keys, make_for_values
+from leafcuttr_registry.validation.settings import PARTS, PartName
+from leafcuttr_registry.validation.specs import PEEKED_BYTES, peek_of
 from leafcuttr_sdk import Record
 from leafcuttr_sdk.errors import InvalidRecord
+from leafcuttr_sdk.schema_framing import ID_SIZE
+from leafcuttr_sdk.testing import topic_context
 from support.checked_topics import AVRO, JSON, OTHER, PROTOBUF, Shop, framed, guid_header
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk import Broker
+    from leafcuttr_sdk import Broker, SchemaProvider
 
 
 @pytest.mark.setting("lc.schema.validation.value")
@@ -193,3 +199,21 @@ def test_a_version_that_is_deleted_is_none_of_its_subject(shop: Shop) -> None:
     shop.broker.call(delete)
     with pytest.raises(InvalidRecord, match="is none of subject gone-value"):
         shop.broker.produce(topic, framed(schema, b"{}"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("strategy, size", [("topic", ID_SIZE), ("record", PEEKED_BYTES)])
+def test_only_what_the_strategy_needs_is_taken_out(
+    shop: Shop, part: PartName, strategy: str, size: int
+) -> None:
+    topic_settings = {f"lc.schema.validation.{part}": "id", f"lc.schema.subject.strategy.{part}": strategy}
+    context = topic_context(plugin=leafcuttr_registry, topic_settings=topic_settings)
+
+    async def schemas(broker: Broker) -> SchemaProvider | None:
+        return broker.schemas
+
+    context = context._replace(schemas=shop.broker.call(schemas))
+    made = {"key": make_for_keys, "value": make_for_values}[part](context)
+    assert made is not None
+    assert made.peek == peek_of(part, size)
+    assert (made.peek.key_bytes is None) is (part == "value")

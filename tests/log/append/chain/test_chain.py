@@ -305,6 +305,31 @@ def test_whatever_a_filter_raises_is_its_batchs_trouble(tmp_path: Path, kind: ty
     assert log.log_end_offset == 1
 
 
+def test_one_batch_that_took_long_by_the_clock_alone_makes_no_filter_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process had the processor. Twice in a row it is the filter that waits; and work counts at once."""
+    now, worked, waits, works = 0.0, 0.0, 0.0, 0.0
+
+    def one(record: Record) -> Record:
+        nonlocal now, worked
+        now, worked = now + waits + works, worked + works
+        return record
+
+    monkeypatch.setattr("leafcuttr.log.append.chain.chain.perf_counter", lambda: now)
+    monkeypatch.setattr("leafcuttr.log.append.chain.chain.thread_time", lambda: worked)
+    log = chained(tmp_path, TestChain(one))
+    assert log.chain is not None
+    stage_here(log, memoryview(numbered(1)))
+    for took, quick in ((0.02, True), (0.0, True), (0.02, True), (0.02, False)):
+        waits = took
+        stage_here(log, memoryview(numbered(1)))
+        assert log.chain.is_quick(1) is quick
+    log.chain._pace, waits, works = 0.0, 0.0, 0.02
+    stage_here(log, memoryview(numbered(1)))
+    assert not log.chain.is_quick(1)
+
+
 @pytest.mark.parametrize("kind", ["filter", "validator"])
 @pytest.mark.parametrize("at", [0, 2])
 def test_stop_iteration_lets_nothing_past(tmp_path: Path, kind: str, at: int) -> None:

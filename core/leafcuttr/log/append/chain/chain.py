@@ -20,7 +20,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from threading import Lock
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Final, NamedTuple, NoReturn
 
 import trio
@@ -97,6 +97,7 @@ class Chain:
     """
 
     __slots__ = (
+        "_by_clock",
         "_complain",
         "_dead_letter_topic",
         "_failed",
@@ -144,6 +145,7 @@ class Chain:
         self._failures = failures
         self._failed = 0
         self._pace = 0.0
+        self._by_clock = inf  # of the last batch
         self._untried = [] if refusal is not None else [*validators, *filters]
         self._peeks = Peeks(step.peek for step in self._validators if step.peek is not None)
         self.takes_apart: Final = bool(filters) or any(step.peek is None for step in validators)
@@ -187,7 +189,7 @@ class Chain:
                 f"{self.topic} takes no records", "%s takes no records: %s", self.topic, self.refusal
             )
             raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
-        began = perf_counter()
+        began, worked = perf_counter(), thread_time()
         header = parse(batch)
         payload = decompressed_records(batch, header, limit)
         peeked = self._peeks.of(payload, header, most_headers)
@@ -203,7 +205,8 @@ class Chain:
             self._failed = 0
             self.readiness.judged()
         finally:
-            self._learn((perf_counter() - began) / header.count)
+            count = header.count
+            self._learn((perf_counter() - began) / count, (thread_time() - worked) / count)
         return result
 
     def count(self, result: ChainResult, partition: TopicPartition, base_offset: int) -> Letters | None:
@@ -221,9 +224,13 @@ class Chain:
         codec = Codec(parse(result.batch).codec)
         return Letters(partition, base_offset, result.letters, codec, self._post)
 
-    def _learn(self, pace: float) -> None:
-        """Take up a slower pace at once, a quicker one gradually."""
-        self._pace = pace if pace > self._pace else self._pace + (pace - self._pace) / 8
+    def _learn(self, by_clock: float, by_processor: float) -> None:
+        """Take up a slower pace at once, a quicker one gradually. What the batch took by the clock alone counts if the
+        one before did too: another thread or process may have had the processor. A validator that waits, which it
+        should not, waits each time."""
+        pace = max(by_processor, min(by_clock, self._by_clock))
+        self._by_clock = by_clock
+        self._pace = pace if pace > self._pace else self._pace + (pace - self._pace) / 4
 
     def _validate(self, records: list[Record], peeked: Mapping[Peek, PeekedBatch]) -> None:
         refused: dict[int, str] = {}
