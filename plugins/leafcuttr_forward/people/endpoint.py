@@ -41,7 +41,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 FLOWS_PATH: Final = "/plugins/forward/flows"
 
 
-class Endpoint:
+class FlowsEndpoint:
     """Answers for what runs. `others` are metrics beside `readings`, `status` is what `/` has beside the flows."""
 
     def __init__(

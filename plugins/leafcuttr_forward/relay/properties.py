@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leafcuttr_forward.relay.plan import Backoff, ClusterPlan
+    from leafcuttr_forward.relay.plan import ClusterPlan, RetryPlan
 
 
-def client_properties(cluster: "ClusterPlan", backoff: "Backoff") -> dict[str, str]:
+def client_properties(cluster: "ClusterPlan", backoff: "RetryPlan") -> dict[str, str]:
     """In librdkafka's spelling where Java has none that fits: certificate and key are two files there."""
     security = ("SASL_" if cluster.auth else "") + ("SSL" if cluster.tls else "PLAINTEXT")
     found = {

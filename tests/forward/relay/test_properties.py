@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from leafcuttr_forward.relay.plan import Backoff, ClusterPlan
+from leafcuttr_forward.relay.plan import ClusterPlan, RetryPlan
 from leafcuttr_forward.relay.properties import client_properties
 
 PLAIN = ClusterPlan("hub", ("a:1", "b:2"), 6.0, None, False, "", "", "")
-NO_BACKOFF = Backoff(-1, False, 1.0, 10.0)
+NO_BACKOFF = RetryPlan(-1, False, 1.0, 10.0)
 BASE = {
     "bootstrap.servers": "a:1,b:2",
     "client.id": "leafcuttr-relay",
@@ -20,7 +20,7 @@ def test_without_security() -> None:
 
 
 def test_pauses() -> None:
-    found = client_properties(PLAIN, Backoff(-1, True, 2.0, 10.0))
+    found = client_properties(PLAIN, RetryPlan(-1, True, 2.0, 10.0))
     assert (found["reconnect.backoff.ms"], found["reconnect.backoff.max.ms"]) == ("2000", "10000")
 
 

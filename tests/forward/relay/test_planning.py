@@ -8,15 +8,15 @@ import pytest
 from leafcuttr_forward.relay.files import read_files
 from leafcuttr_forward.relay.keys import KEYS, Kind
 from leafcuttr_forward.relay.plan import (
-    Backoff,
     FilterPlan,
     RelayFaultsError,
     RelayPlan,
+    RetryPlan,
     TopicPair,
-    make_plan,
     parse_address,
     parse_topic,
 )
+from leafcuttr_forward.relay.planning import make_plan
 from leafcuttr_sdk.errors import PluginError
 
 SAMPLE = Path(__file__).with_name("kaf-relay.toml")
@@ -60,7 +60,7 @@ def test_the_sample_as_it_is() -> None:
     assert plan.topics == (TopicPair("orders", "orders_copy", 1), TopicPair("payments", "payments_copy"))
     assert (plan.pool.interval_s, plan.pool.lag_threshold, plan.pool.request_timeout_s) == (3.0, 1000, 0.1)
     assert not plan.pool.randomize
-    assert plan.pool.backoff == plan.target_backoff == Backoff(-1, True, 2.0, 10.0)
+    assert plan.pool.backoff == plan.target_backoff == RetryPlan(-1, True, 2.0, 10.0)
     assert [each.name for each in plan.sources] == ["node1", "node2"]
     assert plan.sources[0].servers == ("127.0.0.1:9092",)
     assert plan.sources[0].auth == ("PLAIN", "reader", "secret")
@@ -81,7 +81,7 @@ def test_the_sample_has_every_key() -> None:
     missing = [
         f"{key.section}.{key.name}"
         for key in KEYS
-        if key.section in ("app", "source_pool", "target") and key.name not in tree[key.section]  # type: ignore[operator]
+        if key.section in ("app", "source_pool", "target") and key.name not in tree[key.section]
     ]
     assert missing == ["target.compression"]  # kaf-relay reads it, and its sample lacks it
 
@@ -94,7 +94,7 @@ def test_what_a_plan_is_without_all_that_may_be_left_out(plan_of: Any) -> None:
     plan = plan_of(LEAST)
     assert plan.metrics_address == (None, 7081)
     assert plan.log_level == "info"
-    assert plan.pool.backoff == Backoff(-1, False, 1.0, 10.0)
+    assert plan.pool.backoff == RetryPlan(-1, False, 1.0, 10.0)
     assert plan.sources[0].name == "one:9092"
     assert not plan.sources[0].tls
     assert plan.notes == ()
