@@ -12,14 +12,6 @@ import click
 
 from leafcuttr.errors import ErrorCode
 
-COORDINATOR_NOT_YET: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NOT_COORDINATOR,
-    }
-)
-"""What a broker answers while the internal topic of groups or transactions is being made, read, or moved."""
 AGAIN_S: Final = 0.1
 """How long to wait before the next try."""
 DEBUG: Final = "LEAFCUTTR_DEBUG"

@@ -58,7 +58,8 @@ def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Sele
       leafcuttr groups delete-offsets billing orders
       leafcuttr groups delete-offsets billing orders:0,1 logs
     """
-    from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
+    from leafcuttr.client.coordinators import CoordinatorKind
     from leafcuttr.wire.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,

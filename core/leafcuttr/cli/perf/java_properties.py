@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-ClientSettings = dict[str, str]
+LibrdkafkaSettings = dict[str, str]
 
 _WITHOUT_MEANING: Final = frozenset(
     {
@@ -56,9 +56,9 @@ _RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 _JAAS: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)')
 
 
-def for_librdkafka(settings: Mapping[str, str]) -> ClientSettings:
+def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
     """The same settings under librdkafka's names. Raises ValueError for one that it cannot take."""
-    found: ClientSettings = {}
+    found: LibrdkafkaSettings = {}
     for name, value in settings.items():
         if name in _WITHOUT_MEANING:
             continue
@@ -77,15 +77,15 @@ def for_librdkafka(settings: Mapping[str, str]) -> ClientSettings:
     return found | _stores(settings)
 
 
-def _credentials(jaas: str) -> ClientSettings:
-    found: ClientSettings = {}
+def _credentials(jaas: str) -> LibrdkafkaSettings:
+    found: LibrdkafkaSettings = {}
     for name, value in _JAAS.findall(jaas):
         found[f"sasl.{name}"] = value[1:-1].replace('\\"', '"') if value[0] == '"' else value
     return found
 
 
-def _stores(settings: Mapping[str, str]) -> ClientSettings:
-    found: ClientSettings = {}
+def _stores(settings: Mapping[str, str]) -> LibrdkafkaSettings:
+    found: LibrdkafkaSettings = {}
     trusted, own = settings.get("ssl.truststore.location"), settings.get("ssl.keystore.location")
     if trusted is not None:
         _refuse_jks(settings, "ssl.truststore", ("PEM",))

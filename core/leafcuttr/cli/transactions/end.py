@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import click
 
 from leafcuttr.cli.common.completion import complete_topics, complete_transactional_ids
-from leafcuttr.cli.common.failures import COORDINATOR_NOT_YET, Failure, reason
+from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.options.partitions import Selection, select, selection
 from leafcuttr.cli.common.options.target import plain_target_options
 from leafcuttr.cli.common.output import json_option, print_json, printable
 from leafcuttr.cli.common.target import Target
+from leafcuttr.client.coordinators import COORDINATOR_NOT_YET, CoordinatorKind
 from leafcuttr.errors import ErrorCode
 from leafcuttr_sdk.types import TopicPartition
 
@@ -125,7 +126,7 @@ def force_terminate(target: Target, as_json: bool, transactional_id: str) -> Non
     Examples:
       leafcuttr transactions force-terminate payments-1
     """
-    from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
+    from leafcuttr.cli.common.wire_client.cluster import ClusterClient
     from leafcuttr.cli.transactions import queries
     from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
 

@@ -4,10 +4,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from leafcuttr.cli.common.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure, reason
+from leafcuttr.cli.common.failures import AGAIN_S, Failure, reason
 from leafcuttr.cli.common.options.partitions import by_topic
 from leafcuttr.cli.common.output import progress
-from leafcuttr.cli.common.wire_client.cluster import ClusterClient, CoordinatorKind
+from leafcuttr.cli.common.wire_client.cluster import ClusterClient
+from leafcuttr.client.coordinators import COORDINATOR_NOT_YET, CoordinatorKind
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from leafcuttr.wire.messages.describe_transactions import DescribeTransactionsRequest

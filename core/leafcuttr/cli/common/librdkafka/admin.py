@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from leafcuttr.cli.common.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure
+from leafcuttr.cli.common.failures import AGAIN_S, Failure
 from leafcuttr.cli.common.librdkafka.client import REACH_S, fail
 from leafcuttr.cli.common.librdkafka.client import admin as make_client
 from leafcuttr.cli.common.target import Target
+from leafcuttr.client.coordinators import COORDINATOR_NOT_YET
 from leafcuttr_sdk.types import TopicPartition
 
 _SLICE = 1000

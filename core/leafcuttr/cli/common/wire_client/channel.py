@@ -11,6 +11,7 @@ from struct import Struct
 from types import TracebackType
 from typing import Any, Final, Self
 
+from leafcuttr.client.protocol import VersionRanges
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.api import APIS, Api, ApiKey
 from leafcuttr.wire.client_apis import CLIENT_APIS
@@ -26,8 +27,6 @@ _MORE_S: Final = 0.3
 _HEAD: Final = Struct(">hhih")
 _API_VERSIONS: Final = APIS[ApiKey.API_VERSIONS]
 _BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *CLIENT_APIS.values())}
-
-VersionRanges = dict[int, tuple[int, int]]
 
 
 class NotKafkaError(Exception):

@@ -2,28 +2,21 @@
 
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
-from enum import IntEnum
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import click
 
-from leafcuttr.cli.common.failures import AGAIN_S, COORDINATOR_NOT_YET, Failure, reason
+from leafcuttr.cli.common.failures import AGAIN_S, Failure, reason
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.common.wire_client.connection import BrokerConnection
+from leafcuttr.client.coordinators import COORDINATOR_NOT_YET, CoordinatorKind
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from leafcuttr_sdk.types import TopicPartition
 
 DEFAULT_PORT: Final = 9092
-
-
-class CoordinatorKind(IntEnum):
-    """What FindCoordinator calls the type of a key."""
-
-    GROUP = 0
-    TRANSACTION = 1
 
 
 class BrokerAddress(NamedTuple):

@@ -15,10 +15,10 @@ from leafcuttr.cli.common.wire_client.channel import (
     NotKafkaError,
     NotOfferedError,
     UnreadableError,
-    VersionRanges,
     api_of,
     at,
 )
+from leafcuttr.client.protocol import VersionRanges
 from leafcuttr.wire.errors import WireError
 
 CONNECT_S: Final = 5.0

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.common.wire_client.channel import Channel, VersionRanges, at
+from leafcuttr.cli.common.wire_client.channel import Channel, at
+from leafcuttr.client.protocol import VersionRanges
 
 SOFTWARE: Final = "leafcuttr-doctor"
 """What the doctor calls itself to a broker."""

@@ -1,0 +1,270 @@
+"""A cluster over the network, on trio: which broker gets a request, and what is known of the cluster.
+
+    async with open_cluster(settings) as cluster:
+        node = await cluster.leader(TopicPartition("orders", 0))
+        response = await cluster.request(ListOffsetsRequest(...), node=node)
+
+Nothing is connected before the first request. Requests to one broker are pipelined on one connection; those that a
+broker may hold back (Fetch, JoinGroup, SyncGroup) have connections of their own, since answers come in order. A request
+waits for its broker to be reached again, until its time is over; once it is sent it is sent once: what becomes of
+ConnectionLost and TimedOut is for the caller to say, who knows whether it may be sent twice.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Any, Final
+
+import trio
+
+from leafcuttr.client.connection import ClientConnection
+from leafcuttr.client.coordinators import COORDINATOR_NOT_YET
+from leafcuttr.client.errors import ClientError, TimedOut, Unreachable, refusal
+from leafcuttr.client.links import Link, Links
+from leafcuttr.client.protocol import VersionRanges, api_of
+from leafcuttr.client.settings import ClientSettings, HostPort
+from leafcuttr.errors import ErrorCode
+from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
+from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from leafcuttr_sdk.types import Clock, TopicPartition
+
+_ORDINARY: Final = ""
+_LANES: Final = {ApiKey.FETCH: "fetch", ApiKey.JOIN_GROUP: "group", ApiKey.SYNC_GROUP: "group"}
+
+
+@asynccontextmanager
+async def open_cluster(settings: ClientSettings, *, clock: Clock) -> "AsyncIterator[RemoteCluster]":
+    """Its connections are closed at the end. What the body raises is raised as it is, in no group. The clock says how
+    old metadata is; waits are trio's."""
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            yield RemoteCluster(settings, clock, nursery)
+        except BaseException as error:
+            raised = error
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+
+
+class RemoteCluster:
+    """Any number of tasks may use it. Every call raises ClientError, and BrokerError with Kafka's code where a broker
+    says no; `timeout_s` is how long the whole call may take, `request.timeout.ms` if it is not given.
+
+    The error codes in responses of `request` are for its caller.
+    """
+
+    def __init__(self, settings: ClientSettings, clock: Clock, nursery: trio.Nursery) -> None:
+        self.settings = settings
+        self.cluster_id: str | None = None
+        """Known once there is metadata; None of brokers that have no id."""
+        self.nodes: dict[int, HostPort] = {}
+        """The brokers by id, as they advertise themselves; empty before there is metadata."""
+        self._clock = clock
+        self._links = Links(settings, nursery)
+        self._controller: int | None = None
+        self._leaders: dict[TopicPartition, tuple[int, float]] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._fetched_at: dict[str, float] = {}
+        self._wanted: set[str] = set()
+        self._finding_leaders = trio.Lock()
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the cluster now, in one line; None while it answers."""
+        return self._links.trouble
+
+    async def request(
+        self,
+        request: Any,
+        *,
+        node: int | None = None,
+        at_least: int = 0,
+        timeout_s: float | None = None,
+        lane: str | None = None,
+    ) -> Any:
+        """The response of a broker, of any one if `node` is None. `at_least` is the lowest version that can carry the
+        request; requests of one `lane` share a connection."""
+        api = api_of(request)
+        timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        deadline = trio.current_time() + timeout_s
+        chosen = _LANES.get(api.key, _ORDINARY) if lane is None else lane  # type: ignore[call-overload]
+        connection = await self._connection(node, chosen, deadline)
+        try:
+            response = await connection.request(
+                request, at_least=at_least, timeout_s=max(deadline - trio.current_time(), 0)
+            )
+        except TimedOut as error:
+            self._links.fails(connection.address, error)
+            raise
+        self._links.works(connection.address)
+        return response
+
+    async def versions(self, node: int | None = None, *, timeout_s: float | None = None) -> VersionRanges:
+        """By API key the lowest and the highest version that a broker offers."""
+        timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        return (await self._connection(node, _ORDINARY, trio.current_time() + timeout_s)).versions
+
+    async def metadata(
+        self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None
+    ) -> MetadataResponse:
+        """Of these topics, or of all; creates nothing. What it says of brokers and leaders is remembered."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        # Below 4 a request cannot say that nothing shall be created.
+        response: MetadataResponse = await self.request(
+            MetadataRequest(topics=wanted, allow_auto_topic_creation=False), at_least=4, timeout_s=timeout_s
+        )
+        if response.error_code:
+            raise refusal(response.error_code)
+        self._learn(response)
+        return response
+
+    async def leader(self, tp: TopicPartition, *, timeout_s: float | None = None) -> int:
+        """The broker that leads a partition. Raises UnknownTopicOrPartition, TopicAuthorizationFailed, and
+        LEADER_NOT_AVAILABLE where it has none now; callers that wait for one ask again."""
+        if (known := self._known_leader(tp)) is not None:
+            return known
+        self._wanted.add(tp.topic)
+        async with self._finding_leaders:
+            if (known := self._known_leader(tp)) is not None:
+                return known
+            if (
+                age := self._clock.monotonic() - self._fetched_at.get(tp.topic, -inf)
+            ) < self.settings.retry_backoff_s:
+                await trio.sleep(self.settings.retry_backoff_s - age)
+            self._wanted.add(tp.topic)
+            topics, self._wanted = sorted(self._wanted), set()
+            response = await self.metadata(topics, timeout_s=timeout_s)
+        if (known := self._known_leader(tp)) is not None:
+            return known
+        raise _no_leader(tp, response)
+
+    def forget_leader(self, tp: TopicPartition) -> None:
+        """It is another one now: the next call finds it out."""
+        self._leaders.pop(tp, None)
+
+    async def coordinator(self, kind: int, key: str, *, timeout_s: float | None = None) -> int:
+        """The broker that coordinates a group or a transactional id (`CoordinatorKind`)."""
+        timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        deadline = trio.current_time() + timeout_s
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+        while (known := self._coordinators.get((kind, key))) is None:
+            left = deadline - trio.current_time()
+            answer = await self.request(request, at_least=1 if kind else 0, timeout_s=left)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if not found.error_code:
+                self.nodes[found.node_id] = HostPort(found.host, found.port)
+                self._coordinators[kind, key] = found.node_id
+            elif found.error_code in COORDINATOR_NOT_YET and left > self.settings.retry_backoff_s:
+                await trio.sleep(self.settings.retry_backoff_s)
+            else:
+                raise refusal(found.error_code, found.error_message)
+        return known
+
+    def forget_coordinator(self, kind: int, key: str) -> None:
+        """It is another one now: the next call finds it out."""
+        self._coordinators.pop((kind, key), None)
+
+    async def controller(self, *, timeout_s: float | None = None) -> int:
+        """The broker that takes requests to create, change and delete topics; with KRaft any broker does."""
+        if self._controller is None:
+            await self.metadata([], timeout_s=timeout_s)
+        if self._controller is None:
+            raise refusal(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+        return self._controller
+
+    def forget_controller(self) -> None:
+        """It is another one now: the next call finds it out."""
+        self._controller = None
+
+    async def _connection(self, node: int | None, lane: str, deadline: float) -> ClientConnection:
+        """A connection that is open. Tries until the deadline what may pass; raises what went wrong last."""
+        last: ClientError | None = None
+        with trio.move_on_at(deadline):
+            while True:
+                links = await self._links_to(node, lane, again=last is not None)
+                for link in sorted(links, key=_first_open_then_longest_ago):
+                    try:
+                        return await self._connected(link)
+                    except ClientError as error:
+                        last = error
+                        if not error.passes:
+                            break
+                if last is not None and not last.passes:
+                    raise last
+        raise last or TimedOut(f"no broker answers at {self._name(node)} in time")
+
+    async def _connected(self, link: Link) -> ClientConnection:
+        try:
+            connection = await link.connected()
+        except ClientError as error:
+            self._links.fails(link.address, error)
+            raise
+        self._links.works(link.address)
+        return connection
+
+    async def _links_to(self, node: int | None, lane: str, *, again: bool) -> list[Link]:
+        if node is None:
+            known = [*self.nodes.values(), *self.settings.bootstrap]
+            return [self._links.to(address, lane) for address in dict.fromkeys(known)]
+        if node not in self.nodes or again:
+            await self._find(node)
+        return [self._links.to(self.nodes[node], lane)]
+
+    async def _find(self, node: int) -> None:
+        """Where the broker is now. One that did not answer may have another address."""
+        try:
+            await self.metadata([])
+        except ClientError:
+            if node not in self.nodes:
+                raise
+        if node not in self.nodes:
+            there = ", ".join(map(str, sorted(self.nodes)))
+            raise Unreachable(f"there is no broker {node}; there are {there}")
+
+    def _name(self, node: int | None) -> str:
+        return self.settings.servers if node is None else str(self.nodes.get(node, f"broker {node}"))
+
+    def _known_leader(self, tp: TopicPartition) -> int | None:
+        found = self._leaders.get(tp)
+        if found is None or self._clock.monotonic() - found[1] > self.settings.metadata_max_age_s:
+            return None
+        return found[0]
+
+    def _learn(self, response: MetadataResponse) -> None:
+        now = self._clock.monotonic()
+        if response.brokers:
+            self.nodes = {broker.node_id: HostPort(broker.host, broker.port) for broker in response.brokers}
+            there = {*self.nodes.values()}
+            self._links.forgive(set(self.settings.bootstrap) - there)
+            self._links.keep(
+                there | set(self.settings.bootstrap), Unreachable("the broker is no more in the cluster")
+            )
+        self.cluster_id = response.cluster_id
+        self._controller = response.controller_id if response.controller_id >= 0 else None
+        for topic in response.topics:
+            if topic.name is None:
+                continue
+            self._fetched_at[topic.name] = now
+            for part in topic.partitions:
+                tp = TopicPartition(topic.name, part.partition_index)
+                if part.leader_id >= 0:
+                    self._leaders[tp] = part.leader_id, now
+                else:
+                    self._leaders.pop(tp, None)
+
+
+def _first_open_then_longest_ago(link: Link) -> tuple[bool, float]:
+    return not link.is_open, link.not_before
+
+
+def _no_leader(tp: TopicPartition, response: MetadataResponse) -> Exception:
+    topic = next((topic for topic in response.topics if topic.name == tp.topic), None)
+    if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}")
+    if topic.error_code:
+        return refusal(topic.error_code, f"{tp.topic}: {ErrorCode(topic.error_code).name}")
+    if tp.partition not in {part.partition_index for part in topic.partitions}:
+        return refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp.topic} has no partition {tp.partition}")
+    return refusal(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no leader now")

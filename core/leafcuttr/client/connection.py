@@ -1,0 +1,203 @@
+"""One connection to one broker, on trio: any number of requests under way, each with its time.
+
+    connection = await nursery.start(ClientConnection(address, settings).run)
+    response = await connection.request(MetadataRequest(topics=[]), timeout_s=30)
+
+Two tasks, both in `run`: one receives, one sends what requests have left in the outbox. A task that waits for an answer
+can be cancelled at any time: its request goes out all the same, and the answer is dropped. Because answers come in
+order, a broker that does not answer in time holds up all that is behind: the connection is closed, as Java's clients
+do, and the other requests under way end with ConnectionLost.
+"""
+
+from typing import Any
+
+import trio
+
+from leafcuttr.client.errors import ClientError, ConnectionLost, NotKafka, TimedOut
+from leafcuttr.client.explaining import closed, not_kafka
+from leafcuttr.client.protocol import Answered, ClientProtocol, Ready, VersionRanges, api_of
+from leafcuttr.client.settings import ClientSettings, HostPort
+from leafcuttr.client.streams import ClientStream, open_stream
+
+
+class _Waiting:
+    __slots__ = ("answer", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.answer: Answered | None = None
+        self.error: ClientError | None = None
+
+
+class ClientConnection:
+    """Not to be opened again. `error` says why it has ended."""
+
+    def __init__(self, address: HostPort, settings: ClientSettings) -> None:
+        self.address = address
+        self.error: ClientError | None = None
+        self._settings = settings
+        self._protocol = ClientProtocol(
+            str(address), client_id=settings.client_id, max_frame=settings.max_response_bytes
+        )
+        self._waiting: dict[int, _Waiting] = {}
+        self._outbox = trio.Event()
+        self._answered = False
+        self._scope = trio.CancelScope()
+
+    @property
+    def is_open(self) -> bool:
+        return self.error is None
+
+    @property
+    def versions(self) -> VersionRanges:
+        """By API key the lowest and the highest version that the broker offers."""
+        return self._protocol.versions
+
+    async def run(self, *, task_status: "trio.TaskStatus[ClientConnection]") -> None:
+        """Connect, report `self` once requests can be sent, and go on until the connection ends. Before that it raises
+        ClientError; afterwards nothing, for what the broker does."""
+        stream = await self._open()
+        try:
+            task_status.started(self)
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._receive, stream)
+                    nursery.start_soon(self._send, stream)
+        finally:
+            stream.close()
+            self.fail(ConnectionLost(f"the connection to {self.address} was closed"))
+
+    async def request(self, request: Any, *, at_least: int = 0, timeout_s: float) -> Any:
+        """The response, None for a request that has none. Raises ClientError: TimedOut, ConnectionLost, ApiNotOffered,
+        UnreadableResponse. WireError is for a request that cannot be written."""
+        if self.error is not None:
+            raise ConnectionLost(str(self.error))
+        correlation = self._protocol.send(request, at_least=at_least)
+        self._outbox.set()
+        if correlation is None:
+            await trio.lowlevel.checkpoint()
+            return None
+        waiting = self._waiting[correlation] = _Waiting()
+        try:
+            with trio.move_on_after(timeout_s):
+                await waiting.done.wait()
+        finally:
+            self._waiting.pop(correlation, None)
+        if waiting.answer is not None:
+            return await self._read(waiting.answer)
+        raise waiting.error or self._late(request, timeout_s)
+
+    def fail(self, error: ClientError) -> None:
+        """End it; whatever is under way ends with this error. The first reason counts."""
+        if self.error is not None:
+            return
+        self.error = error
+        for waiting in self._waiting.values():
+            waiting.error = error
+            waiting.done.set()
+        self._scope.cancel()
+
+    async def _open(self) -> ClientStream:
+        limit = self._settings.connect_timeout_s
+        stream: ClientStream | None = None
+        try:
+            with trio.fail_after(limit):
+                stream = await open_stream(self.address, self._settings)
+                await self._greet(stream)
+                return stream
+        except trio.TooSlowError:
+            error: ClientError = TimedOut(
+                f"no broker answers at {self.address} within {limit:g} seconds"
+                if stream is None
+                else f"{self.address} does not answer {self._protocol.oldest} within {limit:g} seconds"
+            )
+        except (OSError, trio.BrokenResourceError):
+            error = self._closed()
+        except ClientError as raised:
+            error = raised
+        except BaseException:
+            if stream is not None:
+                stream.close()
+            raise
+        if stream is not None:
+            stream.close()
+        self.error = error
+        raise error
+
+    async def _greet(self, stream: ClientStream) -> None:
+        self._protocol.start()
+        while not isinstance(await self._next(stream), Ready):
+            pass
+
+    async def _next(self, stream: ClientStream) -> Ready | Answered:
+        """The next event, while nothing else receives or sends. Raises ClientError, OSError."""
+        while True:
+            if out := self._protocol.data_to_send():
+                await stream.send(out)
+            if (event := self._protocol.next_event()) is not None:
+                return event
+            if out := self._protocol.data_to_send():
+                continue
+            await self._take(stream)
+
+    async def _take(self, stream: ClientStream) -> None:
+        size = await stream.receive_into(self._protocol.buffer())
+        if not size:
+            raise self._closed()
+        try:
+            self._protocol.received(size)
+        except NotKafka as error:
+            raise (
+                error if self.versions else not_kafka(str(self.address), self._settings, error.said)
+            ) from None
+
+    async def _receive(self, stream: ClientStream) -> None:
+        try:
+            while True:
+                await self._take(stream)
+                while (event := self._protocol.next_event()) is not None:
+                    assert isinstance(event, Answered)
+                    self._hand_out(event)
+        except (OSError, trio.BrokenResourceError):
+            self.fail(self._closed())
+        except ClientError as error:
+            self.fail(error)
+
+    def _hand_out(self, answer: Answered) -> None:
+        self._answered = True
+        waiting = self._waiting.pop(answer.correlation_id, None)
+        if waiting is not None:
+            waiting.answer = answer
+            waiting.done.set()
+
+    async def _send(self, stream: ClientStream) -> None:
+        try:
+            while True:
+                if out := self._protocol.data_to_send():
+                    await stream.send(out)
+                else:
+                    await self._outbox.wait()
+                    self._outbox = trio.Event()
+        except (OSError, trio.BrokenResourceError):
+            self.fail(self._closed())
+
+    async def _read(self, answer: Answered) -> Any:
+        try:
+            if answer.has_much:
+                return await trio.to_thread.run_sync(answer.read)
+            return answer.read()
+        except ClientError as error:
+            self.fail(error)
+            raise
+
+    def _late(self, request: Any, timeout_s: float) -> TimedOut:
+        error = TimedOut(
+            f"{self.address} does not answer {api_of(request).name} within {timeout_s:g} seconds"
+        )
+        self.fail(ConnectionLost(f"the connection was closed, because {error}"))
+        return error
+
+    def _closed(self) -> ClientError:
+        ready = bool(self.versions)
+        said = b"" if ready else self._protocol.cut_off()
+        return closed(str(self.address), self._settings, ready=ready, answered=self._answered, said=said)
