@@ -265,8 +265,9 @@ class Broker(Protocol):
         """
         ...
 
-    def authentication(self, prefix: str) -> "Authentication":
+    def authentication(self, prefix: str, *, listeners: Sequence[str] = ()) -> "Authentication":
         """How clients of a service authenticate, from the settings of `authentication_settings(prefix, ...)`. Call it
-        when the service is made. Raises PluginError with one line: there is no such authenticator, or none for one of
-        the ways."""
+        when the service is made. `listeners` are the prefixes of its listeners; of none it has the one of `prefix`.
+        Raises PluginError with one line: there is no such authenticator, or none for one of
+        the ways, or no listener that requests certificates although these are one."""
         ...

@@ -38,7 +38,9 @@ _LONGEST_REASON: Final = 500
 T = TypeVar("T")
 
 
-def authentication_of(plugged: Plugged, settings: Settings, prefix: str) -> "ServiceAuthentication":
+def authentication_of(
+    plugged: Plugged, settings: Settings, prefix: str, listeners: Sequence[str] = ()
+) -> "ServiceAuthentication":
     """As the settings below `prefix` name it. Raises PluginError: there is no such authenticator, or none for a way."""
     ways = tuple(dict.fromkeys(settings.list(f"{prefix}.auth")))
     made: list[MadeAuthenticator] = []
@@ -61,8 +63,10 @@ def authentication_of(plugged: Plugged, settings: Settings, prefix: str) -> "Ser
                 f"{prefix}.auth offers {way}, which none of {prefix}.authenticators takes "
                 f"({', '.join(names) or 'it names none'})"
             )
-    if "mtls" in ways and settings.text(f"{prefix}.ssl.client.auth") == "none":
-        raise PluginError(f"{prefix}.auth offers mtls, but {prefix}.ssl.client.auth is none")
+    requests = [f"{listener}.ssl.client.auth" for listener in listeners or (prefix,)]
+    if "mtls" in ways and all(settings.text(name) == "none" for name in requests):
+        verb = "is" if len(requests) == 1 else "are"
+        raise PluginError(f"{prefix}.auth offers mtls, but {' and '.join(requests)} {verb} none")
     return ServiceAuthentication(ways, made, plugged.failures)
 
 

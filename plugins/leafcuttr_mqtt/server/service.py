@@ -38,7 +38,7 @@ class MqttBroker:
         self._options = read_options(broker.settings)
         self._mapping = read_mapping_options(broker.settings)
         self._bridges = read_bridges(broker.settings)
-        self._doorkeeper = Doorkeeper(self._options, broker.authentication(PREFIX))
+        self._doorkeeper = Doorkeeper(self._options, broker.authentication(PREFIX, listeners=LISTENERS))
 
     async def run(self, *, task_status: "trio.TaskStatus[None]") -> None:
         async with trio.open_nursery() as nursery:

@@ -124,11 +124,6 @@ class Conversation:
         self._inbound: Inbound | None = None
         self._aliases: InboundAliases | None = None
 
-    @property
-    def expects_decision(self) -> bool:
-        """Whether CONNECT or AUTH is to be decided on, if it has come."""
-        return self.phase in (Phase.CONNECTING, Phase.RE_AUTHENTICATING)
-
     # Packets of the client.
 
     def receive(self, packets: Sequence[Packet]) -> list[Event]:
@@ -270,7 +265,7 @@ class Conversation:
                 session.will = None
             if self.phase is Phase.RE_AUTHENTICATING:  # there is nothing to be decided any more
                 events[:] = [event for event in events if type(event) is not ReAuthenticated]
-        events.append(Disconnected(packet.reason, packet.reason != ReasonCode.SUCCESS, packet.properties))
+        events.append(Disconnected(packet.reason, packet.properties))
 
     def _puback(self, packet: PubAck, events: list[Event]) -> None:
         delivery = self._outbound().puback(packet.packet_id)

@@ -101,8 +101,6 @@ class Disconnected:
     """DISCONNECT. The connection is closed; nothing that came behind it is read ([MQTT-3.14.4-1])."""
 
     reason: int
-    with_will: bool
-    """The will is to be published, as if the connection had broken (3.1.2.5)."""
     properties: Properties
 
 

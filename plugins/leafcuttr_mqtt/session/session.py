@@ -30,11 +30,6 @@ class Session:
         return self.outbound.connected
 
     @property
-    def outlives_connection(self) -> bool:
-        """Whether it is kept when its connection ends. Only then storage needs to know of it, and of its messages."""
-        return self.expiry_s > 0
-
-    @property
     def ends_ms(self) -> int | None:
         """When it ends; None: not while it is connected, or never."""
         if self.disconnected_ms is None or self.expiry_s == NEVER_S:

@@ -94,22 +94,6 @@ class StoredQueue:
                 self._cut()
         return offset
 
-    def remove_before(self, offset: int) -> int:
-        """Remove what is at lower offsets than this one; returns how many there were."""
-        lost = [delivery.sequence for delivery in self if delivery.offset < offset]
-        for sequence in lost:
-            self.remove(sequence)
-        return len(lost)
-
-    def pop_first(self) -> Delivery | None:
-        """Take out the delivery with the lowest sequence."""
-        if not self.count:
-            return None
-        sequence = self._first + self._head
-        delivery = self.get(sequence)
-        self.remove(sequence)
-        return delivery
-
     def get(self, sequence: int) -> Delivery | None:
         if sequence not in self:
             return None

@@ -11,6 +11,7 @@ import trio
 import trustme
 from trio_websocket import open_websocket_url
 
+from leafcuttr.errors import StartError
 from leafcuttr_mqtt.packets.reader import PacketReader
 from leafcuttr_mqtt.packets.types import (
     ConnAck,
@@ -125,6 +126,54 @@ async def test_clients_are_told_of_a_stop_and_their_wills_are_published_at_the_n
     async with running_mqtt(tmp_path) as mqtt:
         watcher = await mqtt.connect("w", V3, clean=False, present=True)
         assert (await watcher.message()).payload == b"gone"
+
+
+async def test_clients_with_certificates(tmp_path: Path) -> None:
+    """`mqtt.auth=mtls`, where the listener for TLS has settings of its own and 1883 has no TLS."""
+    authority = trustme.CA()
+    server, trusted, own = (tmp_path / name for name in ("server.pem", "ca.pem", "client.pem"))
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(server)
+    authority.cert_pem.write_to_path(trusted)
+    authority.issue_cert(common_name="sensor-7").private_key_and_cert_chain_pem.write_to_path(own)
+    settings = {
+        "mqtt.auth": "mtls",
+        "mqtt.tls.host": "127.0.0.1",
+        "mqtt.tls.port": 0,
+        "mqtt.tls.ssl.keystore.location": server,
+        "mqtt.tls.ssl.truststore.location": trusted,
+        "mqtt.tls.ssl.client.auth": "requested",
+    }
+    async with running_mqtt(tmp_path / "d", {name: str(each) for name, each in settings.items()}) as mqtt:
+
+        async def answer(context: ssl.SSLContext) -> ConnAck:
+            stream = await trio.open_ssl_over_tcp_stream(
+                "127.0.0.1", mqtt.port_of("mqtt.tls"), ssl_context=context
+            )
+            async with stream:
+                client = MqttClient(stream, V5)
+                await client.send(Connect(V5, "c", True, 0))
+                return await client.expect(ConnAck)
+
+        trusts = ssl.create_default_context()
+        authority.configure_trust(trusts)
+        assert (await answer(trusts)).reason == ReasonCode.NOT_AUTHORIZED
+        trusts.load_cert_chain(own)
+        assert (await answer(trusts)).reason == ReasonCode.SUCCESS
+
+        plain = await mqtt.dial(V5)
+        await plain.send(Connect(V5, "c", True, 0))
+        assert (await plain.expect(ConnAck)).reason == ReasonCode.NOT_AUTHORIZED
+
+
+async def test_certificates_that_no_listener_requests(tmp_path: Path) -> None:
+    """The line names all listeners."""
+    names = " and ".join(f"mqtt{of}.ssl.client.auth" for of in ("", ".tls", ".ws", ".wss"))
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(StartError, match=f"mqtt: mqtt.auth offers mtls, but {names} are none$"),
+        flatten_subgroups=True,
+    ):
+        async with running_mqtt(tmp_path, {"mqtt.auth": "mtls"}):
+            pass
 
 
 @pytest.fixture

@@ -67,11 +67,16 @@ def connect_packet(version: Version = V5, *, limits: Any = None, **fields: Any) 
     )
 
 
+def awaits_decision(conversation: Conversation) -> bool:
+    """Whether CONNECT or AUTH is to be decided on."""
+    return conversation.phase in (Phase.CONNECTING, Phase.RE_AUTHENTICATING)
+
+
 def connecting(version: Version = V5, limits: Limits = LIMITS, **fields: Any) -> Conversation:
     conversation = Conversation(limits)
     packet = connect_packet(version, **fields)
     assert conversation.receive([packet]) == [Connected(packet)]
-    assert conversation.expects_decision
+    assert awaits_decision(conversation)
     return conversation
 
 
@@ -80,7 +85,7 @@ def connected(
 ) -> Conversation:
     conversation = connecting(version, limits, **fields)
     conversation.accept(session or Session("c", limits.queue), present=session is not None)
-    assert not conversation.expects_decision
+    assert not awaits_decision(conversation)
     return conversation
 
 
@@ -314,7 +319,7 @@ def test_authentication_step_by_step() -> None:
     """4.12"""
     conversation = connecting(authentication_method="m")
     assert conversation.challenge(b"1") == auth(data=b"1")
-    assert not conversation.expects_decision
+    assert not awaits_decision(conversation)
     answer = auth(data=b"2")
     assert conversation.receive([answer]) == [Authenticating(answer)]
     assert conversation.challenge(b"3") == auth(data=b"3")
@@ -352,12 +357,12 @@ def test_authentication_anew() -> None:
     begin = auth(R.RE_AUTHENTICATE)
     publish = Publish("a", b"")
     assert conversation.receive([begin, publish]) == [ReAuthenticated(begin, True), publish]
-    assert conversation.expects_decision
+    assert awaits_decision(conversation)
     assert conversation.challenge(b"1") == auth(data=b"1")
     answer = auth()
     assert conversation.receive([PingReq(), answer]) == [Answer(PingResp()), ReAuthenticated(answer, False)]
     assert conversation.re_authenticated(None) == auth(R.SUCCESS)
-    assert not conversation.expects_decision
+    assert not awaits_decision(conversation)
     assert conversation.receive([begin]) == [ReAuthenticated(begin, True)]
     assert conversation.end(R.NOT_AUTHORIZED) == Disconnect(R.NOT_AUTHORIZED)
 
@@ -367,8 +372,8 @@ def test_a_client_that_leaves_behind_its_auth() -> None:
     conversation = connected(authentication_method="m")
     leaves = Disconnect()
     events = conversation.receive([PingReq(), auth(R.RE_AUTHENTICATE), leaves])
-    assert events == [Answer(PingResp()), Disconnected(leaves.reason, False, leaves.properties)]
-    assert not conversation.expects_decision
+    assert events == [Answer(PingResp()), Disconnected(leaves.reason, leaves.properties)]
+    assert not awaits_decision(conversation)
 
 
 def test_auth_that_may_not_come() -> None:
@@ -605,7 +610,7 @@ def test_a_disconnect_deletes_the_will(version: Version) -> None:
     """[MQTT-3.14.4-3], [MQTT-3.1.2-10]"""
     conversation = connected(version, will=Will("w", b"", 0, False))
     (event,) = conversation.receive([Disconnect(), PingReq(), Publish("a", b"")])
-    assert event == Disconnected(0, False, NO_PROPERTIES)
+    assert event == Disconnected(0, NO_PROPERTIES)
     assert own(conversation).will is None
     assert conversation.receive([PingReq()]) == []
     assert conversation.error is None
@@ -616,7 +621,7 @@ def test_a_disconnect_deletes_the_will(version: Version) -> None:
 def test_a_disconnect_that_leaves_the_will(reason: ReasonCode) -> None:
     will = Will("w", b"", 0, False)
     conversation = connected(will=will)
-    assert conversation.receive([Disconnect(reason)]) == [Disconnected(reason, True, NO_PROPERTIES)]
+    assert conversation.receive([Disconnect(reason)]) == [Disconnected(reason, NO_PROPERTIES)]
     assert own(conversation).will is will
 
 

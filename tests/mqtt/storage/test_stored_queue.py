@@ -45,7 +45,8 @@ class Queues(RuleBasedStateMachine):
     @rule(count=st.integers(1, 200))
     def remove_first(self, count: int) -> None:
         for sequence in sorted(self.model)[:count]:
-            assert self.queue.pop_first() == self.model.pop(sequence)
+            assert self.queue.get(sequence) == self.model[sequence]
+            assert self.queue.remove(sequence) == self.model.pop(sequence).offset
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -67,14 +68,6 @@ class Queues(RuleBasedStateMachine):
     def remove_what_is_not_there(self, sequence: int) -> None:
         if sequence not in self.model:
             assert self.queue.remove(sequence) == -1
-
-    @rule(before=st.integers(0, 60))
-    def overtake(self, before: int) -> None:
-        offset = self.offset - before
-        lost = [one for one in self.model.values() if one.offset < offset]
-        assert self.queue.remove_before(offset) == len(lost)
-        for one in lost:
-            del self.model[one.sequence]
 
     @rule()
     def take_all(self) -> None:
@@ -99,7 +92,7 @@ TestQueues = Queues.TestCase
 
 def test_an_empty_queue() -> None:
     queue = StoredQueue()
-    assert queue.pop_first() is None
+    assert list(queue) == []
     assert queue.get(0) is None
     assert 0 not in queue
 

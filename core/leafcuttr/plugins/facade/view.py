@@ -195,10 +195,10 @@ class BrokerView:
         )
         return result
 
-    def authentication(self, prefix: str) -> "Authentication":
+    def authentication(self, prefix: str, *, listeners: Sequence[str] = ()) -> "Authentication":
         from leafcuttr.plugins.authentication import authentication_of
 
-        return authentication_of(self._core.plugged, self.settings, prefix)
+        return authentication_of(self._core.plugged, self.settings, prefix, listeners)
 
 
 def _given(part: T | None, name: str) -> T:
