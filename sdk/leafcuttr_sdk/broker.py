@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.cluster import Cluster
     from leafcuttr_sdk.consumer import Consumer
     from leafcuttr_sdk.errors import BrokerError
+    from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.groups import Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Metrics
@@ -263,6 +264,16 @@ class Broker(Protocol):
         must not be changed until it returns. Cancelled: the process is ended, so what the function has done by then
         is done.
         """
+        ...
+
+    async def record_filters(self, names: Sequence[str], topic: str) -> "FilterChain":
+        """The record filters of these names, whatever plugins they are of, in this order, for records of a topic that
+        need not be one of this broker. They are instances of their own, outside of the topic's chain; those that route
+        are allowed (`TopicContext.routes`). They have the settings of the topic of this name, or of one that sets
+        nothing. They are made by a worker thread, as some import what is heavy.
+
+        Raises PluginError with one line: there is no filter of a name, or it cannot be made. Cancelled: nothing of them
+        is left."""
         ...
 
     def authentication(self, prefix: str, *, listeners: Sequence[str] = ()) -> "Authentication":

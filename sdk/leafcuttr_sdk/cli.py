@@ -22,6 +22,8 @@ from leafcuttr_sdk._described import described
 if TYPE_CHECKING:
     import click
 
+    from leafcuttr_sdk.filters import FilterChain
+
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
 
@@ -76,6 +78,15 @@ class CommandContext(Protocol):
         It is what `--admin-server` or LEAFCUTTR_ADMIN_SERVER says, else what the settings of the broker with the lowest
         id say; the command ends with status 1 where these name none. Needs `admin_server_option`, and to read the
         settings `bootstrap_server_options`; without these, `--admin-server` has to be given."""
+        ...
+
+    def record_filters(
+        self, names: Sequence[str], topic: str, settings: Mapping[str, str] | None = None
+    ) -> "FilterChain":
+        """As `Broker.record_filters`, without a broker: filters of the plugins that `settings` switch on, as texts by
+        the names of `server.properties`; `KAFKA_*` variables count too, and `settings` before them. Their context's
+        `broker` has the topic of that name with one partition, and no `schemas`. The command ends with one line, and
+        status 2 for a setting that is not right, 1 for a filter that is not there or cannot be made."""
         ...
 
     @property

@@ -4,13 +4,16 @@ They run for every protocol (Kafka's, HTTP, MQTT) before the append, and only fo
 `lc.filters` and `lc.validators` of the topic, or `lc.filters.<topic or pattern>` and `lc.validators.<topic or
 pattern>` of the broker. Validators run first: the producer is told what they refuse, and not what filters do.
 
+Outside of a topic a relay, or the way down to MQTT, has filters too: `Broker.record_filters` and
+`CommandContext.record_filters` give a `FilterChain`.
+
 An instance is made for each topic that names it, and again when a setting of the topic changes. It may be called in
 any thread, but never by two at once. It does not wait: no network, no lock that another holds for long. Which client
 has produced the records says `leafcuttr_sdk.current_principal()`, where that client has authenticated.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
 
 from leafcuttr_sdk._described import described
@@ -46,6 +49,8 @@ class DeadLetter(NamedTuple):
     record: Record | None = None
     """What is written there; without a `timestamp` it keeps that of the record. None: the record as the filter got it.
     A filter that masks gives the masked one, so that what it sets aside is masked too."""
+    filter: str = ""
+    """The filter's name, for those who carry the verdict out. A filter leaves it: the broker sets it."""
 
 
 @described
@@ -59,9 +64,33 @@ class NotReady(NamedTuple):
     """What it lacks, in one line that goes to the client too: `the schemas are still being read`."""
 
 
-Verdict: TypeAlias = Record | Drop | DeadLetter | NotReady
+@described
+class Routed(NamedTuple):
+    """The verdict that the record, or another one in its place, goes to another topic. Only where `TopicContext.routes`
+    is true: a relay can carry it out, and so can the way down to MQTT. In `lc.filters` of a topic it refuses the batch,
+    as a verdict that is none."""
+
+    record: Record
+    topic: str
+
+
+Verdict: TypeAlias = Record | Drop | DeadLetter | NotReady | Routed
 """The record itself, the same object, keeps it as it came; another one takes its place, `DROP` and `DeadLetter` take it
-out. `NotReady` refuses the batch for now."""
+out, `Routed` sends it elsewhere. `NotReady` refuses the batch for now."""
+
+
+@described
+class FilterFailure(NamedTuple):
+    """In the place of a verdict: a filter has raised, or has returned what is no verdict."""
+
+    filter: str
+    reason: str
+    """One line, without what the record holds."""
+
+
+Outcome: TypeAlias = Verdict | FilterFailure
+"""What a `FilterChain` has made of a record. A `DeadLetter` has its `record` and its `filter`, a `Routed` the name of a
+topic that is one."""
 
 
 @described
@@ -81,6 +110,9 @@ class TopicContext(NamedTuple):
     schemas: "SchemaProvider | None" = None
     """The schema registry that a plugin brings; None without one. An instance may ask what it has in memory, which
     changes while the instance lives."""
+    routes: bool = False
+    """Whether the verdict `Routed` can be carried out. Where it cannot, `make` of a filter that does nothing else
+    raises PluginError."""
 
 
 class RecordFilter(Protocol):
@@ -90,6 +122,44 @@ class RecordFilter(Protocol):
         """Return the verdict on the record. Its `timestamp` is never None, and -1 where the producer gave none; a
         record that replaces it without a timestamp keeps this one. An exception, or a value that is no verdict, refuses
         the whole batch with UNKNOWN_SERVER_ERROR: a filter that fails must not lose records."""
+        ...
+
+
+class ForgettingFilter(RecordFilter, Protocol):
+    """A record filter that remembers records, and judges later ones by them."""
+
+    def forget(self) -> None:
+        """Forget them. Called where records that it has judged were not stored, so that they may come again: another
+        filter of the batch was not ready or failed. A copy that passes is better than a record that is lost."""
+        ...
+
+
+class FilterChain(Protocol):
+    """Filters in their order, made for one topic, outside of the topic's own chain: what `Broker.record_filters` and
+    `CommandContext.record_filters` return. Any thread, one at a time."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the filters."""
+        ...
+
+    def filter(self, records: Sequence[Record]) -> "list[Outcome]":
+        """What becomes of each record, in their order. The next filter sees what the one before has left, and one that
+        all keep is the same object. Each record has a `timestamp`; -1 is none.
+
+        The list ends with the first `NotReady`: the records behind it, and that one, have to come again, and filters
+        that remember records forget them. Where records come again for another reason, because they could not be
+        written, call `forget` before. Of a filter that fails there is a `FilterFailure` for each record; nothing is
+        raised.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Records that were judged may come again: see `ForgettingFilter`."""
+        ...
+
+    def close(self) -> None:
+        """The filters are used no more. It may be called twice."""
         ...
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.metrics import MetricReading
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
     from leafcuttr_sdk.services import ServiceSpec
-    from leafcuttr_sdk.settings import Setting
+    from leafcuttr_sdk.settings import Setting, Settings
 
 
 def leafcuttr_register_settings() -> "Iterable[Setting]":
@@ -37,9 +37,9 @@ def leafcuttr_register_services() -> "Iterable[ServiceSpec]":
     return ()
 
 
-def leafcuttr_register_record_filters() -> "Iterable[RecordFilterSpec]":
-    """Filters that topics can name in `lc.filters`. Called at the start where the plugin is on; instances are made
-    for each topic that names one."""
+def leafcuttr_register_record_filters(settings: "Settings") -> "Iterable[RecordFilterSpec]":
+    """Filters that topics can name in `lc.filters`, and relays. Called at the start where the plugin is on; instances
+    are made for each topic that names one. `settings` are the plugin's, for one whose filters a person names there."""
     return ()
 
 

@@ -51,7 +51,8 @@ class Plugin(NamedTuple):
 
     enabled_by: str | None = None
     """The setting, one of its own, that switches it on: a boolean that is true, or a text (or a list) without a
-    default that is set, for a plugin that can do nothing without it. None: it is on once it is installed."""
+    default that is set, or a family of these (`lc.x.<name>`) that has a member, for a plugin that can do nothing
+    without it. None: it is on once it is installed."""
 
     extra: str | None = None
     """The extra of its distribution that brings the packages it needs when it is on, as `pyproject.toml` calls it below

@@ -105,6 +105,11 @@ def test_it_is_listed_and_described(installed: Environment, tmp_path: Path) -> N
     described = json.loads(
         installed.run("leafcuttr", "plugins", "describe", "greenhouse", "--json", cwd=tmp_path)
     )
+    zones = ("-o", "lc.plugin.greenhouse.zone.7=east", "-o", "lc.plugin.greenhouse.zone.8=east")
+    named = json.loads(
+        installed.run("leafcuttr", "plugins", "describe", "greenhouse", "--json", *zones, cwd=tmp_path)
+    )
+    assert [one["name"] for one in named["record_filters"]] == ["plausible", "zone-east"]
     assert [one["name"] for one in described["services"]] == ["greenhouse", "greenhouse-page"]
     assert [one["name"] for one in described["record_filters"]] == ["plausible"]
     assert [one["name"] for one in described["produce_validators"]] == ["readings"]

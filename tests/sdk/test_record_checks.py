@@ -27,6 +27,7 @@ from leafcuttr_sdk import (
     ProduceValidatorSpec,
     Record,
     RecordFilterSpec,
+    Routed,
     Setting,
     TopicContext,
     Type,
@@ -628,3 +629,42 @@ class TestSettings:
         settings.change({"lc.plugin.p.count": 7})
         assert settings.int("lc.plugin.p.count") == 7
         assert told == [{"lc.plugin.p.count"}]
+
+
+# Routes
+
+
+def routes(always: bool, refuses: bool, topic: Any = "other") -> type:
+    class Routes:
+        def __init__(self, context: TopicContext) -> None:
+            if refuses and not context.routes:
+                raise PluginError("it only routes")
+            self.routes = always or context.routes
+
+        def filter(self, record: Record) -> Any:
+            return Routed(record, topic) if self.routes else record
+
+    return Routes
+
+
+@pytest.mark.parametrize(("always", "refuses"), [(False, False), (True, True)])
+def test_a_filter_that_routes_where_that_can_be_carried_out_passes(always: bool, refuses: bool) -> None:
+    check_record_filter(routes(always, refuses))
+
+
+def test_one_that_routes_anywhere_is_told_of_it() -> None:
+    with pytest.raises(ContractError, match=r"routes: it routes .* although `context.routes` is False"):
+        check_record_filter(routes(True, False))
+
+
+@pytest.mark.parametrize(
+    ("topic", "line"),
+    [
+        (3, "a Routed whose topic is an int"),
+        ("", "a Routed to the topic ''"),
+        ("a\nb", "that is no name of a topic"),
+    ],
+)
+def test_a_route_to_no_topic_is_told(topic: Any, line: str) -> None:
+    with pytest.raises(ContractError, match=line):
+        check_record_filter(routes(True, True, topic))

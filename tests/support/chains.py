@@ -26,10 +26,14 @@ class TestChain:
         validators: tuple[Call, ...] = (),
         refusal: str | None = None,
         dead_letter_topic: str = "t.dlq",
+        forget: Callable[[], None] | None = None,
     ) -> None:
         self.posted: list[Letters] = []
         self.seen = 0
-        self.filters = [self._step("record filter", f"f{n}", call) for n, call in enumerate(filters)]
+        self.filters = [
+            self._step("record filter", f"f{n}", call)._replace(forget=forget)
+            for n, call in enumerate(filters)
+        ]
         self.validators = [
             self._step("produce validator", f"v{n}", call) for n, call in enumerate(validators)
         ]

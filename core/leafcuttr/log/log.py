@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from leafcuttr.config.topic import TopicConfig
-from leafcuttr.errors import StorageError
+from leafcuttr.errors import BrokerError, StorageError
 from leafcuttr.log.append.background_write import write_in_background
 from leafcuttr.log.append.commit import commit
 from leafcuttr.log.append.pending_write import DONE, PendingWrite
@@ -112,6 +112,10 @@ class Log(LogState):
                 if origin.deferrable:
                     raise
                 prepared = long.work.do()
+            except BrokerError:
+                if self.chain is not None:
+                    self.chain.forget()
+                raise
             except OSError as error:
                 raise StorageError(
                     f"Reading {self.topic_partition} failed: {error.strerror or error}"

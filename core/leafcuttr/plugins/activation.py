@@ -31,7 +31,7 @@ async def activate(
     with a service that needs one that is not there, or itself. Once `stop` is set no hook is waited for, and there
     are no services. Raises StartError: the broker does not start without such a plugin.
     """
-    from leafcuttr.plugins.filters import tables_of
+    from leafcuttr.plugins.filters import chain_maker, tables_of
     from leafcuttr.plugins.services.order import CannotStart, Planned
     from leafcuttr.plugins.services.supervisor import Supervisor, cancel_once
 
@@ -66,6 +66,7 @@ async def activate(
                 if loaded.name == error.plugin:
                     plugins.fail(loaded, str(error))
     core.plugged.schema_formats = {name: format for name, (_, format) in plugins.schema_formats().items()}
+    core.plugged.record_filters = chain_maker(core, plugins, views)
     core.chains.equip(tables_of(core, plugins, views))
     core.plugged.services = supervisor.services
     return supervisor

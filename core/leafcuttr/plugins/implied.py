@@ -11,7 +11,7 @@ from leafcuttr.errors import PluginError
 from leafcuttr.plugins.loaded import PluginState
 
 if TYPE_CHECKING:
-    from leafcuttr.config.catalog import Catalog
+    from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.state.implied_parts import Implied
     from leafcuttr_sdk.filters import ProduceValidatorSpec, RecordFilterSpec
@@ -27,7 +27,7 @@ class SaidImplied(NamedTuple):
     absent: dict[str, str]
 
 
-def what_is_implied(catalog: "Catalog", plugins: "Iterable[Loaded]") -> SaidImplied:
+def what_is_implied(settings: "Settings", plugins: "Iterable[Loaded]") -> SaidImplied:
     """Of all plugins that can be asked. One whose hook fails is not among those that have said something."""
     said = SaidImplied([], set(), {})
     for one in plugins:
@@ -35,7 +35,7 @@ def what_is_implied(catalog: "Catalog", plugins: "Iterable[Loaded]") -> SaidImpl
         if one.state is not PluginState.ENABLED:
             lacks = said.absent[one.name] = f"which is {one.became}: {one.why}"
         try:
-            found = list(_of(one, catalog, lacks))
+            found = list(_of(one, settings, lacks))
         except PluginError:
             continue
         if one.hooks is not None:
@@ -55,14 +55,17 @@ def refuse_undeclared(one: "Loaded", specs: "Iterable[Spec]") -> None:
                 )
 
 
-def _of(one: "Loaded", catalog: "Catalog", lacks: str) -> "Iterator[Implied]":
+def _of(one: "Loaded", settings: "Settings", lacks: str) -> "Iterator[Implied]":
     """Raises PluginError."""
     from leafcuttr.state.implied_parts import FILTERS, VALIDATORS, Implied
 
-    filters, validators = _specs(one)
+    filters, validators = _specs(one, settings)
     refuse_undeclared(one, (*filters, *validators))
     rows = {
-        row.name: row for section in catalog.sections if section.plugin == one.name for row in section.topic
+        row.name: row
+        for section in settings.catalog.sections
+        if section.plugin == one.name
+        for row in section.topic
     }
     for kind, specs in ((VALIDATORS, validators), (FILTERS, filters)):
         for spec in specs:
@@ -72,7 +75,7 @@ def _of(one: "Loaded", catalog: "Catalog", lacks: str) -> "Iterator[Implied]":
                 yield Implied(rows[name], kind, spec.name, one.name, lacks)
 
 
-def _specs(one: "Loaded") -> "tuple[Sequence[Spec], Sequence[Spec]]":
+def _specs(one: "Loaded", settings: "Settings") -> "tuple[Sequence[Spec], Sequence[Spec]]":
     """Its filters and validators. Raises PluginError."""
     if one.state is PluginState.ENABLED:
         return one.record_filters, one.produce_validators
@@ -80,4 +83,14 @@ def _specs(one: "Loaded") -> "tuple[Sequence[Spec], Sequence[Spec]]":
         return (), ()
     from leafcuttr.plugins import registration
 
-    return one.hooks.call(registration.RECORD_FILTERS), one.hooks.call(registration.PRODUCE_VALIDATORS)
+    return record_filters_of(one, settings), one.hooks.call(registration.PRODUCE_VALIDATORS)
+
+
+def record_filters_of(one: "Loaded", settings: "Settings") -> "Sequence[RecordFilterSpec]":
+    """What its hook returns with these settings of a broker. Raises PluginError."""
+    from leafcuttr.plugins import registration
+    from leafcuttr.plugins.settings_views import plugin_settings
+
+    if one.hooks is None:
+        return ()
+    return one.hooks.call(registration.RECORD_FILTERS, settings=plugin_settings(settings, one.name))

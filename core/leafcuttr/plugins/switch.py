@@ -1,4 +1,5 @@
-"""The setting that switches a plugin on, `Plugin.enabled_by`: a boolean that is true, or a text that is set."""
+"""The setting that switches a plugin on, `Plugin.enabled_by`: a boolean that is true, a text that is set, or a family
+(`lc.x.<name>`) that has a member."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
@@ -21,7 +22,19 @@ class _Type(Protocol):
 
 def is_on(settings: "Settings", switch: str | None) -> bool:
     """Whether a plugin with this switch is on. Without one it is."""
-    return switch is None or bool(settings.value(switch))
+    return switch is None or bool(settings.family(switch) if is_family(switch) else settings.value(switch))
+
+
+def is_family(switch: str) -> bool:
+    """Whether any of many settings switches it on."""
+    return switch.endswith(">")
+
+
+def given_name(settings: "Settings", switch: str) -> str:
+    """The setting that a person gave, of a switch that is on: of a family its first member."""
+    if not is_family(switch):
+        return switch
+    return switch.partition("<")[0] + next(iter(settings.family(switch)))
 
 
 def how_to(switch: str, declared: Iterable[_Declared]) -> str:

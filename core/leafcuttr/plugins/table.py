@@ -8,7 +8,7 @@ from leafcuttr.config.setting import render
 from leafcuttr.errors import ConfigError, PluginError, StartError
 from leafcuttr.plugins.importing import process_kept
 from leafcuttr.plugins.loaded import Loaded, PluginState
-from leafcuttr.plugins.switch import how_to, is_on
+from leafcuttr.plugins.switch import given_name, how_to, is_on
 from leafcuttr.plugins.together import contradictions
 from leafcuttr_sdk.plugin import StartFailure
 
@@ -111,6 +111,7 @@ class Plugins:
         for one in self.all:
             switch = one.plugin.enabled_by if one.plugin else None
             if one.state is PluginState.UNAVAILABLE and switch is not None and is_on(settings, switch):
+                switch = given_name(settings, switch)
                 given = render(settings.value(switch))
                 line = f"{switch}={given} ({settings.where(switch)}): plugin {one.name}: {one.why}"
                 found.append(Trouble(one, line, stops=True, switch=switch))
@@ -163,7 +164,7 @@ class Plugins:
             elif (switch := one.plugin.enabled_by) is not None and not is_on(settings, switch):
                 one.state, one.why = PluginState.OFF, f"{how_to(switch, one.settings)} switches it on"
             else:
-                self._enable(one)
+                self._enable(one, settings)
 
     # What the enabled ones bring
 
@@ -209,16 +210,16 @@ class Plugins:
             else:
                 yield from ((one, thing) for thing in things)
 
-    def _enable(self, one: Loaded) -> None:
+    def _enable(self, one: Loaded, settings: "Settings") -> None:
         from leafcuttr.plugins import registration
-        from leafcuttr.plugins.implied import refuse_undeclared
+        from leafcuttr.plugins.implied import record_filters_of, refuse_undeclared
 
         assert one.hooks is not None
         one.state, one.why = PluginState.ENABLED, ""
         try:
             with process_kept(one.name):
                 one.services = one.hooks.call(registration.SERVICES)
-                one.record_filters = one.hooks.call(registration.RECORD_FILTERS)
+                one.record_filters = tuple(record_filters_of(one, settings))
                 one.produce_validators = one.hooks.call(registration.PRODUCE_VALIDATORS)
                 one.schema_formats = one.hooks.call(registration.SCHEMA_FORMATS)
             for kind in ("services", "record_filters", "produce_validators", "schema_formats"):

@@ -145,7 +145,7 @@ async def _services(
     if not plugins.enabled:
         from leafcuttr.plugins.implied import what_is_implied
 
-        said = what_is_implied(broker.settings.catalog, plugins.all)
+        said = what_is_implied(broker.settings, plugins.all)
         broker.chains.equip(Tables({}, {}, *said))
         return nullcontext()
     from leafcuttr.plugins.activation import activate

@@ -39,12 +39,13 @@ DEAD_LETTER_SUFFIX: Final = ".dlq"
 
 class Instance(NamedTuple):
     """A validator or filter of one topic: whose it is, what is called with each record (or with each batch, as `peek`
-    shows it), and what to call when it is not used any more."""
+    shows it), what to call when it is not used any more, and what makes a filter forget records."""
 
     plugin: str
     call: "Callable[[Any], Any]"
     ends: Sequence[Callable[[], None]] = ()
     peek: "Peek | None" = None
+    forget: Callable[[], None] | None = None
 
 
 Make: TypeAlias = Callable[[str, TopicConfig], Instance | None]
@@ -52,6 +53,17 @@ Make: TypeAlias = Callable[[str, TopicConfig], Instance | None]
 Raises PartError."""
 
 logger = logging.getLogger(__name__)
+
+
+def why_unknown(kind: str, name: str, known: Collection[str]) -> str:
+    """That there is no filter or validator of this name, with the nearest of those that are `known`."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"there is no {kind} {name}; did you mean {near[0]}?"
+    there_are = f"there are {', '.join(sorted(known))}" if known else f"no plugin that is on has a {kind}"
+    return f"there is no {kind} {name}; {there_are}"
 
 
 class Tables(NamedTuple):
@@ -206,14 +218,7 @@ class Chains:
         return tables.filters if setting == FILTERS else tables.validators
 
     def _unknown(self, setting: str, name: str) -> str:
-        import difflib
-
-        table, kind = self._table(setting), KINDS[setting]
-        near = difflib.get_close_matches(name, table, n=1)
-        if near:
-            return f"there is no {kind} {name}; did you mean {near[0]}?"
-        known = f"there are {', '.join(sorted(table))}" if table else f"no plugin that is on has a {kind}"
-        return f"there is no {kind} {name}; {known}"
+        return why_unknown(KINDS[setting], name, self._table(setting))
 
     def _changed(self, name: str) -> None:
         topic = self._topics.by_name.get(name)
@@ -321,10 +326,10 @@ class Chains:
             ) from None
         if instance is None:
             return None
-        plugin, call, own_ends, peek = instance
+        plugin, call, own_ends, peek, forget = instance
         ends += own_ends
         part = Part(plugin, f"{kind} {name} of topic {topic}")
-        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part, peek)
+        return Step(name, call, self.tallies.setdefault((topic, setting, name), Tally()), part, peek, forget)
 
     def _refuses_letters(self, source: str, target: str) -> str | None:
         """Why dead letters of one topic cannot go to another."""

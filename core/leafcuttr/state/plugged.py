@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leafcuttr.net.live_certificates import LiveCertificates
     from leafcuttr_sdk.admin import AdminRoute, HealthCheck
     from leafcuttr_sdk.authentication import AuthenticatorSpec
+    from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
 
 
@@ -161,6 +162,7 @@ class Plugged:
     `connections` the number of theirs that are open. `certificates` has what TLS listeners read from files. `warned`
     are the prefixes of listeners that a warning was given of; `checks`, `routes` and `authenticators` (by name) have
     the name of their plugin beside them, and so has the `schema_provider`; `schema_formats` are there by name.
+    `record_filters` makes filters outside of topics' chains, by their names, for a topic; any thread.
     `failures` logs what parts of plugins raise. Within `starting()` they may hold the loop for as long as before the
     broker serves: `plugins check` makes services there for the first time. `workers` are there from their first use on,
     in `background`, which is open from before the first service runs until after the last."""
@@ -182,6 +184,7 @@ class Plugged:
         self.authenticators: dict[str, tuple[str, AuthenticatorSpec]] = {}
         self.schema_formats: Mapping[str, SchemaFormat] = {}
         self.schema_provider: tuple[str, SchemaProvider] | None = None
+        self.record_filters: Callable[[Sequence[str], str], FilterChain] | None = None
         self.background: trio.Nursery | None = None
         self.workers: Workers | None = None
         self._left = False

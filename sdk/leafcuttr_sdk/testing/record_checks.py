@@ -8,13 +8,15 @@ leaves nothing behind. `record_trial` does it.
 
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
+from leafcuttr_sdk.errors import PluginError
 from leafcuttr_sdk.filters import (
     ProduceValidator,
     ProduceValidatorSpec,
     RecordFilter,
     RecordFilterSpec,
+    Routed,
     TopicContext,
 )
 from leafcuttr_sdk.peek import why_no_peek
@@ -25,7 +27,8 @@ from leafcuttr_sdk.testing.context import topic_context
 from leafcuttr_sdk.testing.implied import implied_checks
 from leafcuttr_sdk.testing.peek_trial import PeekTrial, why_no_refusals
 from leafcuttr_sdk.testing.record_trial import Trial, TrialKind
-from leafcuttr_sdk.testing.report import Notes, Report, literally
+from leafcuttr_sdk.testing.report import Check, Notes, Report, literally
+from leafcuttr_sdk.testing.samples import Sample
 from leafcuttr_sdk.testing.verdicts import why_no_reason, why_no_verdict
 
 _FILTER: Final = TrialKind(
@@ -58,7 +61,8 @@ def check_record_filter(
     """Check a filter: its spec, or what makes it (the class, if it takes the context).
 
     `plugin` is the module whose hooks declare the settings that it reads, `settings` and `topic_settings` their values
-    where they are not the defaults; `records` are more records to try. A filter that decides by chance, or by what
+    where they are not the defaults; `records` are more records to try. One that routes is tried where that can be
+    carried out, and where it cannot. A filter that decides by chance, or by what
     other instances saw, is not `repeatable`. Takes a fraction of a second. Raises ContractError with all that is wrong.
     """
     context = topic_context(plugin=plugin, settings=settings, topic_settings=topic_settings)
@@ -122,13 +126,38 @@ def _report(
     repeatable: bool,
 ) -> Report:
     name, make = _named(checked)
+    context = context._replace(routes=kind is _FILTER)
     if _needs_none(checked, context):
         report = _not_needed(kind, name)
     else:
         trial = Trial(kind, name, make, context)
         # In a thread of its own: there a KeyboardInterrupt can only be what the plugin raises.
         report = watch.in_thread(lambda: trial.run(records, repeatable=repeatable))
+        if kind is _FILTER and trial.has_routed and report.fine:
+            report = report._replace(checks=(*report.checks, _check_of_routes(make, context, trial.samples)))
     return report._replace(checks=(*report.checks, *implied_checks(checked, context)))
+
+
+def _check_of_routes(
+    make: Callable[[TopicContext], object], context: TopicContext, samples: Iterable[Sample]
+) -> Check:
+    """Of a filter that routes: what it does where that cannot be carried out."""
+
+    def problem() -> str | None:
+        try:
+            instance: Any = make(context._replace(routes=False))
+        except PluginError:
+            return None
+        for sample in samples:
+            if isinstance(instance.filter(sample.record), Routed):
+                return (
+                    f"it routes {sample.what} although `context.routes` is False: raise PluginError when it is made "
+                    "so, or route nothing"
+                )
+        return None
+
+    found = watch.in_thread(problem)
+    return Check("routes", "it routes only where that can be carried out", () if found is None else (found,))
 
 
 def _named(

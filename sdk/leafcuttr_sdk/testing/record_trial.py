@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, cast
 
 from leafcuttr_sdk.errors import PluginError
-from leafcuttr_sdk.filters import NotReady, TopicContext
+from leafcuttr_sdk.filters import NotReady, Routed, TopicContext
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.testing import watch
 from leafcuttr_sdk.testing.context import UndeclaredSettingError
@@ -62,10 +62,13 @@ class Trial:
         self._make = make
         self._context = context
         self._notes = Notes(kind.name, name, promises)
+        self.samples: list[Sample] = []
+        self.has_routed = False
+        """Whether a verdict was Routed."""
 
     def run(self, records: Iterable[Record], *, repeatable: bool) -> Report:
         """Check everything that can be checked: what cannot be made is not called."""
-        samples = [*self._samples(), *_of_the_author(records)]
+        samples = self.samples = [*self._samples(), *_of_the_author(records)]
         threads, processes = watch.threads(), watch.child_processes()
         instance = self._new()
         if instance is None:
@@ -74,6 +77,7 @@ class Trial:
         if call is None:
             return self._notes.report(["made", "called"])
         outcomes = [self._look(call, sample) for sample in samples]
+        self.has_routed = any(isinstance(one.verdict, Routed) for one in outcomes)
         if repeatable:
             self._compare(samples, outcomes)
             self._compare_otherwise(instance, samples, outcomes)

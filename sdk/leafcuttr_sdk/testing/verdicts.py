@@ -5,7 +5,7 @@ import re
 from typing import Any, Final, TypeGuard, cast
 
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import DeadLetter, Drop, NotReady
+from leafcuttr_sdk.filters import DeadLetter, Drop, NotReady, Routed
 from leafcuttr_sdk.records import Record
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
@@ -20,15 +20,18 @@ def why_no_verdict(verdict: object) -> str | None:
         return _why_no_dead_letter(verdict)
     if isinstance(verdict, NotReady):
         return _why_not_not_ready(verdict)
+    if isinstance(verdict, Routed):
+        return _why_not_routed(verdict)
     if isinstance(verdict, Record):
         return _why_no_record(verdict)
     if verdict is None:
         return "returned None: return the record to keep it, DROP to leave it out"
     if isinstance(verdict, bool):
         return f"returned {verdict}: return the record itself to keep it, DROP to leave it out"
-    if verdict is Drop or verdict is DeadLetter or verdict is NotReady:
+    if verdict is Drop or verdict is DeadLetter or verdict is NotReady or verdict is Routed:
         return (
-            f"returned the class {verdict.__name__}: return DROP, DeadLetter(reason) or NotReady(waits_for)"
+            f"returned the class {verdict.__name__}: return DROP, DeadLetter(reason) or NotReady(waits_for), "
+            "or Routed(record, topic) in a relay"
         )
     if inspect.isawaitable(verdict):
         return "returned something to await: a filter is called as a plain function"
@@ -54,7 +57,7 @@ def why_no_reason(answer: object) -> str | None:
 
 
 def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
-    reason, topic, record = cast("tuple[Any, Any, Any]", verdict)
+    reason, topic, record, _ = cast("tuple[Any, Any, Any, Any]", verdict)
     if not isinstance(reason, str):
         return f"returned a DeadLetter whose reason is {kind_of(reason)}: it is one line of text"
     if topic is not None and not (isinstance(topic, str) and _TOPIC.match(topic) and topic.strip(".")):
@@ -64,6 +67,18 @@ def _why_no_dead_letter(verdict: DeadLetter) -> str | None:
     if record is not None and (wrong := _why_no_record(record)):
         return f"{wrong} (the record of its DeadLetter)"
     return _why_no_line("the reason of its DeadLetter", reason)
+
+
+def _why_not_routed(verdict: Routed) -> str | None:
+    record, topic = cast("tuple[Any, Any]", verdict)
+    if not isinstance(topic, str):
+        return f"returned a Routed whose topic is {kind_of(topic)}: it is the name of a topic"
+    if not topic or not topic.isprintable():
+        return f"returned a Routed to the topic {topic!r}: that is no name of a topic"
+    if not isinstance(record, Record):
+        return f"returned a Routed whose record is {kind_of(record)}: it is a Record"
+    wrong = _why_no_record(record)
+    return wrong and f"{wrong} (the record of its Routed)"
 
 
 def _why_not_not_ready(verdict: NotReady) -> str | None:

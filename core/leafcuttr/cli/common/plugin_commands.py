@@ -4,10 +4,11 @@ they leave unhandled as one line.
 `load()` of a command is called in `installed`. The options are declared in the SDK, and ours are the same.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -21,6 +22,9 @@ from leafcuttr.runtime.plugin_parts import Part, PartError
 from leafcuttr_sdk import _cli_options as shared
 from leafcuttr_sdk.cli import HOST, CommandContext
 from leafcuttr_sdk.errors import PluginError
+
+if TYPE_CHECKING:
+    from leafcuttr_sdk.filters import FilterChain
 
 C = TypeVar("C")
 
@@ -69,6 +73,19 @@ class HostedCommand(CommandContext):
         from leafcuttr.cli.common.librdkafka.admin_port import admin_address
 
         return admin_address(self._target)
+
+    def record_filters(
+        self, names: Sequence[str], topic: str, settings: Mapping[str, str] | None = None
+    ) -> "FilterChain":
+        from leafcuttr.errors import ConfigError, StartError
+        from leafcuttr.plugins.filters_alone import record_filters_alone
+
+        try:
+            return record_filters_alone(names, topic, settings or {}, os.environ)
+        except (ConfigError, StartError) as error:
+            raise Failure(str(error), status=2) from None
+        except PluginError as error:
+            raise Failure(str(error)) from None
 
     @property
     def as_json(self) -> bool:

@@ -72,6 +72,15 @@ def check(target: str, overrides: tuple[str, ...], topic_configs: tuple[str, ...
         sys.exit(1)
 
 
+def _is_given(switch: str, broker: dict[str, str]) -> bool:
+    """Whether the person has switched it on, of a family by any member."""
+    return (
+        any(name.startswith(switch.partition("<")[0]) for name in broker)
+        if "<" in switch
+        else switch in broker
+    )
+
+
 def _reports(
     candidate: "Candidate", path: list[str], broker: dict[str, str], topic: dict[str, str]
 ) -> "Iterator[Report]":
@@ -86,8 +95,8 @@ def _reports(
         yield report_of_failure(candidate.name, str(error))
         return
     switch = plugin.enabled_by
-    missing = switch is not None and switch not in broker
-    if switch is not None:
+    missing = switch is not None and not _is_given(switch, broker)
+    if switch is not None and not switch.endswith(">"):
         broker = {switch: "true", **broker}
     wanted = f"{plugin.name} is on where {switch} is set: say to what, as -o {switch}=VALUE"
     try:

@@ -74,9 +74,10 @@ class CheckedPlugin:
         if hooks is None or itself.checks[0].problems:
             return
         from leafcuttr.plugins import registration as hook
+        from leafcuttr.plugins.implied import record_filters_of
 
         try:
-            for filter in hooks.call(hook.RECORD_FILTERS):
+            for filter in record_filters_of(self._loaded, self._settings):
                 yield filter_report(filter, self._context())
             for validator in hooks.call(hook.PRODUCE_VALIDATORS):
                 yield validator_report(validator, self._context())
@@ -150,9 +151,11 @@ class CheckedPlugin:
     @property
     def _settings_of_a_broker(self) -> dict[str, Any]:
         assert self._loaded.plugin is not None
+        from leafcuttr.plugins.switch import is_family
+
         switch = self._loaded.plugin.enabled_by
         return {
             "lc.plugins.strict": True,
-            **({switch: True} if switch else {}),
+            **({switch: True} if switch and not is_family(switch) else {}),
             **self._texts,
         }

@@ -11,10 +11,11 @@ import click
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.plugins.list_plugins import plain
-from leafcuttr.cli.plugins.options import plugins_here, settings_options
+from leafcuttr.cli.plugins.options import settings_here, settings_options
 from leafcuttr.plugins.switch import how_to
 
 if TYPE_CHECKING:
+    from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.loaded import Loaded
     from leafcuttr.plugins.table import Plugins
     from leafcuttr_sdk.settings import Setting
@@ -35,11 +36,11 @@ def describe(name: str, file: Path | None, overrides: tuple[str, ...], as_json: 
       leafcuttr plugins describe http
       leafcuttr plugins describe http --json
     """
-    plugins = plugins_here(file, overrides)
+    settings, plugins = settings_here(file, overrides)
     one = plugins.get(name)
     if one is None:
         raise Failure(_unknown(name, plugins))
-    brought = brings(one)
+    brought = brings(one, settings)
     if as_json:
         print_json({**plain(one), "hooks": list(one.hooks.names) if one.hooks else [], **brought})
     else:
@@ -48,26 +49,27 @@ def describe(name: str, file: Path | None, overrides: tuple[str, ...], as_json: 
         sys.exit(1)
 
 
-def brings(one: "Loaded") -> dict[str, list[dict[str, Any]]]:
+def brings(one: "Loaded", settings: "Settings") -> dict[str, list[dict[str, Any]]]:
     """By kind, what those of its hooks return that do not need a broker. One that fails makes it a failed plugin."""
     from leafcuttr.errors import PluginError
     from leafcuttr.plugins.loaded import PluginState
 
     try:
-        return {kind: [_plain(thing) for thing in things] for kind, things in _brought(one)}
+        return {kind: [_plain(thing) for thing in things] for kind, things in _brought(one, settings)}
     except PluginError as error:
         one.state, one.why = PluginState.FAILED, str(error)
         return {}
 
 
-def _brought(one: "Loaded") -> "Iterator[tuple[str, Sequence[Any]]]":
+def _brought(one: "Loaded", settings: "Settings") -> "Iterator[tuple[str, Sequence[Any]]]":
     from leafcuttr.plugins import registration
+    from leafcuttr.plugins.implied import record_filters_of
 
     yield "settings", one.settings
     yield "topic_settings", one.topic_settings
     if one.hooks is not None:
         yield "services", one.hooks.call(registration.SERVICES)
-        yield "record_filters", one.hooks.call(registration.RECORD_FILTERS)
+        yield "record_filters", record_filters_of(one, settings)
         yield "produce_validators", one.hooks.call(registration.PRODUCE_VALIDATORS)
         yield "record_formats", one.hooks.call(registration.RECORD_FORMATS)
         yield "schema_formats", one.hooks.call(registration.SCHEMA_FORMATS)

@@ -12,6 +12,7 @@ from leafcuttr.cli.common.installed import commands_of
 from leafcuttr.cli.common.records.formats import formats_of
 
 if TYPE_CHECKING:
+    from leafcuttr.config.settings import Settings
     from leafcuttr.plugins.table import Plugins
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,7 +42,12 @@ def settings_options(function: F) -> F:
 
 
 def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
-    """All plugins, each in the state that it would have in a broker with these settings.
+    """All plugins, each in the state that it would have in a broker with these settings. Raises as `settings_here`."""
+    return settings_here(file, overrides)[1]
+
+
+def settings_here(file: Path | None, overrides: tuple[str, ...]) -> "tuple[Settings, Plugins]":
+    """The settings of a broker, those that are right, and all plugins, each in the state that it would have there.
 
     Other settings that are wrong do not matter. Raises click.UsageError for a file or a folder that cannot be read.
     """
@@ -49,10 +55,10 @@ def plugins_here(file: Path | None, overrides: tuple[str, ...]) -> "Plugins":
     from leafcuttr.plugins.catalogue import examine_all
 
     try:
-        _, _, plugins = examine_all(file, os.environ, overrides)
+        settings, _, plugins = examine_all(file, os.environ, overrides)
     except (ConfigError, StartError) as error:
         raise click.UsageError(str(error)) from None
     # Both remark on a name that is taken already.
     commands_of(plugins, COMMANDS)
     formats_of(plugins)
-    return plugins
+    return settings, plugins

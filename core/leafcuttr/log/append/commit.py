@@ -199,6 +199,8 @@ def fail(log: "LogState", error: BaseException) -> str:
     else:
         log.resources.complaints(_cause(error), "%s", reason)
     log.forget_staged()
+    if log.chain is not None:
+        log.chain.forget()
     segment = log.segments[-1]
     try:
         _cut_back(segment)

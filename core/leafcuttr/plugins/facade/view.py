@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Broker,
         Cluster,
         Consumer,
+        FilterChain,
         Groups,
         Handler,
         Listening,
@@ -194,6 +195,11 @@ class BrokerView:
             self._core, self._name, function, arguments, deadline_s=deadline_s, memory_bytes=memory_bytes
         )
         return result
+
+    async def record_filters(self, names: Sequence[str], topic: str) -> "FilterChain":
+        from leafcuttr.plugins.filters import record_filters
+
+        return await record_filters(self._core, names, topic)
 
     def authentication(self, prefix: str, *, listeners: Sequence[str] = ()) -> "Authentication":
         from leafcuttr.plugins.authentication import authentication_of

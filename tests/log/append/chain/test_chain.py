@@ -28,7 +28,7 @@ from leafcuttr.wire.batch import ATTRIBUTES_AT, NO_TIMESTAMP, BatchHeader, parse
 from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.records import Record as Stored
 from leafcuttr.wire.records import decode_records, encode_batch
-from leafcuttr_sdk.filters import DROP, DeadLetter
+from leafcuttr_sdk.filters import DROP, DeadLetter, Routed
 from leafcuttr_sdk.records import Record
 from support.chains import TestChain, keep
 from support.logs import (
@@ -793,3 +793,101 @@ def test_any_verdicts_on_any_batch(
     assert log.log_end_offset == len(rows) + 1
     found = [(one.at, one.reason, one.record.value) for posted in chain.posted for one in posted.letters]
     assert sorted(found) == sorted(letters)
+
+
+# Filters that remember records
+
+
+class Once:
+    """Drops copies of values."""
+
+    def __init__(self) -> None:
+        self.seen: set[bytes | None] = set()
+        self.forgotten = 0
+
+    def filter(self, record: Record) -> Any:
+        if record.value in self.seen:
+            return DROP
+        self.seen.add(record.value)
+        return record
+
+    def forget(self) -> None:
+        self.seen.clear()
+        self.forgotten += 1
+
+
+def test_copies_of_what_was_stored_are_found(tmp_path: Path) -> None:
+    once = Once()
+    log = chained(tmp_path, TestChain(once.filter, forget=once.forget))
+    append(log, numbered(3), NOW)
+    append(log, numbered(3), NOW)
+    assert [header.count for header, _ in stored(log)] == [3, 0] and once.forgotten == 0
+
+
+def test_a_batch_that_another_filter_has_failed_on_is_no_copy_when_it_comes_again(tmp_path: Path) -> None:
+    once, fails = Once(), [True]
+
+    def fail(record: Record) -> Any:
+        if fails:
+            raise LookupError
+        return record
+
+    log = chained(tmp_path, TestChain(once.filter, fail, forget=once.forget))
+    with pytest.raises(ChainError):
+        append(log, numbered(3), NOW)
+    fails.clear()
+    append(log, numbered(3), NOW)
+    assert [header.count for header, _ in stored(log)] == [3]
+    assert once.forgotten == 2  # of both filters
+
+
+def test_a_batch_that_could_not_be_written_is_no_copy_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = Once()
+    log = chained(tmp_path, TestChain(once.filter, forget=once.forget))
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("leafcuttr.log.append.commit.write_all", full)
+        with pytest.raises(BrokerError):
+            append(log, numbered(3), NOW)
+    append(log, numbered(3), NOW)
+    assert [header.count for header, _ in stored(log)] == [3]
+
+
+def test_a_batch_that_is_refused_after_it_was_filtered_is_no_copy_when_it_comes_again(tmp_path: Path) -> None:
+    """A batch out of order that a worker has filtered."""
+    once = Once()
+    log = chained(tmp_path, TestChain(once.filter, forget=once.forget))
+    refused = numbered(3, producer_id=7, producer_epoch=0, base_sequence=0)
+    with pytest.raises(LongWork) as long:
+        log.stage(bytearray(refused), Origin.CLIENT, now_ms=NOW)
+    prepared = long.value.work.do()
+    append(log, numbered(5, producer_id=7, producer_epoch=1, base_sequence=0), NOW)
+    with pytest.raises(BrokerError):
+        log.stage(bytearray(refused), Origin.CLIENT, now_ms=NOW, prepared=prepared)
+    append(log, numbered(3, producer_id=7, producer_epoch=1, base_sequence=5), NOW)
+    assert [header.count for header, _ in stored(log)] == [2, 3]
+
+
+def test_one_that_fails_to_forget_is_logged_and_judges_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def forget() -> None:
+        raise LookupError("no")
+
+    chain = TestChain(keep, forget=forget)
+    log = chained(tmp_path, chain)
+    chain.chain.forget()
+    append(log, numbered(3), NOW)
+    assert log.log_end_offset == 3 and "LookupError: no" in caplog.text
+
+
+def test_a_record_that_is_routed_refuses_the_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = chained(tmp_path, TestChain(lambda record: Routed(record, "other")))
+    with pytest.raises(ChainError):
+        append(log, numbered(3), NOW)
+    assert "it routes records, which only a relay can do" in caplog.text and log.log_end_offset == 0

@@ -1,6 +1,7 @@
 """The light module that the entry point names: settings and hooks; all work is imported when it is needed."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from leafcuttr_sdk import (
@@ -19,6 +20,7 @@ from leafcuttr_sdk import (
     Service,
     ServiceSpec,
     Setting,
+    Settings,
     StartFailure,
     Type,
     authentication_settings,
@@ -106,12 +108,15 @@ def leafcuttr_register_authenticators(broker: Broker) -> Iterable[AuthenticatorS
     yield AuthenticatorSpec("greenhouse-token", "the token of stations", make, ("bearer",), mechanisms)
 
 
-def leafcuttr_register_record_filters() -> Iterable[RecordFilterSpec]:
+def leafcuttr_register_record_filters(settings: Settings) -> Iterable[RecordFilterSpec]:
+    from leafcuttr_greenhouse.of_zone import OfZone
     from leafcuttr_greenhouse.plausible import Plausible
 
     yield RecordFilterSpec(
         "plausible", "drops what is too cold, dead-letters what is too hot", Plausible, (LOWEST, HIGHEST)
     )
+    for zone in sorted({str(zone) for zone in settings.family(ZONE).values()}):
+        yield RecordFilterSpec(f"zone-{zone}", f"keeps the sensors of zone {zone}", partial(OfZone, zone))
 
 
 def leafcuttr_register_produce_validators() -> Iterable[ProduceValidatorSpec]:

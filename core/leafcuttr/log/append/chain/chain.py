@@ -41,7 +41,7 @@ from leafcuttr.wire.compression import Codec
 from leafcuttr.wire.loose_records import LooseRecords, compile_early
 from leafcuttr.wire.records import DECOMPRESSED_LIMIT
 from leafcuttr_sdk._described import kind_of
-from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady
+from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady, Routed
 from leafcuttr_sdk.peek import Peek, PeekedBatch
 from leafcuttr_sdk.records import Record
 from leafcuttr_sdk.types import TopicPartition
@@ -64,13 +64,15 @@ class Tally:
 
 
 class Step(NamedTuple):
-    """One validator or filter of a chain. A validator with a `peek` is called once a batch, with what it asks for."""
+    """One validator or filter of a chain. A validator with a `peek` is called once a batch, with what it asks for.
+    `forget` is that of a filter which remembers records."""
 
     name: str
     call: Callable[[Any], Any]
     tally: Tally
     part: Part
     peek: Peek | None = None
+    forget: Callable[[], None] | None = None
 
 
 class ChainResult(NamedTuple):
@@ -103,6 +105,8 @@ class Chain:
         "_failed",
         "_failures",
         "_filters",
+        "_forgets",
+        "_has_to_forget",
         "_pace",
         "_peeks",
         "_post",
@@ -146,6 +150,8 @@ class Chain:
         self._failed = 0
         self._pace = 0.0
         self._by_clock = inf  # of the last batch
+        self._forgets = tuple((step.part, step.forget) for step in filters if step.forget is not None)
+        self._has_to_forget = False
         self._untried = [] if refusal is not None else [*validators, *filters]
         self._peeks = Peeks(step.peek for step in self._validators if step.peek is not None)
         self.takes_apart: Final = bool(filters) or any(step.peek is None for step in validators)
@@ -161,6 +167,11 @@ class Chain:
     def fails(self) -> bool:
         """Whether a validator or filter has failed on each of the last batches."""
         return self._failed >= _FAILS
+
+    def forget(self) -> None:
+        """A batch was refused that filters may have seen: its records may come again. Any thread: those filters that
+        remember records forget them before they see the next ones."""
+        self._has_to_forget = bool(self._forgets)
 
     def is_quick(self, count: int) -> bool:
         """Whether so many records take a moment only, by the time that earlier ones took. Never before each validator
@@ -190,6 +201,13 @@ class Chain:
             )
             raise ChainError(f"Topic {self.topic} takes no records at present: {self.refusal}")
         began, worked = perf_counter(), thread_time()
+        if self._has_to_forget:
+            self._has_to_forget = False
+            for part, function in self._forgets:
+                try:
+                    call(part, function)
+                except PartError as failed:
+                    self._failures(failed)
         header = parse(batch)
         payload = decompressed_records(batch, header, limit)
         peeked = self._peeks.of(payload, header, most_headers)
@@ -204,6 +222,9 @@ class Chain:
                 result = self._filter(batch, header, config, data, loose)
             self._failed = 0
             self.readiness.judged()
+        except BaseException:
+            self.forget()
+            raise
         finally:
             count = header.count
             self._learn((perf_counter() - began) / count, (thread_time() - worked) / count)
@@ -349,7 +370,9 @@ class Chain:
             else:
                 self._fail(
                     step,
-                    f"its verdict is {kind_of(verdict)}, none of Record, DROP, DeadLetter and NotReady",
+                    "it routes records, which only a relay can do"
+                    if isinstance(verdict, Routed)
+                    else f"its verdict is {kind_of(verdict)}, none of Record, DROP, DeadLetter and NotReady",
                     index,
                 )
             stay.append(index)

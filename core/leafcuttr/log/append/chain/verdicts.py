@@ -41,7 +41,7 @@ def fault_of(record: Record, before: Record, base_timestamp: int) -> str | None:
 def letter_fault(verdict: DeadLetter, before: Record, base_timestamp: int) -> str | None:
     """What of a verdict is no dead letter, if anything. `before` is the record that the filter got."""
     fields: tuple[Any, ...] = verdict
-    reason, topic, record = fields
+    reason, topic, record, _ = fields
     if not isinstance(reason, str) or not isinstance(topic, str | None):
         return f"its verdict is {kind_of(verdict)}, whose reason or topic is no text"
     if record is None or record is before:
