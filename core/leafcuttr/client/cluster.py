@@ -81,19 +81,27 @@ class RemoteCluster:
         *,
         node: int | None = None,
         at_least: int = 0,
+        at_most: int | None = None,
         timeout_s: float | None = None,
+        reach_s: float | None = None,
         lane: str | None = None,
     ) -> Any:
-        """The response of a broker, of any one if `node` is None. `at_least` is the lowest version that can carry the
-        request; requests of one `lane` share a connection."""
+        """The response of a broker, of any one if `node` is None. `at_least` and `at_most` are the versions that can
+        carry the request; requests of one `lane` share a connection. `reach_s` is how long a broker that cannot be
+        reached is tried again, `timeout_s` if it is not given. Over an open connection requests go out in the order in
+        which tasks call this."""
         api = api_of(request)
         timeout_s = self.settings.request_timeout_s if timeout_s is None else timeout_s
         deadline = trio.current_time() + timeout_s
         chosen = _LANES.get(api.key, _ORDINARY) if lane is None else lane  # type: ignore[call-overload]
-        connection = await self._connection(node, chosen, deadline)
+        patience = deadline if reach_s is None else min(deadline, trio.current_time() + reach_s)
+        connection = await self._connection(node, chosen, patience)
         try:
             response = await connection.request(
-                request, at_least=at_least, timeout_s=max(deadline - trio.current_time(), 0)
+                request,
+                at_least=at_least,
+                at_most=at_most,
+                timeout_s=max(deadline - trio.current_time(), 0),
             )
         except TimedOut as error:
             self._links.fails(connection.address, error)

@@ -67,12 +67,14 @@ class ClientConnection:
             stream.close()
             self.fail(ConnectionLost(f"the connection to {self.address} was closed"))
 
-    async def request(self, request: Any, *, at_least: int = 0, timeout_s: float) -> Any:
+    async def request(
+        self, request: Any, *, at_least: int = 0, at_most: int | None = None, timeout_s: float
+    ) -> Any:
         """The response, None for a request that has none. Raises ClientError: TimedOut, ConnectionLost, ApiNotOffered,
         UnreadableResponse. WireError is for a request that cannot be written."""
         if self.error is not None:
             raise ConnectionLost(str(self.error))
-        correlation = self._protocol.send(request, at_least=at_least)
+        correlation = self._protocol.send(request, at_least=at_least, at_most=at_most)
         self._outbox.set()
         if correlation is None:
             await trio.lowlevel.checkpoint()

@@ -129,25 +129,26 @@ class ClientProtocol:
         """Send ApiVersions."""
         self._send_api_versions(_API_VERSIONS.max_version)
 
-    def send(self, request: Any, *, at_least: int = 0) -> int | None:
+    def send(self, request: Any, *, at_least: int = 0, at_most: int | None = None) -> int | None:
         """Send a request in the highest version that both sides have; returns its correlation id, or None if it has no
-        answer. `at_least` is the lowest version that can carry it. Raises ApiNotOffered, and WireError for a request
-        that cannot be written: then nothing was sent.
+        answer. `at_least` and `at_most` are the versions that can carry it. Raises ApiNotOffered, and WireError for a
+        request that cannot be written: then nothing was sent.
         """
         api = api_of(request)
-        return self._send(api, request, self.version_of(api, at_least))
+        return self._send(api, request, self.version_of(api, at_least, at_most))
 
-    def version_of(self, api: Api, at_least: int = 0) -> int:
+    def version_of(self, api: Api, at_least: int = 0, at_most: int | None = None) -> int:
         """The version in which `send` sends. Raises ApiNotOffered."""
         if api.key not in self.versions:
             raise ApiNotOffered(f"the broker at {self.peer} does not offer {api.name}")
         first, last = self.versions[api.key]
-        version = min(last, api.max_version)
+        newest = api.max_version if at_most is None else min(at_most, api.max_version)
+        version = min(last, newest)
         wanted = max(api.min_version, at_least)
         if version < max(first, wanted):
             raise ApiNotOffered(
                 f"the broker at {self.peer} speaks versions {first} to {last} of {api.name}; this needs {wanted} to "
-                f"{api.max_version}"
+                f"{newest}"
             )
         return version
 
