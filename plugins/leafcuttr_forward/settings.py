@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from leafcuttr_sdk.settings import Setting, Type
+from leafcuttr_sdk.settings import Setting, SettingFinding, Settings, Type
 
 CONFIG: Final = "lc.topic.forward.config"
 
@@ -14,4 +14,11 @@ def settings() -> Iterable[Setting]:
         Type.STRING,
         None,
         "The file, in MirrorMaker 2's format, that says which topics are forwarded between which clusters.",
+        check_file=_about_the_file,
     )
+
+
+def _about_the_file(name: str, settings: Settings) -> Iterable[SettingFinding]:
+    from leafcuttr_forward.mm2.file import read_file
+
+    return read_file(settings.text(name))[1]

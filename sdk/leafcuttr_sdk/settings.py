@@ -30,6 +30,25 @@ class Type(Enum):
     """str, without a default, that is never logged nor returned by any API"""
 
 
+class FindingLevel(Enum):
+    """What becomes of a start with what was found."""
+
+    ERROR = "error"
+    """The broker does not start."""
+    WARNING = "warning"
+    """It starts, and logs it as a warning."""
+    NOTE = "note"
+    """It starts: something is accepted and has no effect."""
+
+
+@described
+class SettingFinding(NamedTuple):
+    """One thing to say of the file that a setting names: all of it in one line, with file, line, key and value."""
+
+    level: FindingLevel
+    line: str
+
+
 @described
 class Setting(NamedTuple):
     """One setting, of the broker or of a topic.
@@ -60,6 +79,9 @@ class Setting(NamedTuple):
     It gets the setting's name, of a family the member's, and all of the plugin's settings. Called at the start, and by
     `leafcuttr config check`, where the plugin is on and each value is allowed alone. Not for dynamic settings and for
     those of topics."""
+    check_file: "Callable[[str, Settings], Iterable[SettingFinding]] | None" = None
+    """Of a setting that names a file: what there is to say of the file. It gets the arguments of `check_with_others`
+    and is called as that is; it reads the file, and does nothing else that takes time."""
 
 
 class Settings(Protocol):

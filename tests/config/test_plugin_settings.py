@@ -80,6 +80,10 @@ def named(name: str) -> Setting:
             COLOUR._replace(check_with_others=lambda *_: None, dynamic=True),
             "check_with_others is called at the start: it is not for a dynamic setting",
         ),
+        (
+            COLOUR._replace(check_file=lambda *_: (), dynamic=True),
+            "check_file is called at the start: it is not for a dynamic setting",
+        ),
     ],
 )
 def test_what_cannot_be_declared(setting: Setting, why: str) -> None:

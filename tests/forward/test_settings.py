@@ -25,3 +25,31 @@ def test_it_is_off_without_one() -> None:
     found = plugins.get("forward")
     assert found is not None
     assert found.state is PluginState.OFF
+
+
+def test_the_file_is_checked_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.properties"
+    file.write_text(
+        "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = y:1\na->b.enabled = yes\n"
+        "replication.factor = two\ntasks.max = 3\nrefresh.topic.interval.seconds = 5\n"
+    )
+    _, findings, _ = examine_all(None, {}, [f"lc.topic.forward.config={file}"])
+    assert [(finding.level.value, finding.line) for finding in findings] == [
+        ("error", f"{file}:4: a->b.enabled=yes: allowed are true and false"),
+        ("error", f"{file}:5: replication.factor=two: allowed is a whole number from -1 to 2147483647"),
+        (
+            "warning",
+            f"{file}:7: refresh.topic.interval.seconds: no key of MirrorMaker's, and it has no effect; did you mean "
+            "refresh.topics.interval.seconds?",
+        ),
+        (
+            "note",
+            f"{file}:6: tasks.max=3: no meaning here: One process copies all; there are no tasks to distribute.",
+        ),
+    ]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    _, findings, _ = examine_all(None, {}, [f"lc.topic.forward.config={tmp_path / 'none'}"])
+    (finding,) = findings
+    assert finding.line == f"{tmp_path}/none: No such file or directory; allowed is a file of MirrorMaker 2"

@@ -20,7 +20,7 @@ from support.plugin_folders import install
 
 ACME = """
 from leafcuttr_sdk.plugin import Plugin
-from leafcuttr_sdk.settings import Setting, Type, listener_settings
+from leafcuttr_sdk.settings import FindingLevel, Setting, SettingFinding, Type, listener_settings
 
 PLUGIN = Plugin("acme", 1, "Anvils", enabled_by="lc.plugin.acme.enable", extra="heavy", modules={modules})
 
@@ -33,7 +33,16 @@ def leafcuttr_register_settings():
     yield Setting("lc.plugin.acme.most", Type.INT, 9, "At most.", check_with_others=less)
     yield Setting("lc.plugin.acme.least", Type.INT, 1, "At least.", minimum=0)
     yield Setting("lc.plugin.acme.key.<filter>", Type.PASSWORD, None, "Its key.", check_with_others=mapped)
+    yield Setting("lc.plugin.acme.file", Type.STRING, None, "Its file.", check_file=lines)
     yield from listener_settings("lc.plugin.acme", 7000)
+
+
+def lines(name, settings):
+    for number, line in enumerate(settings.text(name).split("|"), 1):
+        if line == "broken":
+            raise ValueError("broken")
+        least = settings.int("lc.plugin.acme.least")
+        yield SettingFinding(FindingLevel(line), f"acme.conf:{{number}}: {{line}}:  of  {{least}}")
 
 
 def why_not(member, value):
@@ -153,6 +162,23 @@ def test_values_that_do_not_go_together(tmp_path: Path) -> None:
     assert (
         "lc.plugin.acme.most=2 (server.properties:1): its check failed with ValueError: five" in result.stdout
     )
+
+
+def test_a_file_that_a_setting_names_is_checked() -> None:
+    on = ("-o", "lc.plugin.acme.enable=true")
+    result = config("check", *on, "-o", "lc.plugin.acme.file=note|error|warning|error")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "error:   acme.conf:2: error: of 1",
+        "error:   acme.conf:4: error: of 1",
+        "warning: acme.conf:3: warning: of 1",
+        "note:    acme.conf:1: note: of 1",
+        "2 settings given; 2 errors, 1 warning, 1 note",
+    ]
+    assert config("check", *on, "-o", "lc.plugin.acme.file=note|warning").exit_code == 0
+    assert "acme.conf" not in config("check", "-o", "lc.plugin.acme.file=error").stdout, "it is off"
+    broken = config("check", *on, "-o", "lc.plugin.acme.file=note|broken").stdout
+    assert "error:   lc.plugin.acme.file: its check failed with ValueError: broken" in broken
 
 
 def test_a_family_has_something_in_the_place_of_its_brackets() -> None:

@@ -7,7 +7,7 @@ import pytest
 from leafcuttr.config.settings import Settings as BrokerSettings
 from leafcuttr.plugins.settings_views import PluginSettings, TopicSettings
 from leafcuttr_sdk import Setting, Settings, Type
-from leafcuttr_sdk.settings import Value, Values
+from leafcuttr_sdk.settings import FindingLevel, SettingFinding, Value, Values
 from leafcuttr_sdk.testing import fixed_settings
 from leafcuttr_sdk.testing.context import FixedSettings
 
@@ -91,3 +91,14 @@ def test_fixed_settings_refuse_what_a_broker_would_refuse_together() -> None:
             fixed_settings(declared, values)
     with pytest.raises(ValueError, match=r"there has to be something in the place of <thing>$"):
         fixed_settings(declared, {"lc.x.of.": "a"})
+
+
+def test_fixed_settings_refuse_a_file_that_a_broker_would_refuse() -> None:
+    def lines(name: str, settings: Settings) -> list[SettingFinding]:
+        level = FindingLevel(settings.text(name))
+        return [SettingFinding(FindingLevel.NOTE, "a:1: b"), SettingFinding(level, "a:2: c")]
+
+    declared = [Setting("lc.x.file", Type.STRING, None, "", check_file=lines)]
+    assert fixed_settings(declared, {"lc.x.file": "warning"}).text("lc.x.file") == "warning"
+    with pytest.raises(ValueError, match=r"^a:2: c$"):
+        fixed_settings(declared, {"lc.x.file": "error"})

@@ -14,8 +14,8 @@ from leafcuttr.runtime.described import described, words_of
 from leafcuttr.runtime.plugin_parts import Failures, Part, PartError, call, logger
 from leafcuttr_sdk._described import kind_of
 from leafcuttr_sdk.plugin import Plugin
+from leafcuttr_sdk.settings import FindingLevel, SettingFinding, Settings, Type
 from leafcuttr_sdk.settings import Setting as Declared
-from leafcuttr_sdk.settings import Settings, Type
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*(\.<[^<>]+>)?\Z")
 _TYPES: Final = {kind.name.lower(): kind for kind in ConfigType}
@@ -127,12 +127,14 @@ def _row(plugin: str, declared: Declared, *, of_topic: bool) -> ConfigKey:
         check_with_others=_guarded_with_others(guard, declared.check_with_others)
         if declared.check_with_others
         else None,
+        check_file=_guarded_file(guard, declared.check_file) if declared.check_file else None,
         dynamic=declared.dynamic or of_topic,
     )
-    if declared.check_with_others is not None and row.dynamic:
-        raise ValueError(
-            "check_with_others is called at the start: it is not for a dynamic setting, nor for one of topics"
-        )
+    for name in ("check_with_others", "check_file"):
+        if getattr(row, name) is not None and row.dynamic:
+            raise ValueError(
+                f"{name} is called at the start: it is not for a dynamic setting, nor for one of topics"
+            )
     if row.is_family:
         if declared.default is not None:
             raise ValueError("a family has no default")
@@ -194,6 +196,28 @@ def _guarded_with_others(
 ) -> Callable[[str, Settings, Value], str | None]:
     def guarded(name: str, settings: Settings, value: Value) -> str | None:
         return guard(lambda _: check(name, settings))(value)
+
+    return guarded
+
+
+def _guarded_file(
+    guard: Callable[[Callable[[Value], str | None]], Callable[[Value], str | None]],
+    check: Callable[[str, Settings], Iterable[SettingFinding]],
+) -> Callable[[str, Settings, Value], Sequence[SettingFinding]]:
+    def guarded(name: str, settings: Settings, value: Value) -> Sequence[SettingFinding]:
+        found: list[SettingFinding] = []
+
+        def look(_: Value) -> str | None:
+            for finding in check(name, settings):
+                found.append(
+                    SettingFinding(
+                        FindingLevel(finding.level), " ".join(str(finding.line)[:_LONGEST].split())
+                    )
+                )
+            return None
+
+        why = guard(look)(value)
+        return found if why is None else [SettingFinding(FindingLevel.ERROR, f"{name}: {why}")]
 
     return guarded
 

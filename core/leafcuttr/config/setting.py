@@ -6,12 +6,12 @@ show them to people who know them from Kafka.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from leafcuttr_sdk.settings import Settings
+    from leafcuttr_sdk.settings import SettingFinding, Settings
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -86,7 +86,8 @@ class ConfigKey(NamedTuple):
 
     A name such as `lc.filters.<topic or pattern>` is that of a family: any text may stand in the brackets' place. A
     family has no value itself; each member has its own row, made of this one. `check_member` also gets what stands
-    there. `check_with_others`, of a plugin's setting, gets the whole name, the plugin's settings and the value.
+    there. `check_with_others` and `check_file`, of a plugin's setting, get the whole name, the plugin's settings and
+    the value.
     """
 
     name: str
@@ -101,6 +102,7 @@ class ConfigKey(NamedTuple):
     check: Callable[[Value], str | None] | None = None
     check_member: Callable[[str, Value], str | None] | None = None
     check_with_others: "Callable[[str, Settings, Value], str | None] | None" = None
+    check_file: "Callable[[str, Settings, Value], Sequence[SettingFinding]] | None" = None
     dynamic: bool = False
     per_broker: bool = False
     synonyms: tuple[tuple[str, int], ...] = ()

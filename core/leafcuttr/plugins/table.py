@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from leafcuttr.config.findings import Level
 from leafcuttr.config.setting import render
 from leafcuttr.errors import ConfigError, PluginError, StartError
 from leafcuttr.plugins.importing import process_kept
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.services import ServiceSpec
 
 REQUIRED: Final = "lc.plugins.required"
+_LOGGED: Final = {Level.WARNING: logging.WARNING, Level.NOTE: logging.INFO}
 _FAILURES: Final = {failure.value.replace(" ", "-"): failure for failure in StartFailure}
 
 _log: Final = logging.getLogger("leafcuttr.plugins")
@@ -93,7 +95,7 @@ class Plugins:
 
         Raises StartError: one is switched on whose packages are missing, is required and not there, or has failed and
         `lc.plugins.strict` is set, or it says itself that this ends the start. Raises ConfigError: values of its
-        settings do not go together.
+        settings do not go together, or a file that one names is wrong; further lines of such are logged.
         """
         self.settle(settings)
         for remark in self.remarks:
@@ -102,8 +104,14 @@ class Plugins:
             if trouble.stops:
                 raise StartError(trouble.line)
             _log.error("%s", trouble.line)
-        for finding in contradictions(self.enabled, settings):
-            raise ConfigError(finding.line)
+        found = list(contradictions(self.enabled, settings))
+        stopping = [finding.line for finding in found if finding.level is Level.ERROR]
+        for line in stopping[1:]:
+            _log.error("%s", line)
+        if stopping:
+            raise ConfigError(stopping[0])
+        for finding in found:
+            _log.log(_LOGGED[finding.level], "%s", finding.line)
 
     def troubles(self, settings: "Settings") -> "list[Trouble]":
         """What there is to say of them once they are settled, what stops a start first."""

@@ -105,7 +105,7 @@ CLIENT_KEYS: Final = (
         Kind.STRING,
         "latest",
         "c",
-        "Where a partition begins that the flow has no position of: `earliest`, which is MirrorMaker's default, or `latest`.",
+        "Where a partition without a position begins: `earliest`, MirrorMaker's default, or `latest`.",
     ),
     ClientKey(
         "compression.type",
@@ -236,4 +236,3 @@ CLIENT_KEYS: Final = (
     _ignored("value.deserializer", Kind.CLASS, None, "c", _JAVA),
     _ignored("value.serializer", Kind.CLASS, None, "p", _JAVA),
 )
-CLIENT_NAMES: Final = frozenset(key.name for key in CLIENT_KEYS)

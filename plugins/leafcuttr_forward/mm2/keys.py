@@ -329,8 +329,8 @@ KEYS: Final = (
         "config.providers",
         Kind.LIST,
         "",
-        "Names of providers; `${NAME:PATH:KEY}` in a value is what the provider has there. `config.providers.NAME.class`"
-        " is FileConfigProvider, DirectoryConfigProvider or EnvVarConfigProvider of Kafka.",
+        "Names of providers; `${NAME:PATH:KEY}` in a value is what the provider has there. "
+        "`config.providers.NAME.class` is Kafka's FileConfigProvider, DirectoryConfigProvider or EnvVarConfigProvider.",
         where=Where.TOP,
     ),
     _ignored("dedicated.mode.enable.internal.rest", Kind.BOOLEAN, "false", _REST, Where.TOP),

@@ -1,7 +1,7 @@
 """How topics are called at the target: MirrorMaker 2's two replication policies, and the names of its own topics.
 
-Source: DefaultReplicationPolicy and IdentityReplicationPolicy of org.apache.kafka.connect.mirror. A policy belongs to one
-flow: identity takes each topic as one of the flow's source.
+Source: DefaultReplicationPolicy and IdentityReplicationPolicy of org.apache.kafka.connect.mirror. A policy belongs to
+one flow: identity takes each topic as one of the flow's source.
 """
 
 import re

@@ -8,7 +8,7 @@ from typing import cast
 
 from leafcuttr_sdk.filters import TopicContext
 from leafcuttr_sdk.schemas import SchemaProvider
-from leafcuttr_sdk.settings import Setting, Settings, Type, Value, Values
+from leafcuttr_sdk.settings import FindingLevel, Setting, Settings, Type, Value, Values
 from leafcuttr_sdk.testing.read_only import FixedBroker
 from leafcuttr_sdk.testing.samples import NOW_MS
 
@@ -77,6 +77,9 @@ class FixedSettings(Values):
             wrong = setting.check_with_others(name, self) if setting.check_with_others is not None else None
             if wrong:
                 raise ValueError(f"{name}: {wrong}")
+            for finding in setting.check_file(name, self) if setting.check_file is not None else ():
+                if finding.level is FindingLevel.ERROR:
+                    raise ValueError(finding.line)
 
     def _take(self, name: str, value: Value) -> Setting:
         setting = None if name in self._families else self._declared.get(name)
