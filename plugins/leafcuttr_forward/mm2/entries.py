@@ -49,7 +49,7 @@ class MirrorFinding(NamedTuple):
         return f"{file}:{self.line}: {shown}: {self.text}"
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """What a key is about: nothing, the alias of a cluster, or the source and target of a flow."""
 
     source: str | None = None
@@ -67,13 +67,13 @@ class Place(NamedTuple):
         return f"{self.source}." if self.target is None else f"{self.source}->{self.target}."
 
 
-TOP: Final = Place()
+TOP: Final = KeyPlace()
 
 
 class Entry(NamedTuple):
     """One key of the file. `name` is the key without its place; of a client's, `prefix` is what stands between."""
 
-    place: Place
+    place: KeyPlace
     prefix: str
     name: str
     value: str
@@ -135,23 +135,23 @@ def _is_wrong(entry: Entry, said: Iterable[MirrorFinding]) -> bool:
     return any(finding.level is FindingLevel.ERROR and finding.line == entry.line for finding in said)
 
 
-def _place_of(key: str, clusters: Iterable[str]) -> tuple[Place, str]:
+def _place_of(key: str, clusters: Iterable[str]) -> tuple[KeyPlace, str]:
     """The place of a key, and what stands behind it."""
     flow = _FLOW.fullmatch(key)
     if flow is not None:
         for target in sorted(clusters, key=len, reverse=True):
             if flow[2].startswith(f"{target}."):
-                return Place(flow[1].strip(), target), flow[2][len(target) + 1 :]
+                return KeyPlace(flow[1].strip(), target), flow[2][len(target) + 1 :]
         target, _, rest = flow[2].partition(".")
-        return Place(flow[1].strip(), target.strip()), rest
+        return KeyPlace(flow[1].strip(), target.strip()), rest
     if key not in MIRROR:
         for alias in sorted(clusters, key=len, reverse=True):
             if key.startswith(f"{alias}."):
-                return Place(alias), key[len(alias) + 1 :]
+                return KeyPlace(alias), key[len(alias) + 1 :]
     return TOP, key
 
 
-def _prefix_of(rest: str, place: Place) -> tuple[str, str]:
+def _prefix_of(rest: str, place: KeyPlace) -> tuple[str, str]:
     """The prefix of a client's key, and its name. `consumer.poll.timeout.ms` and `admin.timeout.ms` are no such."""
     if rest in MIRROR:
         return "", rest
@@ -273,17 +273,17 @@ class Entries:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._all = tuple(entries)
-        self._plain: Mapping[tuple[Place, str], Entry] = {
+        self._plain: Mapping[tuple[KeyPlace, str], Entry] = {
             (entry.place, _FORMER.get(entry.name, entry.name)): entry
             for entry in self._all
             if not entry.prefix
         }
 
-    def get(self, name: str, *places: Place) -> Entry | None:
+    def get(self, name: str, *places: KeyPlace) -> Entry | None:
         """The entry of this name in the first of these places that has one."""
         return next((found for place in places if (found := self._plain.get((place, name)))), None)
 
-    def client(self, place: Place, prefix: str) -> dict[str, str]:
+    def client(self, place: KeyPlace, prefix: str) -> dict[str, str]:
         """The settings of clients with exactly this prefix."""
         return {
             entry.name: entry.value

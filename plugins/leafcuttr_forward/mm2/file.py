@@ -20,7 +20,7 @@ def read_file(path: str) -> tuple[MirrorPlan | None, list[SettingFinding]]:
 
 
 def _text(content: bytes) -> str:
-    """Java reads its properties as Latin-1; whoever writes them today has UTF-8."""
+    """Java reads properties as Latin-1; editors write UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:

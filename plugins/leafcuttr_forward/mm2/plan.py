@@ -28,7 +28,7 @@ from leafcuttr_forward.mm2.entries import (
     Entries,
     Entry,
     MirrorFinding,
-    Place,
+    KeyPlace,
     aliases,
     read_entries,
 )
@@ -161,7 +161,7 @@ class _Reading:
                 self._wrong(
                     named, "clusters", f"{alias}.bootstrap.servers is not given; allowed are HOST:PORT, ..."
                 )
-        pairs = [Place(source, target) for source in clusters for target in clusters if source != target]
+        pairs = [KeyPlace(source, target) for source in clusters for target in clusters if source != target]
         flows = [self._flow(pair) for pair in pairs if self._flag("enabled", pair)]
         beats = [self._heartbeats(pair) for pair in pairs if self._flag("emit.heartbeats.enabled", pair, TOP)]
         if not flows and self._sound:
@@ -177,7 +177,7 @@ class _Reading:
             if flow.policy.identity
         ]
         for circle in circles(links):
-            found = self._entries.get("enabled", Place(circle[-1].source, circle[-1].target))
+            found = self._entries.get("enabled", KeyPlace(circle[-1].source, circle[-1].target))
             shown = ", ".join(f"{link.source}->{link.target}" for link in circle)
             self._wrong(
                 found,
@@ -188,7 +188,7 @@ class _Reading:
 
     # One flow
 
-    def _flow(self, pair: Place) -> FlowPlan:
+    def _flow(self, pair: KeyPlace) -> FlowPlan:
         assert pair.source is not None and pair.target is not None
         policy = self._policy(pair)
         topics = self._names("topics", pair)
@@ -208,7 +208,7 @@ class _Reading:
             checkpoints=self._checkpoints(pair, policy) if syncs else None,
         )
 
-    def _policy(self, pair: Place) -> ReplicationPolicy:
+    def _policy(self, pair: KeyPlace) -> ReplicationPolicy:
         assert pair.source is not None
         separator = self._text("replication.policy.separator", pair, TOP)
         if not separator:
@@ -221,7 +221,7 @@ class _Reading:
 
     def _spec(
         self,
-        pair: Place,
+        pair: KeyPlace,
         policy: ReplicationPolicy,
         topics: NamePatterns,
         source: Mapping[str, str],
@@ -255,7 +255,7 @@ class _Reading:
             ),
         )
 
-    def _rules(self, pair: Place, policy: ReplicationPolicy, topics: NamePatterns) -> Iterator[TopicRule]:
+    def _rules(self, pair: KeyPlace, policy: ReplicationPolicy, topics: NamePatterns) -> Iterator[TopicRule]:
         assert pair.source is not None and pair.target is not None
         never = (*policy.internal_patterns(), *policy.cycle_patterns(pair.target), re.escape(FLOWS_TOPIC))
         prefixed = f"{pair.source}{policy.separator}{{topic}}"
@@ -272,20 +272,20 @@ class _Reading:
         include = topics.include if not policy.identity else rf"(?=(?:{topics.include})\Z).*heartbeats"
         yield TopicRule(source=include, is_pattern=True, exclude=(*topics.exclude, *never), target=prefixed)
 
-    def _guarantee(self, pair: Place) -> Guarantee:
+    def _guarantee(self, pair: KeyPlace) -> Guarantee:
         name = "exactly.once.source.support"
-        found = self._entries.get(name, pair, Place(pair.target), TOP)
+        found = self._entries.get(name, pair, KeyPlace(pair.target), TOP)
         asked = found is not None and found.value.lower() == "disabled"
         return Guarantee.AT_LEAST_ONCE if asked else Guarantee.EXACTLY_ONCE
 
-    def _reaction(self, name: str, pair: Place) -> Reaction:
+    def _reaction(self, name: str, pair: KeyPlace) -> Reaction:
         return Reaction(self._text(name, pair, TOP).lower())
 
-    def _offsets_topic(self, pair: Place) -> str:
-        found = self._entries.get("offset.storage.topic", pair, TOP, Place(pair.target))
+    def _offsets_topic(self, pair: KeyPlace) -> str:
+        found = self._entries.get("offset.storage.topic", pair, TOP, KeyPlace(pair.target))
         return found.value if found else f"mm2-offsets.{pair.source}.internal"
 
-    def _offset_syncs(self, pair: Place, policy: ReplicationPolicy) -> OffsetSyncPlan | None:
+    def _offset_syncs(self, pair: KeyPlace, policy: ReplicationPolicy) -> OffsetSyncPlan | None:
         if not self._flag("emit.offset-syncs.enabled", pair, TOP):
             return None
         at_source = self._text("offset-syncs.topic.location", pair, TOP).lower() == "source"
@@ -296,7 +296,7 @@ class _Reading:
             lag_max=self._number("offset.lag.max", pair, TOP) or 0,
         )
 
-    def _checkpoints(self, pair: Place, policy: ReplicationPolicy) -> CheckpointPlan | None:
+    def _checkpoints(self, pair: KeyPlace, policy: ReplicationPolicy) -> CheckpointPlan | None:
         if not self._flag("emit.checkpoints.enabled", pair, TOP):
             return None
         groups = self._names("groups", pair)
@@ -309,7 +309,7 @@ class _Reading:
             sync_s=self._interval("sync.group.offsets", pair),
         )
 
-    def _heartbeats(self, pair: Place) -> HeartbeatPlan:
+    def _heartbeats(self, pair: KeyPlace) -> HeartbeatPlan:
         assert pair.source is not None and pair.target is not None
         return HeartbeatPlan(
             source=pair.source,
@@ -323,14 +323,14 @@ class _Reading:
     # Settings of clients
 
     def _client_properties(
-        self, alias: str, clusters: Sequence[str], ends: Sequence[str], pair: Place = TOP
+        self, alias: str, clusters: Sequence[str], ends: Sequence[str], pair: KeyPlace = TOP
     ) -> dict[str, str]:
         """In the order in which MirrorMaker puts them over each other. A cluster is written and read with one client:
         of two that say different things the consumer's counts at the source, the producer's at the target."""
         roles = ("producer.", "consumer.") if "source." in ends else ("consumer.", "producer.")
         found = dict(self._entries.client(TOP, ""))
         for prefix in ("", "admin.", *roles):
-            found |= self._entries.client(Place(alias), prefix)
+            found |= self._entries.client(KeyPlace(alias), prefix)
         if pair != TOP:
             for prefix in (
                 *clusters,
@@ -354,31 +354,31 @@ class _Reading:
 
     # Values
 
-    def _text(self, name: str, *places: Place) -> str:
+    def _text(self, name: str, *places: KeyPlace) -> str:
         found = self._entries.get(name, *places)
         return found.value if found else MIRROR[name].default or ""
 
-    def _flag(self, name: str, *places: Place) -> bool:
+    def _flag(self, name: str, *places: KeyPlace) -> bool:
         return self._text(name, *places).lower() == "true"
 
-    def _number(self, name: str, *places: Place) -> int | None:
+    def _number(self, name: str, *places: KeyPlace) -> int | None:
         text = self._text(name, *places)
         return int(text) if text else None
 
-    def _interval(self, what: str, pair: Place) -> float | None:
+    def _interval(self, what: str, pair: KeyPlace) -> float | None:
         """In seconds; None where it is off."""
         if not self._flag(f"{what}.enabled", pair, TOP):
             return None
         return float(self._number(f"{what}.interval.seconds", pair, TOP) or 1)
 
-    def _names(self, name: str, pair: Place) -> NamePatterns:
+    def _names(self, name: str, pair: KeyPlace) -> NamePatterns:
         return NamePatterns(
             expressions=aliases(self._text(name, pair, TOP)),
             include=self._pattern(name, pair),
             exclude=(self._pattern(f"{name}.exclude", pair),),
         )
 
-    def _pattern(self, name: str, pair: Place) -> str:
+    def _pattern(self, name: str, pair: KeyPlace) -> str:
         try:
             return java_pattern(aliases(self._text(name, pair, TOP)))
         except ValueError as error:

@@ -4,7 +4,7 @@ All of them are structs in the primitive types of Kafka's protocol, big-endian: 
 UTF-8. The value of a heartbeat and of a checkpoint begins with a version in 16 bits, of which there is one, 0. Source:
 the classes Heartbeat, Checkpoint and OffsetSync of org.apache.kafka.connect.mirror.
 
-Bytes that are none of these raise ValueError with one line: the topics are open to whoever may write to them.
+Bytes that are none of these raise ValueError with one line: any client of the cluster can write such topics.
 """
 
 import struct
