@@ -88,8 +88,10 @@ class FlowReport:
 
     name: str
     state: FlowState = FlowState.STARTING
-    trouble: str | None = None
-    """What keeps it from going on, in one line for `/health`; None while nothing does."""
+    own_trouble: str | None = None
+    """What the flow itself says; see `trouble`."""
+    cluster_trouble: Callable[[], str | None] | None = None
+    """What the clusters that it uses say."""
     notes: dict[str, str] = field(default_factory=dict[str, str])
     """Lines that are true for longer and keep nothing from going on (`the target has no transactions: at least once`),
     by a word for each kind."""
@@ -114,6 +116,17 @@ class FlowReport:
         default_factory=list[Callable[[Sequence[Written]], None]]
     )
     """Called on the loop after records are at the target for good; they must not wait, and raise nothing."""
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from going on, in one line for `/health`; None while nothing does."""
+        if self.own_trouble is not None or self.cluster_trouble is None:
+            return self.own_trouble
+        return self.cluster_trouble()
+
+    @trouble.setter
+    def trouble(self, line: str | None) -> None:
+        self.own_trouble = line
 
     @property
     def lag(self) -> int:

@@ -1,0 +1,485 @@
+"""From what was read of one partition to batches for the target: the raw path, and the record path.
+
+On the raw path whole batches pass as they are; see `rewriting` for those that do not. On the record path, where filters
+or keys decide, records are taken one by one; of one that a filter keeps as it came, the bytes are used as they are.
+
+What comes out is a `Portion`: batches, and how far the source has been read with them. Control batches, aborted
+transactions, and records before the position are left out, so a portion may have no batches.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from leafcuttr_forward.flows import points
+from leafcuttr_forward.flows.errors import FlowStopped, NotReadyYet, PoisonRecord, line_of
+from leafcuttr_forward.flows.positions import digest_of
+from leafcuttr_forward.flows.rewriting import SMALL_RECORDS, Growing, Tail, is_whole, number, tails
+from leafcuttr_sdk.batches import BatchError, batches_in, encode_headers, encode_key
+from leafcuttr_sdk.batches.checksum import crc32c
+from leafcuttr_sdk.batches.compression import Codec
+from leafcuttr_sdk.batches.header import ATTRIBUTES_AT
+from leafcuttr_sdk.batches.varints import VARINTS
+from leafcuttr_sdk.errors import BrokerError, CorruptMessage
+from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady, Verdict
+from leafcuttr_sdk.records import Headers, Record
+from leafcuttr_sdk.types import TopicPartition
+
+if TYPE_CHECKING:
+    from leafcuttr_forward.flows.routes import Route
+    from leafcuttr_sdk.batches import Batch
+    from leafcuttr_sdk.peers import PeerRead
+
+SMALL_BYTES: Final = 16 * 1024
+"""A batch that is larger is not joined with others, however few records it has."""
+_TURN: Final = 400
+"""After so many batches, or as many slices of `_SLICE` records, other tasks have their turn."""
+_LETTER_HEADERS: Final = 2048
+"""Bytes that the headers of a dead letter may take."""
+_SLICE: Final = 500
+"""Records that a filter gets at a time."""
+
+
+class RecordRoute(Protocol):
+    """A verdict that sends a record to another topic: `leafcuttr_sdk.filters.Routed`."""
+
+    @property
+    def record(self) -> Record: ...
+    @property
+    def topic(self) -> str: ...
+
+
+Judge = Callable[[Sequence[Record]], Sequence["Verdict | RecordRoute"]]
+"""The filters of one topic: a verdict for each record."""
+
+
+class Routes(Protocol):
+    """Where things go; `topics.TopicPlan` is one."""
+
+    def route(self, topic: str) -> "Route":
+        """For a topic of the source."""
+        ...
+
+    async def route_to(self, topic: str, like: str) -> "Route":
+        """For a topic of the target that a filter has named; created like that topic of the source. Raises
+        BrokerError."""
+        ...
+
+
+class Piece(NamedTuple):
+    """A batch for a partition of the target."""
+
+    target: TopicPartition
+    batch: bytearray
+    records: int
+
+
+@dataclass(slots=True)
+class Portion:
+    """What came of one partition of the source, from `first` to before `next`."""
+
+    source: TopicPartition
+    first: int
+    next: int
+    end: int = -1
+    """The high watermark at that read."""
+    pieces: list[Piece] = field(default_factory=list[Piece])
+    size: int = 0
+    """Bytes that it takes."""
+    epoch: int = -1
+    last: int = -1
+    """The offset of the last record that was read; -1 for none."""
+    digest: str = ""
+    timestamp: int = -1
+    read_records: int = 0
+    dropped: int = 0
+    dead_letters: int = 0
+    alone: bool = False
+    """Whether it is to be written by itself, because the target has refused it with others."""
+    is_letter: bool = False
+    """Whether it is the dead letter of a record that cannot be copied."""
+
+    def add(self, target: TopicPartition, batch: bytearray, records: int) -> None:
+        self.pieces.append(Piece(target, batch, records))
+        self.size += len(batch)
+
+
+class RecordsRefused(Exception):
+    """The target does not take some of what came in these portions. None of them is at the target
+    for good."""
+
+    def __init__(self, portions: Sequence[Portion], error: BrokerError) -> None:
+        super().__init__(str(error) or type(error).__name__)
+        self.portions = portions
+        self.error = error
+
+
+class Maker:
+    """Makes portions, for all partitions of one flow."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        *,
+        compression: str | None = None,
+        judge: Callable[[str], Judge] | None = None,
+        dead_letter_topic: str | None = None,
+        with_digest: bool = False,
+    ) -> None:
+        self._routes = routes
+        self._codec = None if compression is None else Codec[compression.upper()]
+        self._judge_of = judge
+        self._judges: dict[str, Judge] = {}
+        self._dead_letter_topic = dead_letter_topic
+        self._with_digest = with_digest
+
+    async def make(self, read: "PeerRead", position: int, until: int | None = None) -> Portion:
+        """The portion from `position` on, at most to before `until`. Raises CorruptMessage for a batch that is broken,
+        PoisonRecord for a record that cannot be copied, NotReadyYet, and BrokerError of a topic that a filter names."""
+        next_offset = read.next_offset if until is None else min(until, read.next_offset)
+        portion = Portion(read.partition, position, max(next_offset, position), read.high_watermark)
+        route = self._routes.route(read.partition.topic)
+        target = route.partition(read.partition.partition)
+        try:
+            if target is None or self._judge_of is not None:
+                await self._by_record(read, portion, route)
+            else:
+                await self._raw(read, portion, route, TopicPartition(route.topic, target))
+        except BatchError as error:
+            raise CorruptMessage(f"{read.partition}: {error}") from error
+        return portion
+
+    async def letter(self, read: "PeerRead", poison: PoisonRecord) -> Portion:
+        """The portion that has a dead letter in the place of a record that cannot be copied. Raises FlowStopped where
+        there is no topic for it, BrokerError."""
+        topic, source = partition = read.partition
+        if self._dead_letter_topic is None:
+            raise FlowStopped(f"{partition}, offset {poison.offset}: {poison}")
+        points.reach("dead-letter-begun")
+        route = await self._routes.route_to(self._dead_letter_topic, topic)
+        portion = Portion(partition, poison.offset, poison.next_offset, read.high_watermark)
+        record, timestamp = _poisoned(read, poison)
+        headers = dead_letter_headers(
+            str(poison), topic, source, Tail(poison.offset, timestamp, memoryview(b""))
+        )
+        value = record.value
+        if value is not None and len(encoded(record)) + _LETTER_HEADERS > route.limit:
+            headers = (*headers, ("lc.dead.letter.value.bytes", str(len(value)).encode()))
+            value = None
+        growing = Growing(route.limit, Codec.NONE)
+        growing.add(timestamp, encoded(record._replace(value=value, headers=(*record.headers, *headers))))
+        portion.add(TopicPartition(route.topic, source % route.partitions), growing.finish(), 1)
+        portion.last, portion.read_records, portion.dead_letters = poison.offset, 1, 1
+        portion.alone = portion.is_letter = True
+        if self._with_digest:
+            portion.digest = digest_of(record.key, record.value)
+        return portion
+
+    async def _raw(self, read: "PeerRead", portion: Portion, route: "Route", target: TopicPartition) -> None:
+        import trio
+
+        chosen, limit, first, until = self._codec, route.limit, portion.first, portion.next
+        small: list[Batch] = []
+        last: Batch | None = None
+        for index, batch in enumerate(self._batches(read, portion)):
+            if index % _TURN == _TURN - 1:
+                await trio.lowlevel.checkpoint()
+            last, header = batch, batch.header
+            fits = header.size <= limit and (chosen is None or header.codec == chosen)
+            whole = is_whole(header) and header.base_offset >= first and header.next_offset <= until
+            if not (fits and whole):
+                self._join(small, portion, target, limit)
+                self._anew([batch], portion, target, limit)
+            elif header.count <= SMALL_RECORDS and header.size <= SMALL_BYTES:
+                small.append(batch)
+            else:
+                self._join(small, portion, target, limit)
+                portion.add(target, batch.as_new(), header.count)
+                portion.read_records += header.count
+        self._join(small, portion, target, limit)
+        if last is not None:
+            self._remember(last, portion)
+
+    def _batches(self, read: "PeerRead", portion: Portion) -> "Sequence[Batch]":
+        """Those with records to copy, their CRCs checked."""
+        found: list[Batch] = []
+        for batch in batches_in(read.data):
+            header = batch.header
+            if header.next_offset <= portion.first:
+                continue
+            if header.base_offset >= portion.next:
+                break
+            portion.epoch = max(portion.epoch, header.leader_epoch)
+            if header.is_control or not header.count or (read.aborted and batch.is_aborted(read.aborted)):
+                continue
+            if crc32c(batch.data[ATTRIBUTES_AT:]) != header.crc:
+                raise PoisonRecord(
+                    read.partition,
+                    max(header.base_offset, portion.first),
+                    f"the batch at offset {header.base_offset} has a wrong CRC",
+                    next_offset=header.next_offset,
+                    broken=True,
+                )
+            portion.timestamp = max(portion.timestamp, header.max_timestamp)
+            found.append(batch)
+        return found
+
+    def _tails(self, batch: "Batch", portion: Portion) -> Sequence[Tail]:
+        try:
+            return [*tails(batch)]
+        except BatchError as error:
+            header = batch.header
+            offset = max(header.base_offset, portion.first)
+            raise PoisonRecord(
+                portion.source, offset, line_of(error), next_offset=header.next_offset, broken=True
+            ) from error
+
+    def _join(self, small: "list[Batch]", portion: Portion, target: TopicPartition, limit: int) -> None:
+        """One batch of several small ones; a single one as it is. Forgets them."""
+        if len(small) == 1:
+            portion.add(target, small[0].as_new(), small[0].header.count)
+            portion.read_records += small[0].header.count
+        elif small:
+            self._anew(small, portion, target, limit)
+        small.clear()
+
+    def _anew(self, batches: "Sequence[Batch]", portion: Portion, target: TopicPartition, limit: int) -> None:
+        growing: Growing | None = None
+        for batch in batches:
+            codec = batch.header.codec if self._codec is None else self._codec
+            for offset, timestamp, tail in self._tails(batch, portion):
+                if not portion.first <= offset < portion.next:
+                    continue
+                portion.read_records += 1
+                if growing is None or growing.codec != codec or not growing.add(timestamp, tail):
+                    if growing is not None:
+                        portion.add(target, growing.finish(), growing.count)
+                    growing = Growing(limit, codec)
+                    growing.add(timestamp, tail)
+        if growing is not None:
+            portion.add(target, growing.finish(), growing.count)
+
+    def _remember(self, batch: "Batch", portion: Portion) -> None:
+        """The last record, by which a copy of the source is recognised."""
+        if not self._with_digest and is_whole(batch.header) and batch.header.next_offset <= portion.next:
+            portion.last = batch.header.last_offset
+            return
+        last: Tail | None = None
+        for tail in tails(batch):
+            if tail.offset < portion.next:
+                last = tail
+        if last is not None:
+            portion.last = last.offset
+            if self._with_digest:
+                key, value, _ = parts_of(last.data)
+                portion.digest = digest_of(key, value)
+
+    async def _by_record(self, read: "PeerRead", portion: Portion, route: "Route") -> None:
+        import trio
+
+        sorted_out = _SortedOut(portion)
+        topic, source = read.partition
+        last: Batch | None = None
+        for batch in self._batches(read, portion):
+            last = batch
+            codec = batch.header.codec if self._codec is None else self._codec
+            found = [
+                tail for tail in self._tails(batch, portion) if portion.first <= tail.offset < portion.next
+            ]
+            portion.read_records += len(found)
+            for at in range(0, len(found), _SLICE):
+                some = found[at : at + _SLICE]
+                await trio.lowlevel.checkpoint()
+                if self._judge_of is None:
+                    for tail in some:
+                        target = TopicPartition(route.topic, route.partition_for(source, key_of(tail.data)))
+                        sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
+                else:
+                    await self._judged(topic, source, some, route, codec, sorted_out)
+        sorted_out.finish()
+        if last is not None:
+            self._remember(last, portion)
+
+    async def _judged(
+        self,
+        topic: str,
+        source: int,
+        some: Sequence[Tail],
+        route: "Route",
+        codec: int,
+        sorted_out: "_SortedOut",
+    ) -> None:
+        records = [record_of(tail) for tail in some]
+        for tail, record, verdict in zip(
+            some, records, self._verdicts(topic, source, some, records), strict=True
+        ):
+            if verdict is record:
+                target = TopicPartition(route.topic, route.partition_for(source, record.key))
+                sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
+            elif verdict is DROP:
+                sorted_out.portion.dropped += 1
+            elif isinstance(verdict, Record):
+                target = TopicPartition(route.topic, route.partition_for(source, verdict.key))
+                sorted_out.add(target, route.limit, codec, _time_of(verdict, tail), encoded(verdict))
+            elif isinstance(verdict, DeadLetter):
+                await self._dead_letter(topic, source, tail, record, verdict, sorted_out)
+            elif isinstance(verdict, NotReady):
+                raise NotReadyYet(verdict.waits_for)
+            else:
+                routed: RecordRoute = verdict  # type: ignore[assignment]
+                other = await self._routes.route_to(routed.topic, topic)
+                target = TopicPartition(other.topic, other.partition_for(source, routed.record.key))
+                sorted_out.add(
+                    target, other.limit, codec, _time_of(routed.record, tail), encoded(routed.record)
+                )
+
+    def _verdicts(
+        self, topic: str, source: int, some: Sequence[Tail], records: Sequence[Record]
+    ) -> "Sequence[Verdict | RecordRoute]":
+        """Of a filter that raises, the record at fault is found by judging them one by one."""
+        judge = self._judges.get(topic)
+        if judge is None:
+            assert self._judge_of is not None
+            judge = self._judges[topic] = self._judge_of(topic)
+        try:
+            return judge(records)
+        except Exception as error:
+            if len(records) == 1:
+                raise PoisonRecord(
+                    TopicPartition(topic, source), some[0].offset, f"a filter failed: {line_of(error)}"
+                ) from error
+        found: list[Verdict | RecordRoute] = []
+        for tail, record in zip(some, records, strict=True):
+            found.extend(self._verdicts(topic, source, [tail], [record]))
+        return found
+
+    async def _dead_letter(
+        self,
+        topic: str,
+        source: int,
+        tail: Tail,
+        record: Record,
+        verdict: DeadLetter,
+        sorted_out: "_SortedOut",
+    ) -> None:
+        name = verdict.topic or self._dead_letter_topic
+        if name is None:
+            raise PoisonRecord(TopicPartition(topic, source), tail.offset, verdict.reason)
+        route = await self._routes.route_to(name, topic)
+        letter = verdict.record or record
+        letter = letter._replace(
+            headers=(*letter.headers, *dead_letter_headers(verdict.reason, topic, source, tail))
+        )
+        target = TopicPartition(route.topic, source % route.partitions)
+        sorted_out.add(target, route.limit, Codec.NONE, _time_of(letter, tail), encoded(letter))
+        sorted_out.portion.dead_letters += 1
+
+
+def _poisoned(read: "PeerRead", poison: PoisonRecord) -> tuple[Record, int]:
+    """The record at fault with its time; of a broken batch its bytes as a value."""
+    for batch in batches_in(read.data):
+        if batch.header.next_offset <= poison.offset or batch.header.is_control:
+            continue
+        try:
+            if not poison.broken:
+                found = next((tail for tail in tails(batch) if tail.offset == poison.offset), None)
+                if found is not None:
+                    return record_of(found), found.timestamp
+        except BatchError:
+            pass
+        return Record(bytes(batch.data)), batch.header.max_timestamp
+    return Record(None), -1
+
+
+class _SortedOut:
+    """Batches in the making, one for each partition of the target, in the order of their first records."""
+
+    def __init__(self, portion: Portion) -> None:
+        self.portion = portion
+        self._growing: dict[TopicPartition, Growing] = {}
+
+    def add(
+        self, target: TopicPartition, limit: int, codec: int, timestamp: int, tail: bytes | memoryview
+    ) -> None:
+        growing = self._growing.get(target)
+        if growing is None:
+            growing = self._growing[target] = Growing(limit, codec)
+        if not growing.add(timestamp, tail):
+            self.portion.add(target, growing.finish(), growing.count)
+            growing = self._growing[target] = Growing(limit, codec)
+            growing.add(timestamp, tail)
+
+    def finish(self) -> None:
+        for target, growing in self._growing.items():
+            self.portion.add(target, growing.finish(), growing.count)
+        self._growing.clear()
+
+
+def key_of(tail: memoryview) -> memoryview | None:
+    """The key of a record. Raises BatchError."""
+    try:
+        size, at = number(tail, 0)
+    except IndexError:
+        raise BatchError("a record ends in the length of its key") from None
+    return None if size < 0 else tail[at : at + size]
+
+
+def parts_of(tail: memoryview) -> tuple[memoryview | None, memoryview | None, memoryview]:
+    """Key, value, and the headers as they stand. Raises BatchError."""
+    try:
+        size, at = number(tail, 0)
+        key = None if size < 0 else tail[at : at + size]
+        at += max(size, 0)
+        size, at = number(tail, at)
+        value = None if size < 0 else tail[at : at + size]
+        at += max(size, 0)
+    except IndexError:
+        raise BatchError("a record ends in the middle of a number") from None
+    if at >= len(tail):
+        raise BatchError("a record ends before its headers")
+    return key, value, tail[at:]
+
+
+def record_of(tail: Tail) -> Record:
+    """The record as filters get it. Raises BatchError."""
+    key, value, rest = parts_of(tail.data)
+    return Record(
+        None if value is None else bytes(value),
+        None if key is None else bytes(key),
+        () if len(rest) == 1 and not rest[0] else _headers(rest),
+        tail.timestamp,
+    )
+
+
+def encoded(record: Record) -> bytes:
+    """A record as its bytes stand behind its deltas. Raises UnicodeEncodeError as `encode_headers`."""
+    value = record.value
+    return b"".join(
+        (
+            encode_key(record.key),
+            b"\x01" if value is None else VARINTS[len(value)],
+            value or b"",
+            encode_headers(record.headers),
+        )
+    )
+
+
+def dead_letter_headers(reason: str, topic: str, partition: int, tail: Tail) -> Headers:
+    """As those of dead letters within the broker."""
+    return (
+        ("lc.dead.letter.reason", " ".join(reason.split()).encode("utf-8", "replace")),
+        ("lc.dead.letter.topic", topic.encode()),
+        ("lc.dead.letter.partition", str(partition).encode()),
+        ("lc.dead.letter.offset", str(tail.offset).encode()),
+        ("lc.dead.letter.timestamp", str(tail.timestamp).encode()),
+    )
+
+
+def _headers(data: memoryview) -> Headers:
+    from leafcuttr_sdk.batches import BatchRecord
+
+    return BatchRecord(-1, -1, None, None, data).headers()
+
+
+def _time_of(record: Record, tail: Tail) -> int:
+    return tail.timestamp if record.timestamp is None else record.timestamp

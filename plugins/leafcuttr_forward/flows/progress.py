@@ -1,0 +1,120 @@
+"""How far a flow is: the positions that are at the target for good, and what the report says of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from leafcuttr_forward.flows.making import Portion
+from leafcuttr_forward.flows.positions import Position, key_of, value_of
+from leafcuttr_forward.flows.report import FlowReport, PartitionReport, Written
+from leafcuttr_sdk.records import Appended
+from leafcuttr_sdk.types import TopicPartition
+
+
+class AppendedPortion(NamedTuple):
+    """A portion whose batches the target has taken, and where."""
+
+    portion: Portion
+    appended: Sequence[Appended]
+
+
+class Progress:
+    """The positions of one flow. `cluster` names the source in their keys, `source` is the cluster that is read."""
+
+    def __init__(
+        self,
+        flow: str,
+        cluster: str,
+        source: str,
+        positions: Mapping[TopicPartition, Position],
+        report: FlowReport,
+    ) -> None:
+        self._flow = flow
+        self._cluster = cluster
+        self._source = source
+        self._report = report
+        self.positions = dict(positions)
+        self.topic_ids: dict[str, str] = {}
+        """Of the topics of the source, in hexadecimal digits."""
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called whenever positions have moved."""
+
+    def start(self, partition: TopicPartition, offset: int, target_topic: str) -> None:
+        """The flow goes on there, whatever its position was."""
+        topic_id = self.topic_ids.get(partition.topic, "")
+        position = self.positions.get(partition)
+        if position is None or position.offset != offset or position.topic_id != topic_id:
+            self.positions[partition] = Position(offset, topic_id=topic_id, source=self._source)
+        report = self._report.partitions.setdefault(partition, PartitionReport(target_topic))
+        report.target_topic = target_topic
+        report.position = offset
+        report.trouble = None
+
+    def wait(self, partition: TopicPartition, why: str, target_topic: str) -> None:
+        """The flow does not go on with this one for now."""
+        report = self._report.partitions.setdefault(partition, PartitionReport(target_topic))
+        report.trouble = why
+        position = self.positions.get(partition)
+        if position is not None:
+            report.position = position.offset
+
+    def hide(self, partition: TopicPartition) -> None:
+        """The source does not have it now; its position stays."""
+        self._report.partitions.pop(partition, None)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """The flow does not read this any more."""
+        self.positions.pop(partition, None)
+        self._report.partitions.pop(partition, None)
+
+    def after(self, written: Iterable[AppendedPortion]) -> dict[TopicPartition, Position]:
+        """The positions once these are at the target."""
+        found: dict[TopicPartition, Position] = {}
+        for portion, appended in written:
+            before = found.get(portion.source) or self.positions.get(portion.source) or Position(0)
+            has_records = portion.last >= 0
+            target_offset = before.target_offset
+            if appended:
+                target_offset = appended[-1].last_offset + 1 if appended[-1].base_offset >= 0 else -1
+            found[portion.source] = Position(
+                portion.next,
+                portion.epoch if portion.epoch >= 0 else before.epoch,
+                self.topic_ids.get(portion.source.topic, ""),
+                self._source,
+                portion.last if has_records else before.last,
+                portion.digest if has_records else before.digest,
+                target_offset,
+            )
+        return found
+
+    def records(self, positions: Mapping[TopicPartition, Position | None]) -> dict[bytes, bytes | None]:
+        """As they are stored; None is a tombstone."""
+        return {
+            key_of(self._flow, self._cluster, partition): None if position is None else value_of(position)
+            for partition, position in positions.items()
+        }
+
+    def settle(self, written: Sequence[AppendedPortion]) -> None:
+        """These are at the target for good."""
+        self.positions.update(self.after(written))
+        told: list[Written] = []
+        for portion, appended in written:
+            report = self._report.partitions.get(portion.source)
+            if report is None:
+                continue
+            report.position = portion.next
+            report.timestamp = max(report.timestamp, portion.timestamp)
+            report.read_records += portion.read_records
+            report.dropped_records += portion.dropped
+            report.dead_letters += portion.dead_letters
+            first = portion.first
+            for (target, batch, records), one in zip(portion.pieces, appended, strict=True):
+                report.written_records += records
+                report.written_bytes += len(batch)
+                report.written_to[target] = report.written_to.get(target, 0) + records
+                report.target_offset = one.last_offset + 1 if one.base_offset >= 0 else -1
+                told.append(
+                    Written(portion.source, first, portion.next, target, one.base_offset, records, len(batch))
+                )
+        for call in self._report.on_written if told else ():
+            call(told)
+        self.on_settled()
