@@ -1,0 +1,1 @@
+"""Reading record batches from the leaders of partitions: see `reader`."""

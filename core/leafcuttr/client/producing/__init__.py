@@ -1,0 +1,1 @@
+"""Appending record batches at the leaders of partitions: see `appender`."""

@@ -1,0 +1,520 @@
+"""A `TransactionalProducer` over the network (KIP-98): what Kafka's transactional producer does, with whole batches.
+
+Two versions of the protocol are spoken. By the older one partitions and groups are added to a transaction before the
+first write, and the producer keeps its epoch; after an abort it takes a new one, so that no late batch of the aborted
+transaction gets into the next (KIP-360). By the newer one (KIP-890, `transaction.version` 2, Kafka 4) a write adds
+its partition by itself, and every end answers with the epoch of the next transaction.
+
+What becomes of a commit whose answer was lost is found out by sending it again, for `delivery.timeout.ms`: the
+coordinator knows it. Once that is over, RequestTimedOut says so, and the next `begin` aborts it if it has not happened.
+
+Longer than other modules because what fails or is cancelled between two of these steps has to be seen beside them.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import trio
+
+from leafcuttr.client.calls import Calls
+from leafcuttr.client.coordinators import CoordinatorKind
+from leafcuttr.client.errors import ClientError, refusal
+from leafcuttr.client.groups import committed_code
+from leafcuttr.client.producing.records import build, choose
+from leafcuttr.client.producing.sender import Sender
+from leafcuttr.client.producing.stamp import ProducerIdentity
+from leafcuttr.client.topics import describe_topics
+from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from leafcuttr.version import __version__
+from leafcuttr.wire.api import ApiKey
+from leafcuttr.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from leafcuttr.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from leafcuttr.wire.messages.api_versions import ApiVersionsRequest
+from leafcuttr.wire.messages.describe_transactions import DescribeTransactionsRequest
+from leafcuttr.wire.messages.end_txn import EndTxnRequest
+from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
+from leafcuttr.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from leafcuttr_sdk.batches import Sticky
+from leafcuttr_sdk.consumer import Consumer
+from leafcuttr_sdk.errors import ProducerFenced, TransactionAborted, TransactionTimedOut
+from leafcuttr_sdk.groups import CommittedOffset
+from leafcuttr_sdk.records import Appended, NewBatch, Produced, Record
+from leafcuttr_sdk.types import Clock, TopicPartition
+
+_PATIENCE_S: Final = 5.0
+"""How long an abort holds up a cancelled block; what is not over by then is aborted at the next begin, or by its
+timeout."""
+_LONGEST_ID: Final = 32767
+"""Bytes of a string in Kafka's protocol."""
+_BATCH_BYTES: Final = 1_000_000
+"""Below the default of `max.message.bytes`."""
+_KIND: Final = CoordinatorKind.TRANSACTION
+
+_NOT_OURS: Final = frozenset(
+    {
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+    }
+)
+"""What brokers answer where the transaction, or the id, is not the producer's any more."""
+
+
+class _Versions:
+    """The highest versions of requests that a cluster's transactions allow."""
+
+    def __init__(self, level: int) -> None:
+        self.adds_by_itself = level >= 2
+        self.produce = 12 if self.adds_by_itself else 11
+        self.offset_commit = 5 if self.adds_by_itself else 4
+        self.end = 5 if self.adds_by_itself else 4
+
+
+@asynccontextmanager
+async def open_producer(
+    calls: Calls, clock: Clock, logger: logging.Logger, transactional_id: str, timeout_ms: int
+) -> AsyncIterator["RemoteProducer"]:
+    """See `leafcuttr_sdk.peers.Peer.transaction`."""
+    raised: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        producer = RemoteProducer(calls, clock, logger, nursery, transactional_id, timeout_ms)
+        try:
+            await producer.open()
+            yield producer
+        except BaseException as error:
+            raised = error
+        await producer.close()
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+
+
+class RemoteProducer:
+    """See `leafcuttr_sdk.TransactionalProducer`. `identity` is the producer id and epoch of the transaction that is
+    open, or of the next one."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        clock: Clock,
+        logger: logging.Logger,
+        nursery: trio.Nursery,
+        transactional_id: str,
+        timeout_ms: int,
+    ) -> None:
+        self.calls = calls
+        self.clock = clock
+        self.logger = logger
+        self.transactional_id: Final = transactional_id
+        self.identity = ProducerIdentity()
+        self.versions = _Versions(0)
+        self.sender = Sender(calls, nursery, transactional_id=transactional_id)
+        self.sticky: dict[str, Sticky] = {}
+        self._nursery = nursery
+        self._timeout_ms = timeout_ms
+        self._open: RemoteTransaction | None = None
+        self._began = False
+        self._closed = False
+        self._fenced = False
+        self._takes_epoch = False  # before the next transaction
+
+    async def open(self) -> None:
+        """Raises InvalidRequest, InvalidTransactionTimeout, and what keeps the coordinator away."""
+        if not self.transactional_id:
+            raise InvalidRequest("A transactional id is not empty.")
+        try:
+            size = len(self.transactional_id.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"The transactional id cannot be written in UTF-8: {error}") from None
+        if size > _LONGEST_ID:
+            raise InvalidRequest(f"A transactional id has at most {_LONGEST_ID} bytes, not {size}.")
+        await self._take_epoch(None)
+        self._nursery.start_soon(self.sender.run)
+
+    async def close(self) -> None:
+        """No transaction begins after this; one that another task has open is aborted."""
+        self._closed = True
+        if self._open is not None:
+            await self._open.abort()
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator["RemoteTransaction"]:
+        """See `leafcuttr_sdk.TransactionalProducer.begin`."""
+        self._check_open()
+        if self._began:
+            raise trio.BusyResourceError("This producer has another transaction open.")
+        self._began = True
+        try:
+            if self._fenced:
+                raise self.fenced()
+            if self._takes_epoch:
+                await self._take_epoch(self.identity)
+                self._check_open()  # it may have been closed meanwhile
+            transaction = self._open = RemoteTransaction(self)
+            try:
+                yield transaction
+                await transaction.commit()
+            finally:
+                await transaction.abort()
+        finally:
+            self._began, self._open = False, None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("This producer is closed.")
+
+    async def coordinator(
+        self, request: Any, code_of: Any, *, at_most: int | None = None, timeout_s: float | None = None
+    ) -> Any:
+        """The coordinator's answer. Raises BrokerError."""
+        return await self.calls.coordinator(
+            _KIND, self.transactional_id, request, code_of, at_most=at_most, timeout_s=timeout_s
+        )
+
+    async def _take_epoch(self, known: ProducerIdentity | None) -> None:
+        """InitProducerId. With the id and epoch that we have it fences nobody (KIP-360)."""
+        self._takes_epoch = True
+        await self._learn_versions()
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=-1 if known is None else known.producer_id,
+            producer_epoch=-1 if known is None else known.epoch,
+        )
+        try:
+            answer = await self.coordinator(request, _code, timeout_s=self.calls.settings.delivery_timeout_s)
+        except BrokerError as error:
+            if known is not None and error.code in _NOT_OURS:
+                self._fenced = True
+                raise self.fenced() from None
+            if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+                raise type(error)(
+                    f"A timeout of {self._timeout_ms} ms is not from 1 ms to the cluster's transaction.max.timeout.ms."
+                ) from None
+            raise
+        self.go_on(answer.producer_id, answer.producer_epoch)
+        self._takes_epoch = False
+
+    async def _learn_versions(self) -> None:
+        """Which version of transactions the cluster has (`transaction.version`)."""
+        answer = await self.coordinator(
+            ApiVersionsRequest(client_software_name="leafcuttr", client_software_version=__version__), _code
+        )
+        offered = {each.api_key: each.max_version for each in answer.api_keys}
+        level = next(
+            (
+                each.max_version_level
+                for each in answer.finalized_features
+                if each.name == "transaction.version"
+            ),
+            0,
+        )
+        self.versions = _Versions(level if offered.get(ApiKey.END_TXN, 0) >= 5 else 0)
+        self.sender.names_version = self.versions.produce
+
+    def go_on(self, producer_id: int, epoch: int) -> None:
+        """The next batches are of this producer and epoch."""
+        identity = ProducerIdentity(producer_id, epoch)
+        if producer_id >= 0 and identity != self.identity:
+            self.identity = identity
+            self.sender.begin_anew()
+
+    async def end(self, *, commit: bool, timeout_s: float) -> None:
+        """EndTxn. Raises BrokerError."""
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            committed=commit,
+        )
+        self._takes_epoch = True
+        answer = await self.coordinator(request, _code, at_most=self.versions.end, timeout_s=timeout_s)
+        if self.versions.adds_by_itself:
+            self.go_on(answer.producer_id, answer.producer_epoch)
+        # By the older version a late batch of what was aborted would get into the next transaction.
+        self._takes_epoch = not commit and not self.versions.adds_by_itself
+
+    async def explained(self, error: BrokerError, since: float) -> BrokerError:
+        """What an error means that says that the transaction is ours no more; it began `since` by trio's clock."""
+        if error.code not in _NOT_OURS:
+            return error
+        self._takes_epoch = True
+        overdue = trio.current_time() - since >= self._timeout_ms / 1000
+        now = await self._described()
+        if now == self.identity:
+            return error  # nobody has taken it: the transaction can be aborted
+        if overdue and (now is None or self._is_abort_of_ours(now)):
+            if now is not None:
+                self.go_on(*now)
+            return TransactionTimedOut(
+                f"The transaction of {self.transactional_id!r} took longer than {self._timeout_ms} ms and was aborted."
+            )
+        self._fenced = True
+        return self.fenced()
+
+    async def _described(self) -> ProducerIdentity | None:
+        """Who has the id now; None where the cluster does not tell (Kafka before 3.0)."""
+        request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
+        try:
+            answer = await self.coordinator(
+                request, lambda response: (response.transaction_states[0].error_code, None)
+            )
+        except BrokerError:
+            return None
+        (found,) = answer.transaction_states
+        return ProducerIdentity(found.producer_id, found.producer_epoch)
+
+    def _is_abort_of_ours(self, now: ProducerIdentity) -> bool:
+        """Whether all that may have happened to the id since is that our transaction was aborted by its timeout: that
+        raises the epoch by one, by the newer version once more. Another producer that takes the id raises it again."""
+        raised = now.epoch - self.identity.epoch
+        return now.producer_id == self.identity.producer_id and raised <= (
+            2 if self.versions.adds_by_itself else 1
+        )
+
+    def fenced(self) -> ProducerFenced:
+        return ProducerFenced(f"Another producer has taken the transactional id {self.transactional_id!r}.")
+
+
+class RemoteTransaction:
+    """See `leafcuttr_sdk.OpenTransaction`."""
+
+    def __init__(self, producer: RemoteProducer) -> None:
+        self._producer = producer
+        self._one_at_a_time = trio.Lock()
+        self._began_at = trio.current_time()
+        self._added: set[TopicPartition] = set()
+        self._groups: set[str] = set()
+        self._begun = False  # as far as the coordinator may know
+        self._over = False
+        self._failed = False
+        self._failure: Exception | None = None
+
+    # --- what callers use -----------------------------------------------------------------------------------
+
+    async def produce_batch(
+        self, topic: str, records: Sequence[Record], *, partitions: Sequence[int | None] | None = None
+    ) -> list[Produced]:
+        async with self._step():
+            producer = self._producer
+            found = (await describe_topics(producer.calls, [topic])).get(topic)
+            if found is None:
+                raise UnknownTopicOrPartition(f"there is no topic {topic}")
+            sticky = producer.sticky.setdefault(topic, Sticky())
+            chosen = choose(topic, records, partitions, found.partitions, sticky)
+            built = build(records, chosen, now_ms=producer.clock.now_ms(), max_bytes=_BATCH_BYTES)
+            batches = [NewBatch(TopicPartition(topic, each.partition), each.batch) for each in built]
+            produced: dict[int, Produced] = {}
+            for each, appended in zip(built, await self._append(batches), strict=True):
+                stored = appended.log_append_time
+                for index, place in enumerate(each.places):
+                    offset = appended.base_offset + index if appended.base_offset >= 0 else -1
+                    time = stored if stored >= 0 else each.timestamps[index]
+                    produced[place] = Produced(topic, each.partition, offset, time)
+            return [produced[place] for place in range(len(records))]
+
+    async def append(self, batches: Sequence[NewBatch]) -> list[Appended]:
+        async with self._step():
+            return await self._append(batches)
+
+    async def commit_offsets(
+        self, group: str | Consumer, offsets: Mapping[TopicPartition, CommittedOffset] | None = None
+    ) -> None:
+        async with self._step():
+            if not isinstance(group, str):
+                raise TypeError(
+                    "A consumer of this broker is no member of a group of another cluster: name the group."
+                )
+            if offsets is None:
+                raise ValueError(f"The offsets of group {group!r} are to be named.")
+            if offsets:
+                await self._commit_offsets(group, offsets)
+
+    async def abort(self) -> None:
+        producer, reason = self._producer, f"it took longer than {_PATIENCE_S:g} s"
+        try:
+            with trio.move_on_after(_PATIENCE_S, shield=True):
+                async with self._one_at_a_time:
+                    if self._over:
+                        return
+                    self._over = True
+                    await producer.sender.stop(TransactionAborted("The transaction is aborted."))
+                    if self._begun:
+                        await producer.end(commit=False, timeout_s=_PATIENCE_S)
+                return
+        except (BrokerError, ClientError) as error:
+            if isinstance(error, BrokerError) and error.code in _NOT_OURS:
+                return  # others have aborted it
+            reason = str(error)
+        finally:
+            self._over = True
+        producer.logger.warning(
+            "the transaction of %r is left to its timeout, aborting it failed: %s",
+            producer.transactional_id,
+            reason,
+        )
+
+    async def commit(self) -> None:
+        """At the end of the block. Raises TransactionAborted, if it is to be aborted."""
+        async with self._one_at_a_time:
+            if self._over:
+                return
+            self._check()
+            if self._begun:
+                await self._end_with_commit()
+            self._over = True
+
+    async def _end_with_commit(self) -> None:
+        producer, failure = self._producer, None
+        async with trio.open_nursery() as nursery:
+            decision = trio.CancelScope(shield=True)
+            nursery.start_soon(_hasten, decision)
+            with decision:
+                try:
+                    await producer.end(commit=True, timeout_s=producer.calls.settings.delivery_timeout_s)
+                except BrokerError as error:
+                    failure = error
+            nursery.cancel_scope.cancel()
+        if failure is None:
+            # Cut short by a cancellation, nobody knows what has become of it: an abort might be one of the next.
+            self._over = decision.cancelled_caught
+            return
+        self._failed, self._failure = True, failure
+        self._over = failure.code is ErrorCode.REQUEST_TIMED_OUT
+        explained = await producer.explained(failure, self._began_at)
+        self._over = self._over or explained is not failure
+        raise explained from failure.__cause__
+
+    # --- how ------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._over:
+            raise RuntimeError("This transaction has ended.")
+        if self._failed:
+            why = "a call was cancelled" if self._failure is None else f"a call failed: {self._failure}"
+            raise TransactionAborted(
+                f"The transaction of {self._producer.transactional_id!r} can only be aborted: {why}"
+            ) from self._failure
+
+    @asynccontextmanager
+    async def _step(self) -> AsyncIterator[None]:
+        """One call. Whatever it raises, nothing can be committed after it."""
+        self._check()
+        async with self._one_at_a_time:
+            self._check()
+            try:
+                yield
+            except BrokerError as error:
+                self._failed = True
+                explained = await self._producer.explained(error, self._began_at)
+                self._failure = explained
+                raise explained from error.__cause__
+            except Exception as error:
+                self._failed, self._failure = True, error
+                raise
+            except BaseException:
+                self._failed = True
+                raise
+
+    async def _append(self, batches: Sequence[NewBatch]) -> list[Appended]:
+        producer = self._producer
+        await self._add({each.partition for each in batches} - self._added)
+        self._begun = self._begun or bool(batches)
+        answers = await producer.sender.append(batches, producer.identity)
+        errors = [one for one in answers if isinstance(one, BrokerError)]
+        if errors:
+            # What was only behind another one is less of a reason.
+            raise next(
+                (one for one in errors if one.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), errors[0]
+            )
+        return [one for one in answers if not isinstance(one, BrokerError)]
+
+    async def _add(self, partitions: Iterable[TopicPartition]) -> None:
+        """AddPartitionsToTxn, where a write does not add its partition by itself."""
+        new = sorted(partitions)
+        producer = self._producer
+        if new and not producer.versions.adds_by_itself:
+            topics: dict[str, list[int]] = {}
+            for topic, number in new:
+                topics.setdefault(topic, []).append(number)
+            self._begun = True
+            request = AddPartitionsToTxnRequest(
+                transactions=[],
+                v3_and_below_transactional_id=producer.transactional_id,
+                v3_and_below_producer_id=producer.identity.producer_id,
+                v3_and_below_producer_epoch=producer.identity.epoch,
+                v3_and_below_topics=[
+                    AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+                ],
+            )
+            await producer.coordinator(request, _added_code, at_most=3)
+        self._added.update(new)
+
+    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        producer = self._producer
+        self._begun = True
+        if not producer.versions.adds_by_itself and group not in self._groups:
+            await producer.coordinator(
+                AddOffsetsToTxnRequest(
+                    transactional_id=producer.transactional_id,
+                    producer_id=producer.identity.producer_id,
+                    producer_epoch=producer.identity.epoch,
+                    group_id=group,
+                ),
+                _code,
+            )
+            self._groups.add(group)
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, number), committed in offsets.items():
+            topics.setdefault(topic, []).append(
+                TxnOffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_metadata=committed.metadata,
+                )
+            )
+        request = TxnOffsetCommitRequest(
+            transactional_id=producer.transactional_id,
+            group_id=group,
+            producer_id=producer.identity.producer_id,
+            producer_epoch=producer.identity.epoch,
+            topics=[
+                TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()
+            ],
+        )
+        await producer.calls.coordinator(
+            CoordinatorKind.GROUP, group, request, committed_code, at_most=producer.versions.offset_commit
+        )
+
+
+async def _hasten(decision: trio.CancelScope) -> None:
+    """Once cancelled, leave the decision some seconds."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        decision.deadline = trio.current_time() + _PATIENCE_S
+
+
+def _code(response: Any) -> tuple[int, str | None]:
+    return response.error_code, None
+
+
+def _added_code(response: Any) -> tuple[int, str | None]:
+    """The first error of the partitions: OPERATION_NOT_ATTEMPTED stands for that of another one."""
+    codes = [
+        (each.partition_error_code, f"{topic.name}-{each.partition_index}")
+        for topic in response.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+        if each.partition_error_code
+    ]
+    if not codes:
+        return 0, None
+    code, tp = min(codes, key=lambda one: one[0] == ErrorCode.OPERATION_NOT_ATTEMPTED)
+    return code, f"adding {tp} to the transaction: {refusal(code)}"
