@@ -15,7 +15,7 @@ import trio
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ClientError, refusal
-from leafcuttr.client.retrying import Backoff
+from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.claim_protocol import (
     HOLDS,
@@ -157,7 +157,7 @@ class _Member:
         self._logger = logger
         self._id = ""
         self._generation = -1
-        self._backoff = Backoff(calls.settings)
+        self._backoff = RetryPauses(calls.settings)
         self._warned = False
 
     async def run(self) -> None:

@@ -17,7 +17,7 @@ _MARKERS_S: Final = 0.02
 """The pause while a transaction's markers are being written, which is soon over."""
 
 
-class Backoff:
+class RetryPauses:
     """Pauses from `retry.backoff.ms` to `retry.backoff.max.ms`, each twice the one before, with a jitter of 20 %
     (KIP-580)."""
 
@@ -54,7 +54,7 @@ async def until_answered(
     """
     limit = settings.request_timeout_s if timeout_s is None else timeout_s
     deadline = trio.current_time() + limit
-    backoff = Backoff(settings)
+    backoff = RetryPauses(settings)
     while True:
         try:
             return await attempt(max(deadline - trio.current_time(), 0.001))

@@ -7,7 +7,7 @@ import trio
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.errors import ApiNotOffered, refusal
-from leafcuttr.client.retrying import Backoff
+from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode, RequestTimedOut
 from leafcuttr.wire.messages.alter_configs import AlterableConfig as WholeConfig
 from leafcuttr.wire.messages.alter_configs import AlterConfigsRequest
@@ -137,7 +137,7 @@ async def _default_factor(calls: Calls) -> int:
 
 async def _until_writable(calls: Calls, name: str, partitions: int) -> None:
     """Each partition has a leader. Raises RequestTimedOut."""
-    backoff = Backoff(calls.settings)
+    backoff = RetryPauses(calls.settings)
     deadline = trio.current_time() + calls.settings.request_timeout_s
     while True:
         (response,) = (await calls.metadata([name])).topics

@@ -23,7 +23,7 @@ from leafcuttr.client.coordinators import CoordinatorKind
 from leafcuttr.client.errors import ClientError, refusal
 from leafcuttr.client.groups import committed_code
 from leafcuttr.client.producing.records import build, choose
-from leafcuttr.client.producing.sender import Sender
+from leafcuttr.client.producing.sender import BatchSender
 from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.client.topics import describe_topics
 from leafcuttr.errors import BrokerError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
@@ -115,7 +115,7 @@ class RemoteProducer:
         self.transactional_id: Final = transactional_id
         self.identity = ProducerIdentity()
         self.versions = _Versions(0)
-        self.sender = Sender(calls, nursery, transactional_id=transactional_id)
+        self.sender = BatchSender(calls, nursery, transactional_id=transactional_id)
         self.sticky: dict[str, Sticky] = {}
         self._nursery = nursery
         self._timeout_ms = timeout_ms

@@ -18,7 +18,7 @@ from leafcuttr.client.errors import ClientError, refusal
 from leafcuttr.client.fetching.assignment import Assignment, Unconfirmed, Wanted
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.offsets import epoch_answers, epoch_request
-from leafcuttr.client.retrying import Backoff
+from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from leafcuttr.wire.primitives import ZERO_UUID
@@ -102,7 +102,7 @@ class RemoteReader:
 
     async def find_leaders(self) -> None:
         """Look up the leaders of partitions that have none, and have them confirm what was read."""
-        backoff = Backoff(self._calls.settings)
+        backoff = RetryPauses(self._calls.settings)
         while True:
             unknown = self._assignment.leaderless()
             unconfirmed = self._assignment.unconfirmed()
@@ -163,7 +163,7 @@ class RemoteReader:
 
     async def _fetch_from(self, node: int) -> None:
         """Fetch from one leader, for as long as it leads something that is read."""
-        backoff = Backoff(self._calls.settings)
+        backoff = RetryPauses(self._calls.settings)
         try:
             while node in self._assignment.nodes():
                 wanted = self._assignment.to_fetch(node)

@@ -8,7 +8,7 @@ import trio
 
 from leafcuttr.client.calls import Calls
 from leafcuttr.client.errors import ApiNotOffered, refusal
-from leafcuttr.client.producing.sender import Sender
+from leafcuttr.client.producing.sender import BatchSender
 from leafcuttr.client.producing.stamp import ProducerIdentity
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.messages.init_producer_id import InitProducerIdRequest
@@ -39,7 +39,7 @@ class RemoteAppender:
     def __init__(self, calls: Calls, nursery: trio.Nursery) -> None:
         self._calls = calls
         self._nursery = nursery
-        self._sender = Sender(calls, nursery, new_identity=self._new_identity)
+        self._sender = BatchSender(calls, nursery, new_identity=self._new_identity)
         self._identity: ProducerIdentity | None = None
         self._beginning = trio.Lock()
 

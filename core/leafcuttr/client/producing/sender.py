@@ -16,7 +16,7 @@ from leafcuttr.client.errors import ClientError
 from leafcuttr.client.leaders import Led, look_up
 from leafcuttr.client.producing.lane import Call, Lane, Outgoing
 from leafcuttr.client.producing.stamp import ProducerIdentity, checked, stamped
-from leafcuttr.client.retrying import Backoff
+from leafcuttr.client.retrying import RetryPauses
 from leafcuttr.errors import BrokerError, ErrorCode
 from leafcuttr.wire.errors import WireError
 from leafcuttr.wire.messages.produce import (
@@ -41,7 +41,7 @@ _MISSES: Final = 4
 """So many times in a row has metadata to have no such partition until it is taken for deleted."""
 
 
-class Sender:
+class BatchSender:
     """The lanes of one producer. Of a transactional one `names_version` is the highest version of Produce that its
     transactions allow; an idempotent one has `new_identity`, for when the epochs of its producer id are used up."""
 
@@ -65,7 +65,7 @@ class Sender:
         self._led: dict[TopicPartition, Led] = {}
         self._misses: dict[TopicPartition, int] = {}
         self._rested: dict[TopicPartition, float] = {}
-        self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._backoffs: dict[TopicPartition, RetryPauses] = {}
         self._sending: set[int] = set()
         self._under_way: dict[int, int] = {}
         self._changed = trio.Event()
@@ -109,7 +109,7 @@ class Sender:
 
     async def run(self) -> None:
         """Find leaders, start a task for each, give up what is too old."""
-        backoff = Backoff(self._settings)
+        backoff = RetryPauses(self._settings)
         while True:
             changed = self._changed
             busy = {tp: lane for tp, lane in self._lanes.items() if not lane.is_idle}
@@ -273,7 +273,7 @@ class Sender:
     def _rest(self, tp: TopicPartition, now: float) -> None:
         """The next batch of this partition goes out after a pause."""
         if tp not in self._backoffs:
-            self._backoffs[tp] = Backoff(self._settings)
+            self._backoffs[tp] = RetryPauses(self._settings)
         self._rested[tp] = now + self._backoffs[tp].next_s()
 
     def _produce(self, batches: Mapping[TopicPartition, Outgoing]) -> tuple[ProduceRequest, int]:
