@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,10 +64,11 @@ def _serves(address: Address) -> bool:
 
 
 @contextmanager
-def real_kafka(folder: Path, *more: str) -> Iterator[Address]:
+def real_kafka(folder: Path, *more: str, formatted: Iterable[str] = ()) -> Iterator[Address]:
     """A running Kafka with its data below `folder`; killed at the end (its data is thrown away anyway).
 
     `more` are lines for its settings, which win; {port} and {controller} in them stand for its own two ports.
+    `formatted` are words for the command that formats the data directory: users, for one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     port, controller = free_port(), free_port()
@@ -76,7 +77,9 @@ def real_kafka(folder: Path, *more: str) -> Iterator[Address]:
         for line in more:
             line = line.replace("{port}", str(port)).replace("{controller}", str(controller))
             settings.write(f"{line}\n")
-    form = jars.java(VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file))
+    form = jars.java(
+        VERSION, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file), *formatted
+    )
     subprocess.run(form, check=True, capture_output=True)
     log = folder / "kafka.log"
     with log.open("wb") as out:

@@ -7,17 +7,29 @@ Two tasks, both in `run`: one receives, one sends what requests have left in the
 can be cancelled at any time: its request goes out all the same, and the answer is dropped. Because answers come in
 order, a broker that does not answer in time holds up all that is behind: the connection is closed, as Java's clients
 do, and the other requests under way end with ConnectionLost.
+
+Where sessions end (KIP-368), a third task authenticates again before that. While it does, new requests wait: a broker
+takes nothing else between the steps.
 """
 
-from typing import Any
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from leafcuttr.client.errors import ClientError, ConnectionLost, NotKafka, TimedOut
 from leafcuttr.client.explaining import closed, not_kafka
 from leafcuttr.client.protocol import Answered, ClientProtocol, Ready, VersionRanges, api_of
+from leafcuttr.client.sasl.exchange import Exchange
 from leafcuttr.client.settings import ClientSettings, HostPort
-from leafcuttr.client.streams import ClientStream, open_stream
+from leafcuttr.client.streams import ClientStream, broken, open_stream
+
+if TYPE_CHECKING:
+    from leafcuttr.client.tls import TlsContexts
+
+_AGAIN: Final = (0.85, 0.95)
+"""When to authenticate again, as a part of the session's time: KIP-368's numbers."""
 
 
 class _Waiting:
@@ -32,16 +44,22 @@ class _Waiting:
 class ClientConnection:
     """Not to be opened again. `error` says why it has ended."""
 
-    def __init__(self, address: HostPort, settings: ClientSettings) -> None:
+    def __init__(
+        self, address: HostPort, settings: ClientSettings, contexts: "TlsContexts | None" = None
+    ) -> None:
         self.address = address
         self.error: ClientError | None = None
         self._settings = settings
+        self._contexts = contexts
         self._protocol = ClientProtocol(
             str(address), client_id=settings.client_id, max_frame=settings.max_response_bytes
         )
         self._waiting: dict[int, _Waiting] = {}
         self._outbox = trio.Event()
         self._answered = False
+        self._lifetime_s: float | None = None
+        self._may_send = trio.Event()
+        self._may_send.set()
         self._scope = trio.CancelScope()
 
     @property
@@ -63,6 +81,7 @@ class ClientConnection:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._receive, stream)
                     nursery.start_soon(self._send, stream)
+                    nursery.start_soon(self._authenticate_again)
         finally:
             stream.close()
             self.fail(ConnectionLost(f"the connection to {self.address} was closed"))
@@ -72,6 +91,15 @@ class ClientConnection:
     ) -> Any:
         """The response, None for a request that has none. Raises ClientError: TimedOut, ConnectionLost, ApiNotOffered,
         UnreadableResponse. WireError is for a request that cannot be written."""
+        deadline = trio.current_time() + timeout_s
+        while not self._may_send.is_set():
+            with trio.move_on_at(deadline) as scope:
+                await self._may_send.wait()
+            if scope.cancelled_caught:
+                raise self._late(request, timeout_s)
+        return await self._ask(request, at_least, timeout_s, deadline)
+
+    async def _ask(self, request: Any, at_least: int, timeout_s: float, deadline: float) -> Any:
         if self.error is not None:
             raise ConnectionLost(str(self.error))
         correlation = self._protocol.send(request, at_least=at_least, at_most=at_most)
@@ -81,7 +109,7 @@ class ClientConnection:
             return None
         waiting = self._waiting[correlation] = _Waiting()
         try:
-            with trio.move_on_after(timeout_s):
+            with trio.move_on_at(deadline):
                 await waiting.done.wait()
         finally:
             self._waiting.pop(correlation, None)
@@ -97,6 +125,7 @@ class ClientConnection:
         for waiting in self._waiting.values():
             waiting.error = error
             waiting.done.set()
+        self._may_send.set()
         self._scope.cancel()
 
     async def _open(self) -> ClientStream:
@@ -104,8 +133,8 @@ class ClientConnection:
         stream: ClientStream | None = None
         try:
             with trio.fail_after(limit):
-                stream = await open_stream(self.address, self._settings)
-                await self._greet(stream)
+                stream = await open_stream(self.address, self._settings, self._contexts)
+                await self._begin(stream)
                 return stream
         except trio.TooSlowError:
             error: ClientError = TimedOut(
@@ -113,8 +142,8 @@ class ClientConnection:
                 if stream is None
                 else f"{self.address} does not answer {self._protocol.oldest} within {limit:g} seconds"
             )
-        except (OSError, trio.BrokenResourceError):
-            error = self._closed()
+        except (OSError, trio.BrokenResourceError) as raised:
+            error = self._closed(raised)
         except ClientError as raised:
             error = raised
         except BaseException:
@@ -126,10 +155,44 @@ class ClientConnection:
         self.error = error
         raise error
 
-    async def _greet(self, stream: ClientStream) -> None:
+    async def _begin(self, stream: ClientStream) -> None:
+        """ApiVersions and authentication, one request at a time."""
+
+        async def ask(request: Any, at_least: int) -> Any:
+            self._protocol.send(request, at_least=at_least)
+            event = await self._next(stream)
+            assert isinstance(event, Answered)
+            return event.read()
+
         self._protocol.start()
         while not isinstance(await self._next(stream), Ready):
             pass
+        await self._authenticate(ask)
+
+    async def _authenticate(self, ask: Callable[[Any, int], Awaitable[Any]]) -> None:
+        if self._settings.sasl is None:
+            return
+        exchange = Exchange(self._settings.sasl, str(self.address))
+        while exchange.request is not None:
+            response = await ask(exchange.request, exchange.at_least)
+            await trio.to_thread.run_sync(exchange.answered, response)
+        self._lifetime_s = exchange.lifetime_s
+
+    async def _authenticate_again(self) -> None:
+        limit = self._settings.request_timeout_s
+
+        async def ask(request: Any, at_least: int) -> Any:
+            return await self._ask(request, at_least, limit, trio.current_time() + limit)
+
+        while self._lifetime_s is not None:
+            await trio.sleep(self._lifetime_s * random.uniform(*_AGAIN))
+            self._may_send = trio.Event()
+            try:
+                await self._authenticate(ask)
+            except ClientError as error:
+                self.fail(error)
+                return
+            self._may_send.set()
 
     async def _next(self, stream: ClientStream) -> Ready | Answered:
         """The next event, while nothing else receives or sends. Raises ClientError, OSError."""
@@ -160,8 +223,8 @@ class ClientConnection:
                 while (event := self._protocol.next_event()) is not None:
                     assert isinstance(event, Answered)
                     self._hand_out(event)
-        except (OSError, trio.BrokenResourceError):
-            self.fail(self._closed())
+        except (OSError, trio.BrokenResourceError) as error:
+            self.fail(self._closed(error))
         except ClientError as error:
             self.fail(error)
 
@@ -180,8 +243,8 @@ class ClientConnection:
                 else:
                     await self._outbox.wait()
                     self._outbox = trio.Event()
-        except (OSError, trio.BrokenResourceError):
-            self.fail(self._closed())
+        except (OSError, trio.BrokenResourceError) as error:
+            self.fail(self._closed(error))
 
     async def _read(self, answer: Answered) -> Any:
         try:
@@ -199,7 +262,9 @@ class ClientConnection:
         self.fail(ConnectionLost(f"the connection was closed, because {error}"))
         return error
 
-    def _closed(self) -> ClientError:
+    def _closed(self, error: BaseException | None = None) -> ClientError:
+        if error is not None and (why := broken(self.address, error)) is not None:
+            return why
         ready = bool(self.versions)
         said = b"" if ready else self._protocol.cut_off()
         return closed(str(self.address), self._settings, ready=ready, answered=self._answered, said=said)

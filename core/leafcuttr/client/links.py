@@ -8,7 +8,7 @@ broker has which address is the business of `cluster`.
 import random
 from collections.abc import Container, Iterable
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -16,14 +16,24 @@ from leafcuttr.client.connection import ClientConnection
 from leafcuttr.client.errors import ClientError
 from leafcuttr.client.settings import ClientSettings, HostPort
 
+if TYPE_CHECKING:
+    from leafcuttr.client.tls import TlsContexts
+
 _JITTER: Final = 0.2
 
 
 class Link:
     """The way to one address."""
 
-    def __init__(self, address: HostPort, settings: ClientSettings, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        address: HostPort,
+        settings: ClientSettings,
+        contexts: "TlsContexts | None",
+        nursery: trio.Nursery,
+    ) -> None:
         self.address = address
+        self._contexts = contexts
         self.not_before = -inf
         self._settings = settings
         self._nursery = nursery
@@ -44,9 +54,8 @@ class Link:
                 return connection
             await trio.sleep_until(max(self.not_before, trio.current_time()))
             try:
-                self._connection = await self._nursery.start(
-                    ClientConnection(self.address, self._settings).run
-                )
+                connection = ClientConnection(self.address, self._settings, self._contexts)
+                self._connection = await self._nursery.start(connection.run)
             except ClientError:
                 self._failures += 1
                 self._back_off()
@@ -81,6 +90,7 @@ class Links:
     def __init__(self, settings: ClientSettings, nursery: trio.Nursery) -> None:
         self._settings = settings
         self._nursery = nursery
+        self._contexts = _contexts(settings)
         self._links: dict[tuple[HostPort, str], Link] = {}
         self._trouble: dict[HostPort, str] = {}
 
@@ -97,7 +107,7 @@ class Links:
         """The link to an address, which need not be connected."""
         found = self._links.get((address, lane))
         if found is None:
-            found = self._links[address, lane] = Link(address, self._settings, self._nursery)
+            found = self._links[address, lane] = Link(address, self._settings, self._contexts, self._nursery)
         return found
 
     def works(self, address: HostPort) -> None:
@@ -118,3 +128,11 @@ class Links:
         """It does not matter what is wrong with these: the cluster was reached by another."""
         for address in addresses:
             self._trouble.pop(address, None)
+
+
+def _contexts(settings: ClientSettings) -> "TlsContexts | None":
+    if settings.tls is None:
+        return None
+    from leafcuttr.client.tls import TlsContexts
+
+    return TlsContexts(settings.tls)

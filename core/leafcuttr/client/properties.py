@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from leafcuttr.client.errors import ClientSettingError
 from leafcuttr.client.known_names import KNOWN
-from leafcuttr.client.settings import ClientSasl, ClientSettings, ClientTls, HostPort
+from leafcuttr.client.settings import ClientSasl, ClientSettings, ClientTls, HostPort, Pem
 
 DEFAULT_PORT: Final = 9092
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -204,21 +204,31 @@ def _tls(given: Mapping[str, str]) -> ClientTls:
     versions = frozenset(name.strip() for name in names.split(",")) & set(_TLS_VERSIONS)
     if not versions:
         raise ClientSettingError(f"ssl.enabled.protocols={names}: expected {' or '.join(_TLS_VERSIONS)}")
-    # A store in PEM is a file with all in it, or the text itself.
     return ClientTls(
-        ca_file=given.get("ssl.ca.location") or given.get("ssl.truststore.location"),
-        ca_pem=given.get("ssl.ca.pem") or given.get("ssl.truststore.certificates"),
-        certificate_file=given.get("ssl.certificate.location") or given.get("ssl.keystore.location"),
-        certificate_pem=given.get("ssl.certificate.pem") or given.get("ssl.keystore.certificate.chain"),
-        key_file=given.get("ssl.key.location"),
-        key_pem=given.get("ssl.key.pem") or given.get("ssl.keystore.key"),
+        trusted=_pem(
+            given, "ssl.truststore.certificates", "ssl.ca.pem", "ssl.truststore.location", "ssl.ca.location"
+        ),
+        revoked=_pem(given, "ssl.crl.location"),
+        certificate=_pem(
+            given,
+            "ssl.keystore.certificate.chain",
+            "ssl.certificate.pem",
+            "ssl.keystore.location",
+            "ssl.certificate.location",
+        ),
+        key=_pem(given, "ssl.keystore.key", "ssl.key.pem", "ssl.key.location"),
         key_password=given.get("ssl.key.password"),
-        crl_file=given.get("ssl.crl.location"),
         ciphers=given.get("ssl.cipher.suites"),
         versions=versions,
         verifies=_flag(given, "enable.ssl.certificate.verification", default=True),
         checks_host=algorithm == "https",
     )
+
+
+def _pem(given: Mapping[str, str], *names: str) -> Pem | None:
+    """The first of these settings that is given."""
+    name = next((name for name in names if given.get(name)), None)
+    return None if name is None else Pem(name, given[name], name.endswith(".location"))
 
 
 def _check_stores(given: Mapping[str, str]) -> None:
@@ -229,7 +239,7 @@ def _check_stores(given: Mapping[str, str]) -> None:
 
 
 def not_pem(store: str, location: str, kind: str) -> str:
-    """What to do with a store that is no PEM. `store` is `ssl.truststore` or `ssl.keystore`."""
+    """What to do with a store that is no PEM. `store` is `ssl.truststore` or `ssl.keystore`, `location` its file."""
     convert = f"openssl pkcs12 -in {location} -out {location}.pem" + (
         " -nokeys" if store == "ssl.truststore" else ""
     )

@@ -18,20 +18,33 @@ class HostPort(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Pem(NamedTuple):
+    """Certificates or keys, and the setting that they come from; prints as the setting, without what may be a key."""
+
+    setting: str
+    text: str
+    """PEM, or the path of a file of it."""
+    is_file: bool
+
+    def __str__(self) -> str:
+        return f"{self.setting}={self.text}" if self.is_file else self.setting
+
+    def __repr__(self) -> str:
+        return f"Pem({self})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """PEM, each part from a file or as text; None is not given. Without a CA those of the system hold."""
+    """None is not given."""
 
-    ca_file: str | None = None
-    ca_pem: str | None = None
-    certificate_file: str | None = None
-    certificate_pem: str | None = None
+    trusted: Pem | None = None
+    """Certificates of authorities. Without them those of the system hold."""
+    revoked: Pem | None = None
+    certificate: Pem | None = None
     """Our own certificate and the chain behind it."""
-    key_file: str | None = None
+    key: Pem | None = None
     """None although there is a certificate: the key is in the same file or text."""
-    key_pem: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
-    crl_file: str | None = None
     ciphers: str | None = None
     """As OpenSSL has them."""
     versions: frozenset[str] = frozenset({"TLSv1.2", "TLSv1.3"})
