@@ -1,4 +1,4 @@
-"""A real Apache Kafka with a listener for each security protocol, users for each mechanism, and certificates of its own.
+"""A real Apache Kafka with a listener for each security protocol, users for each mechanism, certificates of its own.
 
     with secure_kafka(folder) as kafka:
         properties = kafka.client("SASL_SSL", "SCRAM-SHA-512")

@@ -21,7 +21,7 @@ import trio
 from leafcuttr.client.errors import ClientError, ConnectionLost, NotKafka, TimedOut
 from leafcuttr.client.explaining import closed, not_kafka
 from leafcuttr.client.protocol import Answered, ClientProtocol, Ready, VersionRanges, api_of
-from leafcuttr.client.sasl.exchange import Exchange
+from leafcuttr.client.sasl.exchange import SaslExchange
 from leafcuttr.client.settings import ClientSettings, HostPort
 from leafcuttr.client.streams import ClientStream, broken, open_stream
 
@@ -172,7 +172,7 @@ class ClientConnection:
     async def _authenticate(self, ask: Callable[[Any, int], Awaitable[Any]]) -> None:
         if self._settings.sasl is None:
             return
-        exchange = Exchange(self._settings.sasl, str(self.address))
+        exchange = SaslExchange(self._settings.sasl, str(self.address))
         while exchange.request is not None:
             response = await ask(exchange.request, exchange.at_least)
             await trio.to_thread.run_sync(exchange.answered, response)

@@ -1,6 +1,6 @@
 """The requests of an authentication: SaslHandshake, then SaslAuthenticate until the mechanism is done (KIP-152).
 
-    exchange = Exchange(sasl, "10.0.0.7:9093")
+    exchange = SaslExchange(sasl, "10.0.0.7:9093")
     while exchange.request is not None:
         exchange.answered(send(exchange.request, at_least=exchange.at_least))
 
@@ -19,7 +19,7 @@ from leafcuttr.wire.messages.sasl_authenticate import SaslAuthenticateRequest, S
 from leafcuttr.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-class Exchange:
+class SaslExchange:
     """One authentication of one connection. `peer` is the broker's address, for the texts of errors."""
 
     def __init__(self, sasl: ClientSasl, peer: str) -> None:
