@@ -27,8 +27,8 @@ from leafcuttr_forward.mm2.entries import (
     TOP,
     Entries,
     Entry,
-    MirrorFinding,
     KeyPlace,
+    MirrorFinding,
     aliases,
     read_entries,
 )
