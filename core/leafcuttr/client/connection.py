@@ -97,11 +97,14 @@ class ClientConnection:
                 await self._may_send.wait()
             if scope.cancelled_caught:
                 raise self._late(request, timeout_s)
-        return await self._ask(request, at_least, timeout_s, deadline)
+        return await self._ask(request, (at_least, at_most), timeout_s, deadline)
 
-    async def _ask(self, request: Any, at_least: int, timeout_s: float, deadline: float) -> Any:
+    async def _ask(
+        self, request: Any, versions: tuple[int, int | None], timeout_s: float, deadline: float
+    ) -> Any:
         if self.error is not None:
             raise ConnectionLost(str(self.error))
+        at_least, at_most = versions
         correlation = self._protocol.send(request, at_least=at_least, at_most=at_most)
         self._outbox.set()
         if correlation is None:
@@ -182,7 +185,7 @@ class ClientConnection:
         limit = self._settings.request_timeout_s
 
         async def ask(request: Any, at_least: int) -> Any:
-            return await self._ask(request, at_least, limit, trio.current_time() + limit)
+            return await self._ask(request, (at_least, None), limit, trio.current_time() + limit)
 
         while self._lifetime_s is not None:
             await trio.sleep(self._lifetime_s * random.uniform(*_AGAIN))
