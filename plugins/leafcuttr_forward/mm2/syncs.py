@@ -1,7 +1,7 @@
 """Which offset at the source is which at the target: what is kept of it, and what of it is due to be written. No I/O.
 
 An offset sync says that one record of the source is at one offset of the target. A position of a group is translated
-by the last sync that is not behind it: exactly if the sync is of that offset, otherwise to the record behind it, because
+by the last sync that is not behind it: exactly if the sync is of that offset, otherwise to the record behind it, as
 what lies between may have been left out. So a group reads some records again, and never misses one (KAFKA-12468).
 """
 
