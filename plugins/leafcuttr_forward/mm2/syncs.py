@@ -5,8 +5,8 @@ by the last sync that is not behind it: exactly if the sync is of that offset, o
 what lies between may have been left out. So a group reads some records again, and never misses one (KAFKA-12468).
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from leafcuttr_forward.flows.report import Written
 from leafcuttr_forward.mm2.records import OffsetSync
@@ -14,37 +14,46 @@ from leafcuttr_sdk.types import TopicPartition
 
 
 class SyncStore:
-    """The syncs of all partitions: of each at most one for every doubling of the distance from its newest, so that what
-    is translated is the more exact the nearer it is to the end."""
+    """The syncs of all partitions. Of each the newest are kept, and the older they are the fewer: one for each doubling
+    of their age, counted in syncs. The first one is kept, so that what could be translated once still can be."""
 
     def __init__(self) -> None:
-        self._kept: dict[TopicPartition, list[OffsetSync]] = {}
+        self._kept: dict[TopicPartition, list[_Aged]] = {}
 
     def add(self, sync: OffsetSync) -> None:
         """The next one of its partition. One that is before the last, at either side, makes those before it void."""
         kept = self._kept.setdefault(sync.partition, [])
-        if kept and (sync.upstream < kept[-1].upstream or sync.downstream < kept[-1].downstream):
+        last = kept[-1].sync if kept else sync
+        if sync.upstream < last.upstream or sync.downstream < last.downstream:
             kept.clear()
-        if kept and kept[-1].upstream == sync.upstream:
-            kept.pop()
-        kept.append(sync)
+        elif kept and sync.upstream == last.upstream:
+            kept[-1] = kept[-1]._replace(sync=sync)
+            return
+        kept.append(_Aged(kept[-1].number + 1 if kept else 0, sync))
         self._kept[sync.partition] = list(_thinned(kept))
 
     def translate(self, partition: TopicPartition, upstream: int) -> int | None:
         """The offset at the target for a group that is at this offset of the source; None where it is not known."""
-        for sync in reversed(self._kept.get(partition, ())):
+        for _, sync in reversed(self._kept.get(partition, ())):
             if sync.upstream <= upstream:
                 return sync.downstream + (sync.upstream != upstream)
         return None
 
 
-def _thinned(syncs: list[OffsetSync]) -> Iterator[OffsetSync]:
-    """Of those whose distance from the newest has equally many bits, the oldest."""
-    newest, before = syncs[-1].upstream, -1
-    for sync in syncs:
-        bits = (newest - sync.upstream).bit_length()
+class _Aged(NamedTuple):
+    """A sync, and which one of its partition it was."""
+
+    number: int
+    sync: OffsetSync
+
+
+def _thinned(kept: Sequence[_Aged]) -> Iterator[_Aged]:
+    """Of those whose age has equally many bits, the oldest."""
+    newest, before = kept[-1].number, -1
+    for each in kept:
+        bits = (newest - each.number).bit_length()
         if bits != before:
-            yield sync
+            yield each
         before = bits
 
 
