@@ -428,6 +428,9 @@ class Copying:
         except BrokerError as error:
             self._report.notes["group"] = f"the group {self._spec.group} is not committed: {line_of(error)}"
             self._moved.set()
+        except BaseException:
+            self._moved.set()
+            raise
         else:
             self._report.notes.pop("group", None)
 
