@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.default_records import (  # type: ignore[import-untyped]
+    DefaultRecordBatch,
+    DefaultRecordBatchBuilder,
+)
 
 from leafcuttr_sdk.batches import BatchHeader
 from leafcuttr_sdk.batches.header import DELETE_HORIZON, HEADER, LOG_APPEND_TIME, TRANSACTIONAL, seal

@@ -19,7 +19,7 @@ import trio
 
 from leafcuttr.client.connection import ClientConnection
 from leafcuttr.client.coordinators import COORDINATOR_NOT_YET
-from leafcuttr.client.errors import ClientError, TimedOut, Unreachable, refusal
+from leafcuttr.client.errors import ClientError, ConnectionLost, TimedOut, Unreachable, refusal
 from leafcuttr.client.links import Link, Links
 from leafcuttr.client.protocol import VersionRanges, api_of
 from leafcuttr.client.settings import ClientSettings, HostPort
@@ -108,6 +108,10 @@ class RemoteCluster:
             raise
         self._links.works(connection.address)
         return response
+
+    def drop_lane(self, lane: str) -> None:
+        """Close the connections of this lane, with what is under way on them."""
+        self._links.drop(lane, ConnectionLost("the connection is not needed any more"))
 
     async def versions(self, node: int | None = None, *, timeout_s: float | None = None) -> VersionRanges:
         """By API key the lowest and the highest version that a broker offers."""

@@ -110,6 +110,11 @@ class Links:
             found = self._links[address, lane] = Link(address, self._settings, self._contexts, self._nursery)
         return found
 
+    def drop(self, lane: str, error: ClientError) -> None:
+        """Close the links of this lane, to all addresses, and forget them."""
+        for address, other in [key for key in self._links if key[1] == lane]:
+            self._links.pop((address, other)).close(error)
+
     def works(self, address: HostPort) -> None:
         """A broker has answered there."""
         if self._trouble:

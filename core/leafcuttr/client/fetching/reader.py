@@ -6,6 +6,7 @@ out. While nothing is there a fetch waits at the broker for `fetch.max.wait.ms`,
 that it does not name.
 """
 
+import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -30,6 +31,7 @@ _NAMES: Final = 12
 _FULL_FETCHES: Final = -1
 """The session epoch of fetches without a session (KIP-227)."""
 _SHORT_WAIT_MS: Final = 50
+_LANES: Final = itertools.count()
 
 
 @asynccontextmanager
@@ -46,6 +48,7 @@ async def open_reader(
         except BaseException as error:
             raised = error
         nursery.cancel_scope.cancel()
+    reader.disconnect()
     if raised is not None:
         raise raised
 
@@ -64,6 +67,8 @@ class RemoteReader:
         self._partition_bytes = max(partition_bytes, 1)
         self._assignment = Assignment(committed=committed)
         self._fetching: set[int] = set()
+        # A connection answers in order: a long poll of one reader would hold up the fetches of another.
+        self._lane = f"fetch {next(_LANES)}"
         self._changed = trio.Event()
         self._arrived = trio.Event()
         self._reading = False
@@ -97,6 +102,10 @@ class RemoteReader:
             return taken
         finally:
             self._reading = False
+
+    def disconnect(self) -> None:
+        """At its end: the answer to a long poll is not waited for."""
+        self._cluster.drop_lane(self._lane)
 
     # --- tasks ----------------------------------------------------------------------------------------------
 
@@ -216,6 +225,7 @@ class RemoteReader:
             at_most=None if has_ids else _NAMES,
             timeout_s=settings.request_timeout_s + settings.fetch_max_wait_s,
             reach_s=self._patience_s,
+            lane=self._lane,
         )
         return response
 
