@@ -4,6 +4,9 @@ This module is imported at every start, also where nothing is forwarded: it says
 heavy.
 
     `flows`     the engine: records of topics of one cluster go to topics of another one
+    `relay`     kaf-relay's configuration: `leafcuttr relay`
+    `mirror`    `leafcuttr mirror`
+    `people`    health, metrics and paths of a broker that forwards; `leafcuttr flows`
     settings    what can be set
 """
 
@@ -13,6 +16,12 @@ from typing import TYPE_CHECKING, Final
 from leafcuttr_sdk.plugin import Plugin
 
 if TYPE_CHECKING:
+    import click
+
+    from leafcuttr_sdk.admin import AdminRoute, HealthCheck
+    from leafcuttr_sdk.broker import Broker
+    from leafcuttr_sdk.cli import CliCommand
+    from leafcuttr_sdk.metrics import MetricReading
     from leafcuttr_sdk.settings import Setting
 
 PLUGIN: Final = Plugin(
@@ -27,3 +36,50 @@ def leafcuttr_register_settings() -> "Iterable[Setting]":
     from leafcuttr_forward.settings import settings
 
     return settings()
+
+
+def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
+    from leafcuttr_sdk.cli import CliCommand
+
+    return [
+        CliCommand("relay", "copy topics to another cluster, as kaf-relay does", _relay),
+        CliCommand("mirror", "copy a cluster, or a topic, to another one", _mirror),
+        CliCommand("flows", "look at flows between clusters, pause and reset them", _flows),
+    ]
+
+
+def leafcuttr_register_admin_routes(broker: "Broker") -> "Iterable[AdminRoute]":
+    from leafcuttr_forward.people.admin import routes
+
+    return routes(broker)
+
+
+def leafcuttr_register_health_checks(broker: "Broker") -> "Iterable[HealthCheck]":
+    from leafcuttr_forward.people.admin import health_checks
+
+    return health_checks(broker)
+
+
+def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
+    from leafcuttr_forward.people.current import running_of
+    from leafcuttr_forward.people.metrics import flow_readings
+
+    return flow_readings(running_of(broker).all, broker.clock.now_ms)
+
+
+def _relay() -> "click.Command":
+    from leafcuttr_forward.relay.command import relay
+
+    return relay
+
+
+def _mirror() -> "click.Command":
+    from leafcuttr_forward.mirror.command import mirror
+
+    return mirror
+
+
+def _flows() -> "click.Command":
+    from leafcuttr_forward.people.command import flows
+
+    return flows

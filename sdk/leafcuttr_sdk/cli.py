@@ -14,7 +14,7 @@ made.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from leafcuttr_sdk._described import described
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import click
 
     from leafcuttr_sdk.filters import FilterChain
+    from leafcuttr_sdk.peers import Peer
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
@@ -87,6 +88,11 @@ class CommandContext(Protocol):
         the names of `server.properties`; `KAFKA_*` variables count too, and `settings` before them. Their context's
         `broker` has the topic of that name with one partition, and no `schemas`. The command ends with one line, and
         status 2 for a setting that is not right, 1 for a filter that is not there or cannot be made."""
+        ...
+
+    def peer(self, properties: Mapping[str, str]) -> "AbstractAsyncContextManager[Peer]":
+        """As `Broker.peer`, without a broker: a cluster over the network, for as long as the context lasts, on the
+        command's own loop of trio. Raises, when it is entered, PluginError with one line that names the property."""
         ...
 
     @property

@@ -59,8 +59,9 @@ class PeerRead(NamedTuple):
     """Of a reader of committed records: the aborted transactions that have records in `data`."""
     error: "BrokerError | None" = None
     """Why the partition is not read any further until `assign` names it again: OffsetOutOfRange,
-    UnknownTopicOrPartition (it was deleted), UnknownTopicId (it was deleted and created anew), TopicAuthorizationFailed.
-    What passes by itself (no leader, no connection) is retried by the reader and is no error."""
+    UnknownTopicOrPartition (it was deleted), UnknownTopicId (it was deleted and created anew),
+    TopicAuthorizationFailed. What passes by itself (no leader, no connection) is retried by the reader and is no
+    error."""
 
 
 class PeerReader(Protocol):

@@ -29,7 +29,7 @@ class RelayKey(NamedTuple):
     here: str
     """What it does here, for the page: a sentence, with more after it where kaf-relay differs."""
     acts: bool = True
-    """False: it is accepted, and changes nothing here; `here` says why."""
+    """False: it is accepted, and has no effect; `here` says why."""
     choices: tuple[str, ...] = ()
     least: int | None = None
 

@@ -1,12 +1,16 @@
 """Which of several identical sources is read. Observations go in with their time, a decision comes out; no I/O.
 
-Theory of operation. Each source is in a state, and a probe moves it as the table `_NEXT` says. A source that is up
-and fails a probe is suspect: it is probed again at once, so that one slow answer is no switch, and a dead source is
-left within one interval and two timeouts. The source that is read is left
+Theory of operation. Sources are probed in rounds. Each is in a state, and a probe moves it as the table `_NEXT` says. A
+source that is up and fails a probe is suspect: it is probed again at once, so that one slow answer is no switch, and a
+dead source is left within one interval and two timeouts. The source that is read is left
 
     when it is down                             for the next one in their order, in a ring, among those that are up
     when another one is ahead of it by more     for the one that is ahead of all
       than the threshold
+
+Two probes of a round are not of one moment, and a quick topic grows by more than the threshold between them. So what a
+source has at the end of a round is compared with what the others had at the end of the round before: one that is read
+and as quick as they are is always ahead of that.
 
 A source can be taken only if each partition has our position: its end is not below (that one is waited for, its
 offsets are never reset) and its log begins not above it. Of those that are up, one that lags behind the healthiest by
@@ -70,6 +74,8 @@ class Switch(NamedTuple):
     to: int
     why: str
     first: bool = False
+    lagging: int | None = None
+    """The source that is left because it lags."""
 
 
 class GiveUp(NamedTuple):
@@ -91,6 +97,8 @@ class Watched:
     ranges: Ranges = field(default_factory=dict[TopicPartition, Range])
     trouble: str | None = None
     """Why it cannot be read, in a line."""
+    before: int = 0
+    """Its weight when the last round ended."""
     refused: str | None = None
     """It has other records than those that were forwarded: it is not taken as long as the relay runs."""
 
@@ -137,6 +145,8 @@ class SourcePool:
         """Without the first choice."""
         self.vain = 0
         """How often in a row no source at all has answered."""
+        self._lags: dict[str, int] = dict.fromkeys(names, 0)
+        """By how many records the source that is read lags behind each, when the last round ended."""
         self._threshold = lag_threshold
         self._max_retries = max_retries
         self._max_failovers = max_failovers
@@ -166,6 +176,10 @@ class SourcePool:
         """All sources were probed once more."""
         if all(each.health is Health.DOWN for each in self.sources):
             self.vain += 1
+        here = None if self.current is None else self.sources[self.current]
+        for each in self.sources:
+            self._lags[each.name] = 0 if here is None else each.before - here.weight
+            each.before = each.weight
 
     # Decisions
 
@@ -173,7 +187,10 @@ class SourcePool:
         """What is to be done now. `position` is the next offset of each partition that is read, as far as it is known.
         A switch is taken as done."""
         if self._max_retries >= 0 and max(1, self._max_retries) <= self.vain:
-            return GiveUp(f"no source answers after {self.vain} tries: {self._why_down()}")
+            return GiveUp(f"no source answers after {self.vain} tries: {self.why_down}")
+        if all(each.refused is not None for each in self.sources):
+            refusals = "; ".join(f"{each.name}: {each.refused}" for each in self.sources)
+            return GiveUp(f"no source has what was copied last: {refusals}")
         usable = [index for index in range(len(self.sources)) if self.why_not(index, position) is None]
         if self.current is None:
             return self._begin(usable)
@@ -187,6 +204,7 @@ class SourcePool:
             return GiveUp(f"{found.why}, and max_failovers allows {self._max_failovers} switches of source")
         self.switches += 1
         self.current = found.to
+        self._lags = dict.fromkeys(self._lags, 0)
         return found
 
     def why_not(self, index: int, position: Mapping[TopicPartition, int]) -> str | None:
@@ -232,11 +250,13 @@ class SourcePool:
                 if index in others and most - self.sources[index].weight <= self._threshold
             )
             return Switch(next(near), f"{here.name}: {here.refused or here.trouble or here.health.value}")
-        lag = most - here.weight
+        name = self.sources[healthiest].name
+        lag = self._lags[name]
         if here.health is Health.UP and lag > self._threshold:
-            name = self.sources[healthiest].name
             return Switch(
-                healthiest, f"{here.name} lags behind {name} by {lag} records, more than {self._threshold}"
+                healthiest,
+                f"{here.name} lags behind {name} by {lag} records, more than {self._threshold}",
+                lagging=current,
             )
         return None
 
@@ -244,5 +264,7 @@ class SourcePool:
         count = len(self.sources)
         return [(after + step) % count for step in range(1, count + 1)]
 
-    def _why_down(self) -> str:
+    @property
+    def why_down(self) -> str:
+        """The trouble of each source, in one line."""
         return "; ".join(f"{each.name}: {each.trouble or each.health.value}" for each in self.sources)

@@ -92,6 +92,22 @@ def load():
         command_context().print_json(command_context().client_settings({"client.id": "usual", "acks": "1"}))
 
     @command.command()
+    @bootstrap_server_options
+    @click.argument("properties", nargs=-1)
+    def peer(properties):
+        "Print the topics of a cluster."
+        import trio
+
+        context = command_context()
+
+        async def topics():
+            given = dict(each.split("=", 1) for each in properties)
+            async with context.peer({"bootstrap.servers": context.bootstrap_server, **given}) as cluster:
+                return sorted(await cluster.topics())
+
+        context.print_json(trio.run(topics))
+
+    @command.command()
     def lost():
         "Fail as click has it."
         raise click.ClickException("no trees")
@@ -254,6 +270,16 @@ def complete(orchard: Path, address: str, *words: str) -> list[str]:
     )
     assert done.stderr == ""
     return [line.removeprefix("plain,") for line in done.stdout.split()]
+
+
+def test_a_command_has_a_cluster_as_a_peer(orchard: Path, run: Run, topic: str) -> None:
+    run("topics", "create", topic, "-p", "1")
+    assert topic in run("orchard", "peer").json
+    refused = run("orchard", "peer", "security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI")
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err.startswith("leafcuttr: ")
+    assert "sasl.mechanism" in refused.err
+    assert refused.err.count("\n") == 1
 
 
 def test_topics_and_groups_are_completed(orchard: Path, run: Run, address: str, topic: str) -> None:

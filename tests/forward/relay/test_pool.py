@@ -94,14 +94,46 @@ def test_the_next_one_is_taken_where_it_lags_by_no_more_than_the_threshold() -> 
     assert made.decide({}) == Switch(1, "node1: no broker answers")
 
 
+def rounds(made: SourcePool, *found: int) -> None:
+    """Two rounds in which the sources have so many records in each of two partitions."""
+    for _ in range(2):
+        for index, end in enumerate(found):
+            made.answered(index, ends(end, 100))
+        made.round_ended()
+
+
 def test_a_lag_beyond_the_threshold_is_a_switch_to_the_healthiest() -> None:
     made = pool()
     made.decide({})
-    made.answered(1, ends(104, 106))
+    rounds(made, 100, 110, 100)
     assert made.decide({ONE: 90}) == STAY
-    made.answered(1, ends(105, 106))
-    made.answered(2, ends(106, 106))
-    assert made.decide({ONE: 90}) == Switch(2, "node1 lags behind node3 by 12 records, more than 10")
+    rounds(made, 100, 111, 112)
+    assert made.decide({ONE: 90}) == Switch(
+        2, "node1 lags behind node3 by 12 records, more than 10", lagging=0
+    )
+    assert made.decide({ONE: 90}) == STAY
+
+
+def test_what_came_between_two_probes_of_a_round_is_no_lag() -> None:
+    made = pool(2)
+    made.decide({})
+    for grown in range(1000, 20000, 1000):
+        made.answered(0, ends(grown, 100))
+        made.answered(1, ends(grown + 900, 100))
+        assert made.decide({}) == STAY
+        made.round_ended()
+        assert made.decide({}) == STAY
+
+
+def test_a_source_that_stands_still_is_left_after_the_second_round() -> None:
+    made = pool(2)
+    made.decide({})
+    for grown in (1000, 2000):
+        made.answered(0, ends(500, 100))
+        made.answered(1, ends(grown, 100))
+        assert made.decide({}) == STAY
+        made.round_ended()
+    assert made.decide({}) == Switch(1, "node1 lags behind node2 by 500 records, more than 10", lagging=0)
 
 
 def test_a_source_that_ends_before_the_position_is_waited_for() -> None:
@@ -145,6 +177,17 @@ def test_a_source_with_other_records_is_left_and_never_taken() -> None:
     made.answered(1, ends(500, 500))
     assert made.decide({}) == STAY
     assert made.why_not(1, {}) == "record 99 of orders-0 is another one"
+
+
+def test_it_ends_once_every_source_has_other_records() -> None:
+    made = pool(2)
+    made.decide({})
+    made.refuse(0, "record 9 is another one")
+    assert made.decide({}) == Switch(1, "node1: record 9 is another one")
+    made.refuse(1, "record 9 is not there")
+    assert made.decide({}) == GiveUp(
+        "no source has what was copied last: node1: record 9 is another one; node2: record 9 is not there"
+    )
 
 
 def test_where_no_other_is_up_the_source_that_is_read_stays() -> None:

@@ -4,10 +4,16 @@ they leave unhandled as one line.
 `load()` of a command is called in `installed`. The options are declared in the SDK, and ours are the same.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -25,6 +31,7 @@ from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
     from leafcuttr_sdk.filters import FilterChain
+    from leafcuttr_sdk.peers import Peer
 
 C = TypeVar("C")
 
@@ -87,6 +94,9 @@ class HostedCommand(CommandContext):
         except PluginError as error:
             raise Failure(str(error)) from None
 
+    def peer(self, properties: Mapping[str, str]) -> "AbstractAsyncContextManager[Peer]":
+        return _peer(properties)
+
     @property
     def as_json(self) -> bool:
         return bool(self._given("as_json", "json_option"))
@@ -134,6 +144,21 @@ class HostedCommand(CommandContext):
             return self._all_given[name]
         except KeyError:
             raise RuntimeError(f"the command is not decorated with {option} of leafcuttr_sdk") from None
+
+
+@asynccontextmanager
+async def _peer(properties: Mapping[str, str]) -> "AsyncIterator[Peer]":
+    from leafcuttr.client.errors import ClientSettingError
+    from leafcuttr.client.peer import open_remote_peer
+    from leafcuttr.runtime.clock import SystemClock
+
+    async with AsyncExitStack() as stack:
+        opened = open_remote_peer(properties, clock=SystemClock(), logger=logging.getLogger(__name__))
+        try:
+            peer = await stack.enter_async_context(opened)
+        except ClientSettingError as error:
+            raise PluginError(str(error)) from None
+        yield peer
 
 
 def end_of(part: Part, context: click.Context, error: BaseException) -> BaseException:
