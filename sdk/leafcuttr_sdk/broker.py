@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.groups import Groups
     from leafcuttr_sdk.listening import Listening
     from leafcuttr_sdk.metrics import Metrics
+    from leafcuttr_sdk.peers import Peer
     from leafcuttr_sdk.producer import Producer
     from leafcuttr_sdk.schemas import SchemaFormat, SchemaProvider
     from leafcuttr_sdk.serving import Handler
@@ -212,6 +213,16 @@ class Broker(Protocol):
         `range` and `roundrobin`. Without topics and pattern it is in no group yet: see `Consumer.subscribe` and
         `Consumer.assign`. `committed` leaves out records of aborted transactions. Raises ValueError when the context is
         entered; that the broker does not allow such a session, `poll` says."""
+        ...
+
+    def peer(self, properties: Mapping[str, str] | None = None) -> "AbstractAsyncContextManager[Peer]":
+        """A cluster of Kafka as one end of a flow, for as long as the context lasts: without properties this broker, in
+        process; else the cluster that `bootstrap.servers` leads to, with the properties of Kafka's clients in Java
+        (`security.protocol`, `ssl.*`, `sasl.*`, `client.id`...). An address of this broker is a connection to it: see
+        `Peer.cluster_id`. Nothing is connected before the first call.
+
+        Raises, when it is entered, PluginError with one line that names the property: it is unknown, has no such value,
+        or a file that it names cannot be read."""
         ...
 
     async def serve(

@@ -60,11 +60,7 @@ class Reading:
     ) -> RawRead:
         """See `leafcuttr_sdk.Broker.read_batches`."""
         await trio.lowlevel.checkpoint()
-        log = self._log(partition)
-        read = await _read(log, offset, max_bytes, committed)
-        if not committed or not read.data:
-            return read
-        return read._replace(aborted=await _aborted(log, offset, read.next_offset))
+        return await read_log(self._log(partition), offset, max_bytes, committed=committed)
 
     async def fetch(
         self,
@@ -104,7 +100,7 @@ class Reading:
             log = self._log(partition)
             if log.offline is not None:
                 raise StorageError(log.offline)
-            if not _has_news(log, at[partition], committed):
+            if not has_news(log, at[partition], committed=committed):
                 continue
             most = max(left // (len(partitions) - number), 1)
             found = await _read(log, at[partition], most, committed)
@@ -203,7 +199,7 @@ class _Change:
         self._event = trio.Event()
 
 
-def _has_news(log: Log, position: int, committed: bool) -> bool:
+def has_news(log: Log, position: int, *, committed: bool) -> bool:
     """Whether a read from there finds something, or fails."""
     if log.offline is not None or position > log.log_end_offset:
         return True
@@ -211,7 +207,15 @@ def _has_news(log: Log, position: int, committed: bool) -> bool:
 
 
 def _ready(logs: Sequence[tuple[TopicPartition, int, Log]], committed: bool) -> set[TopicPartition]:
-    return {partition for partition, position, log in logs if _has_news(log, position, committed)}
+    return {partition for partition, position, log in logs if has_news(log, position, committed=committed)}
+
+
+async def read_log(log: Log, offset: int, max_bytes: int, *, committed: bool) -> RawRead:
+    """See `leafcuttr_sdk.Broker.read_batches`. Raises OffsetOutOfRange, CorruptMessage, StorageError."""
+    read = await _read(log, offset, max_bytes, committed)
+    if not committed or not read.data:
+        return read
+    return read._replace(aborted=await _aborted(log, offset, read.next_offset))
 
 
 async def _read(log: Log, offset: int, max_bytes: int, committed: bool) -> RawRead:

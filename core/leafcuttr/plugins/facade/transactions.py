@@ -19,7 +19,6 @@ import trio
 
 from leafcuttr.errors import (
     BrokerError,
-    CorruptMessage,
     ErrorCode,
     InvalidProducerEpoch,
     InvalidRecord,
@@ -36,6 +35,7 @@ from leafcuttr.log.log import Log
 from leafcuttr.plugins.facade.committing import new_offsets
 from leafcuttr.plugins.facade.group_errors import error_of
 from leafcuttr.plugins.facade.producing import NOT_ALONE, Producing
+from leafcuttr.plugins.facade.stamping import stamp_batch
 from leafcuttr.state.broker import Broker
 from leafcuttr.state.groups.committing import Committer
 from leafcuttr.state.internal_log import ProducerIdAndEpoch
@@ -53,18 +53,7 @@ from leafcuttr_sdk import (
     Record,
     TopicPartition,
 )
-from leafcuttr_sdk.batches.checksum import crc32c
-from leafcuttr_sdk.batches.header import (
-    ATTRIBUTES_AT,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    TRANSACTIONAL,
-    BatchHeader,
-    seal,
-    sequence_after,
-)
+from leafcuttr_sdk.batches.header import sequence_after
 from leafcuttr_sdk.errors import ProducerFenced, TransactionAborted, TransactionTimedOut
 
 _T = TypeVar("_T")
@@ -393,7 +382,7 @@ class PluginTransaction:
         """The batch as one of this producer, with the sequence numbers that are next in its partition."""
         sequences, log = self._producer.sequences, requested.log
         batch, sequence = requested.batch, sequences.get(log, 0)
-        stamp = partial(stamp_batch, batch, self._producer.identity, sequence)
+        stamp = partial(stamp_batch, batch, self._producer.identity, sequence, transactional=True)
         new, records = stamp() if len(batch) <= LARGE else await trio.to_thread.run_sync(stamp)
         sequences[log] = sequence_after(sequence, records)
         return new
@@ -422,36 +411,6 @@ class PluginTransaction:
         for code, each in zip(codes, new, strict=True):
             if code:
                 raise producer.error(code, f"committing {each.topic}-{each.partition}: {code.name}")
-
-
-def stamp_batch(
-    batch: bytes | bytearray | memoryview, producer: ProducerIdAndEpoch, sequence: int
-) -> tuple[bytearray, int]:
-    """The batch as a transactional one of this producer, in place where that can be done, and how many records it
-    claims. Raises CorruptMessage for what is not one whole batch of magic 2 with its CRC: a new one would hide that."""
-    if len(batch) < HEADER_SIZE:
-        raise CorruptMessage(f"{len(batch)} bytes are too few for a batch header of {HEADER_SIZE}")
-    header = BatchHeader._make(HEADER.unpack_from(batch))
-    if header.magic != MAGIC or header.length != len(batch) - LOG_OVERHEAD:
-        raise CorruptMessage(
-            f"{len(batch)} bytes are not one batch: magic {header.magic}, length {header.length}"
-        )
-    computed = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
-    if computed != header.crc:
-        raise CorruptMessage(f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})")
-    new = batch if isinstance(batch, bytearray) else bytearray(batch)
-    seal(
-        new,
-        header._replace(
-            base_offset=0,
-            leader_epoch=-1,
-            attributes=header.attributes | TRANSACTIONAL,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=sequence,
-        ),
-    )
-    return new, header.last_offset_delta + 1
 
 
 def _stored(answers: Sequence[_T | BrokerError], *, name_records: bool) -> list[_T]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import trio
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         Topics,
         TransactionalProducer,
     )
+    from leafcuttr_sdk.peers import Peer
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -161,6 +163,21 @@ class BrokerView:
         from leafcuttr.plugins.facade.transactions import open_producer
 
         return open_producer(self._core, self._producing, self.logger, transactional_id, timeout_ms)
+
+    def peer(self, properties: Mapping[str, str] | None = None) -> "AbstractAsyncContextManager[Peer]":
+        if properties is not None:
+            self._core.runtime.descriptors.import_late("leafcuttr.client.peer")
+            module = import_module("leafcuttr.client.peer")
+            remote: AbstractAsyncContextManager[Peer] = module.open_remote_peer(
+                properties, clock=self._core.clock
+            )
+            return remote
+        self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.peer.peer")
+        from leafcuttr.plugins.facade.peer.peer import PeerParts, open_in_process_peer
+
+        return open_in_process_peer(
+            PeerParts(self._core, self._name, self.logger, self._producing, self.transaction)
+        )
 
     def listen(self, prefix: str, *, authenticates: bool = False) -> "AbstractAsyncContextManager[Listening]":
         return _given(self._listen, "listeners")(prefix, authenticates=authenticates)
