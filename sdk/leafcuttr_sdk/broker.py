@@ -221,8 +221,8 @@ class Broker(Protocol):
         (`security.protocol`, `ssl.*`, `sasl.*`, `client.id`...). An address of this broker is a connection to it: see
         `Peer.cluster_id`. Nothing is connected before the first call.
 
-        Raises, when it is entered, PluginError with one line that names the property: it is unknown, has no such value,
-        or a file that it names cannot be read."""
+        Raises PluginError, when it is entered, with one line that names the property which cannot be used. One that is
+        unknown draws a line in the log."""
         ...
 
     async def serve(

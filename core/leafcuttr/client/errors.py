@@ -7,7 +7,7 @@ the exception of the SDK of it.
 import functools
 from typing import ClassVar
 
-from leafcuttr.errors import BrokerError, ErrorCode
+from leafcuttr.errors import BrokerError, ErrorCode, PluginError
 
 
 class ClientError(Exception):
@@ -60,7 +60,7 @@ class ApiNotOffered(ClientError):
     passes = False
 
 
-class ClientSettingError(ValueError):
+class ClientSettingError(PluginError, ValueError):
     """A setting of a client cannot be used: the text names it, and says what is allowed. Never a password."""
 
 

@@ -7,13 +7,8 @@ they leave unhandled as one line.
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -95,7 +90,10 @@ class HostedCommand(CommandContext):
             raise Failure(str(error)) from None
 
     def peer(self, properties: Mapping[str, str]) -> "AbstractAsyncContextManager[Peer]":
-        return _peer(properties)
+        from leafcuttr.client.peer import open_remote_peer
+        from leafcuttr.runtime.clock import SystemClock
+
+        return open_remote_peer(properties, clock=SystemClock(), logger=logging.getLogger(__name__))
 
     @property
     def as_json(self) -> bool:
@@ -144,21 +142,6 @@ class HostedCommand(CommandContext):
             return self._all_given[name]
         except KeyError:
             raise RuntimeError(f"the command is not decorated with {option} of leafcuttr_sdk") from None
-
-
-@asynccontextmanager
-async def _peer(properties: Mapping[str, str]) -> "AsyncIterator[Peer]":
-    from leafcuttr.client.errors import ClientSettingError
-    from leafcuttr.client.peer import open_remote_peer
-    from leafcuttr.runtime.clock import SystemClock
-
-    async with AsyncExitStack() as stack:
-        opened = open_remote_peer(properties, clock=SystemClock(), logger=logging.getLogger(__name__))
-        try:
-            peer = await stack.enter_async_context(opened)
-        except ClientSettingError as error:
-            raise PluginError(str(error)) from None
-        yield peer
 
 
 def end_of(part: Part, context: click.Context, error: BaseException) -> BaseException:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import trio
@@ -167,11 +166,9 @@ class BrokerView:
     def peer(self, properties: Mapping[str, str] | None = None) -> "AbstractAsyncContextManager[Peer]":
         if properties is not None:
             self._core.runtime.descriptors.import_late("leafcuttr.client.peer")
-            module = import_module("leafcuttr.client.peer")
-            remote: AbstractAsyncContextManager[Peer] = module.open_remote_peer(
-                properties, clock=self._core.clock
-            )
-            return remote
+            from leafcuttr.client.peer import open_remote_peer
+
+            return open_remote_peer(properties, clock=self._core.clock, logger=self.logger)
         self._core.runtime.descriptors.import_late("leafcuttr.plugins.facade.peer.peer")
         from leafcuttr.plugins.facade.peer.peer import PeerParts, open_in_process_peer
 
