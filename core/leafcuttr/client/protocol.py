@@ -41,7 +41,7 @@ _AT_ONCE: Final = 20_000
 """As many are read within some 20 ms."""
 _SCRATCH: Final = 64 << 10
 _FIRST: Final = 1 << 20
-"""What a frame gets at first; then it doubles."""
+"""What a frame gets at first; then it doubles. One that is no larger than one before gets its memory at once."""
 _HEAD: Final = Struct(">hhih")
 _API_VERSIONS: Final = APIS[ApiKey.API_VERSIONS]
 _BY_MODULE: Final = {api.module: api for api in (*APIS.values(), *CLIENT_APIS.values())}
@@ -260,6 +260,7 @@ class FrameReader:
         self._start = self._end = 0
         self._large: bytearray | None = None
         self._have = self._size = 0
+        self._first = _FIRST  # what a large frame gets at first: as much as the peer has sent in one before
         self._done: deque[memoryview] = deque()
 
     def buffer(self) -> memoryview:
@@ -311,7 +312,7 @@ class FrameReader:
 
     def _begin_large(self, begin: int, size: int) -> None:
         have = self._end - begin
-        large = bytearray(min(size, max(_FIRST, 2 * have)))
+        large = bytearray(min(size, max(self._first, 2 * have)))
         large[:have] = memoryview(self._scratch)[begin : self._end]
         self._start = self._end = 0
         self._large, self._have, self._size = large, have, size
@@ -323,6 +324,7 @@ class FrameReader:
 
     def _finish(self, large: bytearray) -> None:
         self._done.append(memoryview(large))
+        self._first = max(self._first, len(large))
         self._large = None
 
 
