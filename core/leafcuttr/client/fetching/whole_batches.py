@@ -37,13 +37,16 @@ class Whole(NamedTuple):
 
 
 def whole_batches(records: memoryview, position: int) -> Whole:
-    """Raises WireError for bytes that are no batches."""
+    """Raises WireError where it begins with bytes that are no batch. Those behind whole batches are left for the next
+    fetch, which begins with them."""
     at, end, last = 0, len(records), -1
     while end - at > LOG_OVERHEAD + 4:
         base_offset, length, _, magic = _FRAME.unpack_from(records, at)
         if magic != MAGIC:
             return _whole(*_converted(records, at, last), position)
         if length < HEADER_SIZE - LOG_OVERHEAD:
+            if last >= 0:
+                break
             raise CorruptBatch(f"a batch of {length} bytes at offset {base_offset}")
         behind = at + LOG_OVERHEAD + length
         if behind > end:
@@ -55,8 +58,16 @@ def whole_batches(records: memoryview, position: int) -> Whole:
 def _converted(records: memoryview, at: int, last: int) -> tuple[bytearray, int]:
     """The same with what is of magic 0 or 1 from `at` on converted, and where the last batch begins, -1 for none."""
     out = bytearray(records[:at])
-    while (rest := records[at:]) and (next_ := _next(rest)) is not None:
-        batch, size = next_
+    while rest := records[at:]:
+        try:
+            found = _next(rest)
+        except WireError:
+            if last < 0:
+                raise
+            break
+        if found is None:
+            break
+        batch, size = found
         last = len(out)
         out += batch
         at += size

@@ -1,9 +1,9 @@
 """The batches of one partition on their way: their order, their sequence numbers, what is sent again. No I/O.
 
 Theory of operation (KIP-98, KIP-360). Batches wait in `_waiting`. A batch that is sent gets the next sequence numbers
-and is in `_window` until it is answered; the window is in the order of the sequences, and at most five of it are under
-way, because a broker remembers the last five of a producer in each partition: with these it recognises what is sent
-again.
+and is in `_window` until it is answered; the window is in the order of the sequences, and no batch is sent five or more
+behind its oldest, because a broker remembers the last five of a producer in each partition: with these it recognises
+what is sent again.
 
 - A batch whose answer was lost, or may be another one later, is sent again with its sequence, before anything new.
   First the batches behind it have to come back: with a gap before them they are refused (OUT_OF_ORDER_SEQUENCE_NUMBER),
@@ -12,8 +12,8 @@ again.
   knew of the producer (retention, an unclean election). Once nothing is under way the epoch is raised, and the window
   is numbered anew from 0. The raised epoch fences what may still be on its way on a dead connection.
 - A batch that fails for good breaks the lane: nothing behind it is appended, so all that waits fails too, and what is
-  under way is waited for. Then the next batch begins with a raised epoch. As long as the call that the failed batch
-  belongs to is under way, batches of later calls fail at once.
+  under way comes back, mostly to fail as well, with all that waits by then. After that the next batch begins with a
+  raised epoch. As long as a call with a failed batch is under way, batches of later calls fail at once.
 - A partition takes the first batch of a new producer with any sequence, so the first one is acknowledged before another
   is sent: else a batch might be appended although the one before it was refused. In a transaction, which can only be
   aborted after a failure, that does not matter.
@@ -44,6 +44,15 @@ _FORGOTTEN: Final = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
+_UNCERTAIN: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+"""What a leader may answer although it has appended the batch."""
 
 
 class Call:
@@ -70,7 +79,17 @@ class Call:
 class Outgoing:
     """A batch on its way."""
 
-    __slots__ = ("batch", "call", "identity", "place", "sequence", "trouble", "under_way", "was_sent")
+    __slots__ = (
+        "batch",
+        "call",
+        "identity",
+        "number",
+        "place",
+        "sequence",
+        "trouble",
+        "uncertain",
+        "under_way",
+    )
 
     def __init__(self, call: Call, place: int, batch: Unstamped) -> None:
         self.call = call
@@ -78,8 +97,10 @@ class Outgoing:
         self.batch = batch
         self.identity = ProducerIdentity()
         self.sequence = -1
+        self.number = 0
         self.under_way = False
-        self.was_sent = False
+        self.uncertain = False
+        """It may be in the partition, though it was not acknowledged."""
         self.trouble = ""
         """Why it was not acknowledged at the last attempt."""
 
@@ -96,6 +117,7 @@ class Lane:
         """The epochs of the producer id are used up, and nothing is under way: `renew` has to be called."""
         self._transactional = transactional
         self._sequence = 0
+        self._number = 0  # of batches, as sequences are of records
         self._proven = transactional
         self._waiting: deque[Outgoing] = deque()
         self._window: deque[Outgoing] = deque()
@@ -135,8 +157,10 @@ class Lane:
                 return self._sent(outgoing)
         if not self._waiting or (self._under_way and not self._proven):
             return None
+        if self._window and self._number - self._window[0].number >= WINDOW:
+            return None  # the broker would forget the oldest, which may have to be sent again
         outgoing = self._waiting.popleft()
-        self._number(outgoing)
+        self._take_sequence(outgoing)
         self._window.append(outgoing)
         return self._sent(outgoing)
 
@@ -159,10 +183,9 @@ class Lane:
             return False
         self._back(outgoing)
         outgoing.trouble = message or str(refusal(code))
+        outgoing.uncertain = outgoing.uncertain or code in _UNCERTAIN
         if self._broken is not None:
-            self._window.remove(outgoing)
-            self._fail_one(outgoing, self._behind())
-            self._mend()
+            self._fail(outgoing, self._with_it(outgoing))
             return False
         if code in _FORGOTTEN and self._idempotent:
             if self._window[0] is not outgoing:
@@ -174,17 +197,17 @@ class Lane:
         if code in PASSING_AT_LEADERS:
             self._expire(outgoing, now)
             return True
-        self._fail(outgoing, refusal(code, f"{self.partition}: {message or refusal(code)}"))
+        # What an earlier attempt may have appended is not certain to be refused.
+        error = refusal(code, f"{self.partition}: {outgoing.trouble}")
+        self._fail(outgoing, self._timed_out(outgoing) if outgoing.uncertain else error)
         return False
 
     def lost(self, outgoing: Outgoing, why: str, now: float) -> None:
         """There was no answer: it may have been appended."""
         self._back(outgoing)
-        outgoing.trouble = why
+        outgoing.trouble, outgoing.uncertain = why, True
         if self._broken is not None:
-            self._window.remove(outgoing)
-            self._fail_one(outgoing, self._timed_out(outgoing))
-            self._mend()
+            self._fail(outgoing, self._timed_out(outgoing))
         else:
             self._expire(outgoing, now)
 
@@ -213,14 +236,15 @@ class Lane:
     def _idempotent(self) -> bool:
         return self.identity.producer_id != NO_PRODUCER
 
-    def _number(self, outgoing: Outgoing) -> None:
-        outgoing.identity = self.identity
+    def _take_sequence(self, outgoing: Outgoing) -> None:
+        outgoing.identity, outgoing.number = self.identity, self._number
+        self._number += 1
         if self._idempotent:
             outgoing.sequence = self._sequence
             self._sequence = sequence_after(self._sequence, outgoing.batch.records)
 
     def _sent(self, outgoing: Outgoing) -> Outgoing:
-        outgoing.under_way = outgoing.was_sent = True
+        outgoing.under_way = True
         self._under_way += 1
         return outgoing
 
@@ -241,7 +265,7 @@ class Lane:
     def _begin_anew(self) -> None:
         self._stale, self._sequence, self._proven = False, 0, self._transactional
         for outgoing in self._window:
-            self._number(outgoing)
+            self._take_sequence(outgoing)
 
     def _oldest(self) -> Outgoing | None:
         return self._window[0] if self._window else self._waiting[0] if self._waiting else None
@@ -252,14 +276,14 @@ class Lane:
 
     def _fail(self, outgoing: Outgoing, error: BrokerError) -> None:
         """For good, and all behind it that is not under way."""
-        self._broken = error
+        self._broken = self._broken or error
         for queue in (self._window, self._waiting):
             for each in [one for one in queue if not one.under_way]:
                 queue.remove(each)
                 if each is outgoing:
                     self._fail_one(each, error)
                 else:
-                    self._fail_one(each, self._timed_out(each) if each.was_sent else self._behind())
+                    self._fail_one(each, self._with_it(each))
         self._mend()
 
     def _fail_one(self, outgoing: Outgoing, error: BrokerError) -> None:
@@ -272,12 +296,16 @@ class Lane:
             self._broken = None
             self._stale = self._idempotent and not self._transactional
 
+    def _with_it(self, outgoing: Outgoing) -> BrokerError:
+        """The error of a batch that does not get another try, because one before it has failed."""
+        return self._timed_out(outgoing) if outgoing.uncertain else self._behind()
+
     def _behind(self) -> BrokerError:
         why = "it failed" if self._broken is None else self._broken
         return OutOfOrderSequence(f"{self.partition}: an earlier batch was not appended: {why}")
 
     def _timed_out(self, outgoing: Outgoing) -> BrokerError:
-        known = "it may have been appended" if outgoing.was_sent else "it was not sent"
+        known = "it may have been appended" if outgoing.uncertain else "it was not appended"
         return RequestTimedOut(
             f"{self.partition}: not acknowledged in time, {known}: {outgoing.trouble or 'it waited too long'}"
         )
