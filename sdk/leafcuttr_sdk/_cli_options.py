@@ -39,7 +39,7 @@ def properties(name: str, **more: Any) -> Callable[[F], F]:
         name,
         multiple=True,
         metavar="KEY=VALUE",
-        help="A setting of librdkafka; may be repeated.",
+        help="A setting of a client, by the name that Java or librdkafka has for it; may be repeated.",
         **more,
     )
 
@@ -51,7 +51,7 @@ def client_config(name: str, **more: Any) -> Callable[[F], F]:
         name,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="A file of such settings, one a line. Put passwords there.",
+        help="A file of such settings, one a line; as Java has it, if it ends in .properties. Put passwords there.",
         **more,
     )
 

@@ -202,11 +202,10 @@ class ClientConnection:
         while True:
             if out := self._protocol.data_to_send():
                 await stream.send(out)
-            if (event := self._protocol.next_event()) is not None:
+            elif (event := self._protocol.next_event()) is not None:
                 return event
-            if out := self._protocol.data_to_send():
-                continue
-            await self._take(stream)
+            elif not self._protocol.has_data_to_send:
+                await self._take(stream)
 
     async def _take(self, stream: ClientStream) -> None:
         size = await stream.receive_into(self._protocol.buffer())

@@ -162,7 +162,7 @@ def _sasl(given: Mapping[str, str]) -> ClientSasl:
         raise ClientSettingError(
             f"sasl.mechanism={mechanism or '(not given)'}: expected one of {', '.join(MECHANISMS)}"
         )
-    options = _jaas(given["sasl.jaas.config"]) if "sasl.jaas.config" in given else {}
+    options = jaas_options(given["sasl.jaas.config"]) if "sasl.jaas.config" in given else {}
     username = given.get("sasl.username", options.get("username"))
     password = given.get("sasl.password", options.get("password"))
     if username is None or password is None:
@@ -179,9 +179,9 @@ _OPTION: Final = re.compile(r'\s*([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|
 _MODULE: Final = re.compile(r"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)\b", re.IGNORECASE)
 
 
-def _jaas(text: str) -> dict[str, str]:
+def jaas_options(text: str) -> dict[str, str]:
     """The options of the one login module of a `sasl.jaas.config`. Its name does not matter: the mechanism is named
-    apart from it."""
+    apart from it. Raises ClientSettingError."""
     expected = 'sasl.jaas.config: expected MODULE required username="..." password="...";'
     module = _MODULE.match(text)
     if module is None:
@@ -248,7 +248,9 @@ def not_pem(store: str, location: str, kind: str) -> str:
             f"keytool -importkeystore -srckeystore {location} -destkeystore {location}.p12 -deststoretype PKCS12, then "
             + convert.replace(f"-in {location} ", f"-in {location}.p12 ")
         )
-    return f"{store}.location={location} is {kind}, and only PEM can be read ({convert}; {store}.type=PEM)"
+    return (
+        f"{store}.location={location} is {kind}, and is to be converted to PEM ({convert}; {store}.type=PEM)"
+    )
 
 
 def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:

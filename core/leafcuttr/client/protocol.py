@@ -152,6 +152,11 @@ class ClientProtocol:
             )
         return version
 
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether `data_to_send` has something: after an event too, which may be answered by another request."""
+        return bool(self._out)
+
     def data_to_send(self) -> list[Piece]:
         """What is to be sent since the last call."""
         out, self._out = self._out, []

@@ -180,7 +180,7 @@ def test_groups_and_quotas(run: Run, topic: str, broker_kind: str) -> None:
         ("describe", "partition"),
         ("describe", "topic", "--default"),
         ("describe", "broker", "1", "--default"),
-        ("describe", "client", "-X", "client.id=x"),
+        ("describe", "client", "-X", "client.idd=x"),
         ("alter", "topic", "-s", "a=b"),
         ("alter", "topic", "t"),
         ("alter", "topic", "t", "-s", "a"),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from leafcuttr.cli.common.failures import Failure, reason
-from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table
 from leafcuttr.cli.common.target import Target
 
@@ -54,14 +54,12 @@ _OTHERS: Final = {
 def command() -> None:
     """Show the id, the brokers, the features and the API versions of a cluster.
 
-    Speaks plaintext only for now: no TLS, no SASL.
-
     Exit status: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
     """
 
 
 @command.command("id")
-@plain_target_options
+@target_options
 @json_option
 def cluster_id(target: Target, as_json: bool) -> None:
     """Print the id of the cluster.
@@ -78,7 +76,7 @@ def cluster_id(target: Target, as_json: bool) -> None:
 
 
 @command.command(short_help="Print the brokers and the controller.")
-@plain_target_options
+@target_options
 @json_option
 def brokers(target: Target, as_json: bool) -> None:
     """Print the brokers, their addresses, and which of them is the controller.
@@ -140,7 +138,7 @@ def _describe(target: Target) -> dict[str, Any]:
 
 
 @command.command(short_help="Print the features and their levels.")
-@plain_target_options
+@target_options
 @json_option
 def features(target: Target, as_json: bool) -> None:
     """Print the features of the cluster: the version levels that are on, and those that the broker supports.
@@ -174,7 +172,7 @@ def _feature(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 @command.command("api-versions", short_help="Print the APIs that brokers offer.")
-@plain_target_options
+@target_options
 @json_option
 def api_versions(target: Target, as_json: bool) -> None:
     """Print which versions of which APIs each broker offers, and the one that these commands use.

@@ -13,7 +13,6 @@ from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.configs import entries, quotas
 from leafcuttr.cli.configs.entity_types import (
     EntityType,
-    by_librdkafka,
     complete_entity_types,
     complete_names,
     parse_entity_type,
@@ -57,9 +56,6 @@ def alter(
 
     KIND is topic, broker, group, broker-logger, client-metrics, or client, user, ip for quotas.
 
-    Clients, users, addresses, broker defaults, loggers and client metrics are changed in plaintext only for now: no
-    TLS, no SASL.
-
     \b
     Examples:
       leafcuttr configs alter topic orders --set retention.ms=86400000 --delete cleanup.policy
@@ -85,7 +81,6 @@ def alter(
     said = f"{entity_type.name} {entity}"
     try:
         if entity_type.quota:
-            by_librdkafka(target, entity_type, default=False)
             quotas.alter(target, entity_type, entity, changes, dry_run)
         else:
             entries.alter(target, entity_type, name or "", changes, dry_run)

@@ -11,7 +11,6 @@ from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.configs import entries, quotas
 from leafcuttr.cli.configs.entity_types import (
     EntityType,
-    by_librdkafka,
     complete_entity_types,
     complete_names,
     own_sources,
@@ -41,8 +40,7 @@ def describe(
 
     KIND is topic, broker, group, broker-logger, client-metrics, or client, user, ip for quotas.
 
-    Clients, users and addresses have quotas. Those, broker defaults, loggers and client metrics are read in plaintext
-    only for now: no TLS, no SASL.
+    Clients, users and addresses have quotas.
 
     \b
     Examples:
@@ -59,7 +57,6 @@ def describe(
     if entity_type.quota:
         _quotas(target, entity_type, [None] if default else list(names), as_json)
         return
-    by_librdkafka(target, entity_type, default)
     wanted = list(dict.fromkeys(names)) if names or default else entries.names(target, entity_type)
     found = entries.describe(target, entity_type, wanted, default)
     shown: dict[str, list[DescribedConfig]] = {}
@@ -97,7 +94,6 @@ def _print(entity_type: EntityType, shown: dict[str, list[DescribedConfig]], eve
 
 
 def _quotas(target: Target, entity_type: EntityType, names: list[Any], as_json: bool) -> None:
-    by_librdkafka(target, entity_type, default=False)
     found = quotas.describe(target, entity_type, names)
     if as_json:
         print_json(

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 import click
 
 from leafcuttr.cli.common.completion import complete_groups, complete_topics
-from leafcuttr.cli.common.target import Target
 
 
 class EntityType(NamedTuple):
@@ -70,12 +69,6 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return complete_groups(ctx, param, incomplete) if entity_type == ENTITY_TYPES["group"] else []
 
 
-def by_librdkafka(target: Target, entity_type: EntityType, default: bool) -> bool:
-    """Whether librdkafka has the request for it. Raises click.UsageError if not and librdkafka settings are given."""
-    if entity_type.librdkafka and not default:
-        return True
-    if target.properties:
-        name = entity_type.name
-        what = f"the default of a {name}" if default else f"{name}s" if entity_type.quota else name
-        raise click.UsageError(f"-X: {what} works in plaintext only for now, without librdkafka")
-    return False
+def by_librdkafka(entity_type: EntityType, default: bool) -> bool:
+    """Whether librdkafka has the request for it."""
+    return entity_type.librdkafka and not default

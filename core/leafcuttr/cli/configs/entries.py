@@ -1,6 +1,6 @@
 """The settings of topics, brokers and groups: read and changed, through librdkafka or through our own client.
 
-librdkafka is preferred because it speaks TLS and SASL; it has neither broker defaults nor loggers nor client metrics.
+librdkafka has neither broker defaults nor loggers nor client metrics.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def names(target: Target, entity_type: EntityType) -> list[str]:
             group.group_id for group in admin.answer(admin.client.list_consumer_groups(**admin.wait)).valid
         }
         # A group can have settings before it has members; only our own client can list those.
-        return sorted(found | (set() if target.properties else _listed(target, entity_type)))
+        return sorted(found | _listed(target, entity_type))
     with ClusterClient(target) as cluster:
         brokers = [str(broker) for broker in cluster.brokers()]
     return brokers if entity_type.name == "broker-logger" else sorted(_listed(target, entity_type))
@@ -78,7 +78,7 @@ def describe(
     target: Target, entity_type: EntityType, wanted: Sequence[str], default: bool
 ) -> dict[str, list[DescribedConfig] | Failure]:
     """The settings of each entity by name, "" for the default, in the order of their names; or why there are none."""
-    if by_librdkafka(target, entity_type, default):
+    if by_librdkafka(entity_type, default):
         return _through_librdkafka(Admin(target), entity_type, wanted)
     with ClusterClient(target) as cluster:
         return {name: _through_wire(cluster, entity_type, name) for name in ([""] if default else wanted)}
@@ -136,7 +136,7 @@ def alter(
     target: Target, entity_type: EntityType, name: str, changes: Sequence[Change], dry_run: bool
 ) -> None:
     """Make the changes of one entity, all or none; name "" is the default. Raises Failure."""
-    if by_librdkafka(target, entity_type, default=not name):
+    if by_librdkafka(entity_type, default=not name):
         from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
         admin = Admin(target)

@@ -116,9 +116,9 @@ def _look_there(address: str, properties: tuple[str, ...], timeout: float, write
     from leafcuttr.cli.doctor.remote.remote_broker import RemoteBroker
 
     host, port = _split(address)
-    return list(
-        examine(CHECKS, RemoteBroker(host, port, timeout, properties=pairs("-X", properties), writes=writes))
-    )
+    target = RemoteBroker(host, port, timeout, properties=pairs("-X", properties), writes=writes)
+    _ = target.settings  # wrong ones are wrong usage, before anything is checked
+    return list(examine(CHECKS, target))
 
 
 def _split(address: str) -> tuple[str, int]:

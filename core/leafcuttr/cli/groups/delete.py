@@ -6,7 +6,7 @@ from leafcuttr.cli.common.completion import complete_groups
 from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.librdkafka.admin import Admin
 from leafcuttr.cli.common.options.partitions import Selection, by_topic, partitions_argument, select
-from leafcuttr.cli.common.options.target import plain_target_options, target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import ItemResults, json_option
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.groups import find
@@ -44,14 +44,12 @@ def delete(target: Target, as_json: bool, groups: tuple[str, ...], all_groups: b
 
 
 @click.command("delete-offsets", short_help="Delete committed offsets.")
-@plain_target_options
+@target_options
 @json_option
 @click.argument("group", shell_complete=complete_groups)
 @partitions_argument(required=True)
 def delete_offsets(target: Target, as_json: bool, group: str, topics: tuple[Selection, ...]) -> None:
     """Delete the committed offsets of a group for topics that none of its members reads.
-
-    Speaks plaintext only for now: no TLS, no SASL.
 
     \b
     Examples:

@@ -6,13 +6,13 @@ import click
 
 from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.options.partitions import Selection, by_topic, partitions_argument, select
-from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table, printable, progress, size
 from leafcuttr.cli.common.target import Target
 
 
 @click.command()
-@plain_target_options
+@target_options
 @json_option
 @partitions_argument()
 @click.option("--broker", "-B", "brokers", multiple=True, type=int, help="Only this broker; may be repeated.")
@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Print what the log directories of the brokers hold, and how much space is free; by partition, if some are named.
 
-    Sizes are those of the copies that a broker has, in bytes in JSON. Speaks plaintext only for now: no TLS, no SASL.
+    Sizes are those of the copies that a broker has, in bytes in JSON.
 
     \b
     Examples:

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from leafcuttr.cli.common.librdkafka.client import client_settings
+from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
 from leafcuttr.cli.common.options.target import property_option
 from leafcuttr.cli.common.pairs import read_properties
-from leafcuttr.cli.perf.java_properties import for_librdkafka
 
 _LISTS: Final = ("--producer-props", "--consumer-props", "--command-property")
 F = TypeVar("F", bound=Callable[..., Any])

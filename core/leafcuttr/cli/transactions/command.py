@@ -14,8 +14,6 @@ from leafcuttr.cli.transactions.show import describe, describe_producers, list_t
 def command() -> None:
     """List and describe transactions and producers; find transactions that hang, and end them.
 
-    Speaks plaintext only for now: no TLS, no SASL.
-
     Exit status: 0 done, 1 the broker refused or cannot be reached, 2 wrong usage.
     """
 

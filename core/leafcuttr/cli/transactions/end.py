@@ -7,7 +7,7 @@ import click
 from leafcuttr.cli.common.completion import complete_topics, complete_transactional_ids
 from leafcuttr.cli.common.failures import Failure, reason
 from leafcuttr.cli.common.options.partitions import Selection, select, selection
-from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import json_option, print_json, printable
 from leafcuttr.cli.common.target import Target
 from leafcuttr.client.coordinators import COORDINATOR_NOT_YET, CoordinatorKind
@@ -16,7 +16,7 @@ from leafcuttr_sdk.types import TopicPartition
 
 
 @click.command(short_help="Abort a transaction that hangs.")
-@plain_target_options
+@target_options
 @json_option
 @click.argument("partition", type=selection, metavar="TOPIC:PARTITION", shell_complete=complete_topics)
 @click.option(
@@ -114,7 +114,7 @@ def _write_marker(cluster: Any, tp: TopicPartition, producer: _Producer) -> None
 
 
 @click.command("force-terminate", short_help="End the transaction of an id.")
-@plain_target_options
+@target_options
 @json_option
 @click.argument("transactional_id", metavar="ID", shell_complete=complete_transactional_ids)
 def force_terminate(target: Target, as_json: bool, transactional_id: str) -> None:

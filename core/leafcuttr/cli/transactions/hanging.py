@@ -7,14 +7,14 @@ import click
 
 from leafcuttr.cli.common.options.moments import duration, show_duration, show_moment
 from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
-from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table
 from leafcuttr.cli.common.target import Target
 from leafcuttr_sdk.types import TopicPartition
 
 
 @click.command("find-hanging", short_help="Print transactions that hang.")
-@plain_target_options
+@target_options
 @json_option
 @partitions_argument()
 @click.option("--broker", "-B", type=int, help="Only partitions that this broker has a copy of.")

@@ -9,13 +9,13 @@ from leafcuttr.cli.common.completion import complete_transactional_ids
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.options.moments import duration, show_duration, show_moment
 from leafcuttr.cli.common.options.partitions import Selection, partitions_argument, select
-from leafcuttr.cli.common.options.target import plain_target_options
+from leafcuttr.cli.common.options.target import target_options
 from leafcuttr.cli.common.output import json_option, print_json, print_table, printable
 from leafcuttr.cli.common.target import Target
 
 
 @click.command("list", short_help="Print the transactional ids.")
-@plain_target_options
+@target_options
 @json_option
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only these states, e.g. Ongoing.")
 @click.option(
@@ -71,7 +71,7 @@ def list_transactions(
 
 
 @click.command(short_help="Print the state of transactional ids.")
-@plain_target_options
+@target_options
 @json_option
 @click.argument("ids", nargs=-1, required=True, shell_complete=complete_transactional_ids)
 def describe(target: Target, as_json: bool, ids: tuple[str, ...]) -> None:
@@ -118,7 +118,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 
 
 @click.command("describe-producers", short_help="Print the producers of partitions.")
-@plain_target_options
+@target_options
 @json_option
 @partitions_argument(required=True)
 @click.option("--broker", "-B", type=int, help="Send the request to this replica, not to the leader.")

@@ -7,7 +7,7 @@ import pytest
 
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.target import Target
-from leafcuttr.cli.common.wire_client.cluster import ClusterClient, addresses
+from leafcuttr.cli.common.wire_client.cluster import ClusterClient
 from leafcuttr_sdk.types import TopicPartition
 from support.waiting import free_port
 
@@ -31,14 +31,7 @@ def test_leaders_and_brokers_of_a_real_one(own_address: str, topic: str) -> None
             cluster.connection(9)
 
 
-def test_addresses_of_brokers() -> None:
-    assert addresses("one:1,two, [::1]:3 ,PLAINTEXT://four:4,[::5]") == [
-        ("one", 1),
-        ("two", 9092),
-        ("::1", 3),
-        ("four", 4),
-        ("::5", 9092),
-    ]
+def test_addresses_that_cannot_be_are_wrong_usage() -> None:
     for wrong in ("", "host:", "host:port", "host:0", "host:65536", ":9092", "a,,b"):
-        with pytest.raises(click.UsageError):
-            addresses(wrong)
+        with pytest.raises(click.UsageError, match=r"--bootstrap-server .*: expected HOST:PORT"):
+            ClusterClient(Target(wrong))

@@ -8,7 +8,7 @@ from typing import Final
 from leafcuttr.cli.common.failures import Failure
 from leafcuttr.cli.common.librdkafka.admin import Admin
 from leafcuttr.cli.common.target import Target
-from leafcuttr.cli.common.wire_client.channel import at
+from leafcuttr.client.settings import HostPort
 
 _ENABLE: Final = "lc.metrics.enable"
 _HOST: Final = "lc.metrics.host"
@@ -38,4 +38,4 @@ def admin_address(target: Target) -> str:
     host = settings.get(_HOST) or ""
     if host in _OF_ITS_MACHINE:
         host = admin.hosts()[broker]
-    return at(host, int(settings[_PORT]))
+    return str(HostPort(host, int(settings[_PORT])))

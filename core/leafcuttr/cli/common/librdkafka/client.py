@@ -10,14 +10,20 @@ from typing import Any, Final, NoReturn
 import click
 
 from leafcuttr.cli.common.failures import Failure, reason
+from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
 from leafcuttr.cli.common.pairs import pairs
 
 REACH_S: Final = 5.0
 
 
 def client_settings(address: str, properties: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """Settings of a librdkafka client. Raises click.UsageError for a property without `=`."""
-    return {"bootstrap.servers": address, "log_level": 2, **more, **pairs("-X", properties)}
+    """Settings of a librdkafka client; the properties may have Java's names. Raises click.UsageError for one without
+    `=`, or one that librdkafka cannot take."""
+    try:
+        given = for_librdkafka(pairs("-X", properties))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return {"bootstrap.servers": address, "log_level": 2, **more, **given}
 
 
 def admin(address: str, properties: Sequence[str] = (), reach: float = REACH_S) -> Any:

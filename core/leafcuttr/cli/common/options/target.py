@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from leafcuttr.cli.common.output import printable
+from leafcuttr.cli.common.pairs import read_properties
 from leafcuttr.cli.common.target import Target
 from leafcuttr_sdk import _cli_options as shared
 
@@ -29,7 +30,8 @@ def broker_option(function: F) -> F:
 
 
 def property_option(function: F) -> F:
-    """`-X key=value` and `--client-config FILE`: any setting of librdkafka, as `properties`; -X wins."""
+    """`-X key=value` and `--client-config FILE`: any setting of Java's clients or of librdkafka, as `properties`; -X
+    wins."""
 
     @functools.wraps(function)
     def with_properties(*, properties: tuple[str, ...], client_config: Path | None, **rest: Any) -> Any:
@@ -63,11 +65,18 @@ def check_utf8(given: Mapping[str, object]) -> None:
 
 
 def _settings_of(file: Path) -> tuple[str, ...]:
-    """The lines of a file of settings that say something. Raises click.UsageError."""
+    """The lines of a file of settings that say something. Raises click.UsageError.
+
+    A file whose name ends in .properties is read as Java reads it; of others each line is KEY=VALUE as it stands.
+    """
     try:
+        if file.suffix == ".properties":
+            return tuple(f"{name}={value}" for name, value in read_properties(file).items())
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--client-config {file}: {error}") from None
+    except ValueError as error:
+        raise click.UsageError(f"--client-config: a line is no KEY=VALUE: {error}") from None
     words = [line for line in lines if line and not line.startswith(("#", "!"))]
     for word in words:
         if "=" not in word:
@@ -77,23 +86,13 @@ def _settings_of(file: Path) -> tuple[str, ...]:
 
 
 def target_options(function: Command) -> Command:
-    """`--bootstrap-server`, `-X` and `--timeout` as the argument `target`, for commands that use librdkafka."""
+    """`--bootstrap-server`, `-X` and `--timeout` as the argument `target`."""
 
     @functools.wraps(function)
     def with_target(*, address: str, properties: tuple[str, ...], timeout: float, **rest: Any) -> None:
         function(target=Target(address, properties, timeout), **rest)
 
     return broker_option(property_option(_timeout_option(with_target)))
-
-
-def plain_target_options(function: Command) -> Command:
-    """The same without `-X`, for commands that use `wire_client`: no TLS, no SASL."""
-
-    @functools.wraps(function)
-    def with_target(*, address: str, timeout: float, **rest: Any) -> None:
-        function(target=Target(address, timeout=timeout), **rest)
-
-    return broker_option(_timeout_option(with_target))
 
 
 def _timeout_option(function: Command) -> Command:

@@ -3,20 +3,18 @@
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-import click
-
+from leafcuttr.cli.common.client_properties import settings_of
 from leafcuttr.cli.common.failures import AGAIN_S, Failure, reason
 from leafcuttr.cli.common.target import Target
 from leafcuttr.cli.common.wire_client.connection import BrokerConnection
 from leafcuttr.client.coordinators import COORDINATOR_NOT_YET, CoordinatorKind
+from leafcuttr.client.settings import ClientSettings
 from leafcuttr.errors import ErrorCode
 from leafcuttr.wire.messages.find_coordinator import FindCoordinatorRequest
 from leafcuttr.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from leafcuttr_sdk.types import TopicPartition
-
-DEFAULT_PORT: Final = 9092
 
 
 class BrokerAddress(NamedTuple):
@@ -32,15 +30,16 @@ class ClusterClient:
     """Connections to the brokers of a cluster, made when they are needed.
 
     Raises Failure from every method; `target.address` may name several brokers, of which the first that answers is
-    taken.
+    taken. Raises click.UsageError for settings that cannot be used.
     """
 
     def __init__(self, target: Target) -> None:
         self.timeout = target.timeout
+        self._settings = settings_of(target)
         self._by_id: dict[int, BrokerConnection] = {}
         self._brokers: dict[int, BrokerAddress] | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], int] = {}
-        self._first = _first_that_answers(addresses(target.address), target.timeout)
+        self._first = _first_that_answers(self._settings, target.timeout)
 
     def __enter__(self) -> "ClusterClient":
         return self
@@ -85,7 +84,7 @@ class ClusterClient:
                 raise Failure(f"there is no broker {broker_id}; there are {', '.join(map(str, brokers))}")
             broker = brokers[broker_id]
             try:
-                found = BrokerConnection(broker.host, broker.port, self.timeout)
+                found = BrokerConnection(broker.host, broker.port, self.timeout, self._settings)
             except Failure as failure:
                 raise Failure(f"broker {broker_id}: {failure.message}") from None
             self._by_id[broker_id] = found
@@ -165,24 +164,10 @@ class ClusterClient:
             time.sleep(AGAIN_S)
 
 
-def addresses(text: str) -> list[tuple[str, int]]:
-    """`host`, `host:port`, `[::1]:port`, several with commas. Raises click.UsageError."""
-    found = []
-    for item in text.split(","):
-        word = item.strip().rpartition("://")[2]
-        host, colon, port = word.rpartition(":")
-        if not colon or word.endswith("]"):
-            host, port = word, str(DEFAULT_PORT)
-        if not host.strip("[]") or not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-            raise click.UsageError(f"--bootstrap-server {item.strip()!r}: expected HOST:PORT")
-        found.append((host.strip("[]"), int(port)))
-    return found
-
-
-def _first_that_answers(candidates: Sequence[tuple[str, int]], timeout: float) -> BrokerConnection:
-    for host, port in candidates[:-1]:
+def _first_that_answers(settings: ClientSettings, timeout: float) -> BrokerConnection:
+    for host, port in settings.bootstrap[:-1]:
         try:
-            return BrokerConnection(host, port, timeout)
+            return BrokerConnection(host, port, timeout, settings)
         except Failure:
             continue
-    return BrokerConnection(*candidates[-1], timeout)
+    return BrokerConnection(*settings.bootstrap[-1], timeout, settings)

@@ -5,14 +5,14 @@ A client uses the address that it was given only to find the brokers; then it co
 
 import ipaddress
 import socket
-import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem
-from leafcuttr.cli.doctor.remote.remote_broker import Node, RemoteBroker, words_of
+from leafcuttr.cli.doctor.remote.remote_broker import Node, RemoteBroker, refused_certificate, words_of
+from leafcuttr.client.errors import ApiNotOffered, ClientError, NotKafka
+from leafcuttr.client.settings import HostPort
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
 _WHY: Final = (
@@ -43,12 +43,12 @@ def can_be_reached(target: RemoteBroker) -> Iterator[DoctorFinding]:
     if target.reachable:
         yield fine(
             "reached as advertised: "
-            + ", ".join(f"{node} at {at(node.host, node.port)}" for node in target.reachable)
+            + ", ".join(f"{node} at {HostPort(node.host, node.port)}" for node in target.reachable)
         )
 
 
 def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
-    where = at(node.host, node.port)
+    where = HostPort(node.host, node.port)
     try:
         addresses = [a[0] for *_, a in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
@@ -59,27 +59,25 @@ def _reach(target: RemoteBroker, node: Node) -> DoctorFinding | None:
     if local and not all(_loopback(one) for one in target.addresses):
         return problem(
             f"{node} advertises {where}, which is each client's own machine, and was reached as "
-            f"{at(target.host, target.port)}",
+            f"{target.address}",
             _WHY,
             *_lines(target, node),
         )
     try:
-        with target.connect(node.host, node.port) as peer:
-            if target.sasl:
-                return None
-            answer = peer.send(MetadataRequest(topics=()))
-    except ssl.SSLCertVerificationError as error:
-        return problem(
-            f"{node} advertises {where}, and the certificate there is refused: {error.verify_message}",
-            _WHY,
-            "have a certificate made that names the advertised host",
-            *_lines(target, node),
-        )
-    except (NotKafkaError, NotOfferedError):
+        with target.connect(where) as peer:
+            answer = peer.request(MetadataRequest(topics=()))
+    except (NotKafka, ApiNotOffered):
         return problem(
             f"{node} advertises {where}, where another server than Kafka answers", _WHY, *_lines(target, node)
         )
-    except OSError as error:
+    except ClientError as error:
+        if (why := refused_certificate(error)) is not None:
+            return problem(
+                f"{node} advertises {where}, and the certificate there is refused: {why}",
+                _WHY,
+                "have a certificate made that names the advertised host",
+                *_lines(target, node),
+            )
         return problem(
             f"{node} advertises {where}, which cannot be reached from this machine: {words_of(error)}",
             _WHY,
@@ -98,7 +96,7 @@ def _lines(target: RemoteBroker, node: Node) -> tuple[str, ...]:
     """The lines to change: in a cluster of one the address that was used is known to work."""
     assert target.cluster is not None
     alone = len(target.cluster.nodes) == 1
-    good = at(target.host, target.port) if alone else f"ADDRESS-THAT-CLIENTS-REACH:{node.port}"
+    good = str(target.address) if alone else f"ADDRESS-THAT-CLIENTS-REACH:{node.port}"
     name = "SSL" if target.tls else "PLAINTEXT"
     return (
         f"advertised.listeners={name}://{good}  (server.properties; the name as in listeners)",

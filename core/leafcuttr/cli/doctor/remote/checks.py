@@ -7,16 +7,29 @@ import errno
 import ipaddress
 import socket
 import ssl
-import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from leafcuttr.cli.common.output import count
-from leafcuttr.cli.common.wire_client.channel import HungUpError, NotKafkaError, NotOfferedError, at
 from leafcuttr.cli.doctor.findings import DoctorCheck, DoctorFinding, fine, problem, warning
 from leafcuttr.cli.doctor.remote import advertised, cluster
 from leafcuttr.cli.doctor.remote.identify import OtherServer, identify, usual
-from leafcuttr.cli.doctor.remote.remote_broker import ClusterMetadata, Node, RemoteBroker, words_of
+from leafcuttr.cli.doctor.remote.remote_broker import (
+    ClusterMetadata,
+    Node,
+    RemoteBroker,
+    refused_certificate,
+    words_of,
+)
+from leafcuttr.client.errors import (
+    ApiNotOffered,
+    AuthenticationRefused,
+    ClientError,
+    ConnectionLost,
+    NotKafka,
+    TlsRefused,
+)
+from leafcuttr.client.settings import HostPort
 from leafcuttr.wire.api import APIS, ApiKey
 from leafcuttr.wire.messages.metadata import MetadataRequest
 
@@ -71,13 +84,13 @@ def port_is_open(target: RemoteBroker) -> Iterator[DoctorFinding]:
             f"port {target.port} is open at {', '.join(good)} and not at {', '.join(failed)}, "
             f"the same name ({words_of(next(iter(failed.values())))})",
             "Clients try the addresses in turn, and some give up after the first.",
-            f"give clients an address instead of the name: {at(good[0], target.port)}",
+            f"give clients an address instead of the name: {HostPort(good[0], target.port)}",
             f"or let the broker listen at both: listeners=PLAINTEXT://{target.host}:{target.port}",
         )
 
 
 def _closed(target: RemoteBroker, error: OSError) -> DoctorFinding:
-    seen = f"no connection to {at(target.host, target.port)}: {words_of(error)}"
+    seen = f"no connection to {target.address}: {words_of(error)}"
     if error.errno == errno.ECONNREFUSED:
         return problem(
             seen,
@@ -103,47 +116,15 @@ def _or_all(target: RemoteBroker) -> str:
 def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """What answers is a Kafka broker."""
     try:
-        with target.connect() as peer:
+        with target.connect(authenticated=False) as peer:
             target.versions = peer.versions
-    except ssl.SSLCertVerificationError as error:
-        yield problem(
-            f"the certificate of {at(target.host, target.port)} is refused: {error.verify_message}",
-            "A client that checks certificates does not connect.",
-            "name the authority that signed it: -X ssl.ca.location=/path/to/ca.pem",
-            "or have a certificate made that names the host clients use",
-        )
-    except ssl.SSLError as error:
-        yield problem(
-            f"{at(target.host, target.port)} speaks no TLS that suits: {error.reason or error}",
-            f"The client is set to security.protocol={target.protocol}; the two cannot begin to talk.",
-            "if the listener has no TLS: -X security.protocol=PLAINTEXT (for clients: security.protocol=PLAINTEXT)",
-        )
-    except NotKafkaError as error:
-        yield _not_kafka(target, identify(target.host, target.port, error.said, target.patience))
-    except OSError as error:
-        server = identify(target.host, target.port, b"", target.patience)
-        if server.kind != "silent":
-            yield _not_kafka(target, server)
-        elif isinstance(error, HungUpError):
-            yield problem(
-                f"{at(target.host, target.port)} accepts the connection and closes it without an answer",
-                "A Kafka older than 0.10 does so, a broker that has reached its limit of connections, a proxy without "
-                "a broker behind it, and every server of another kind.",
-                "see the broker's own log; see which process listens: ss -ltnp",
-                "if it is the limit: max.connections, max.connections.per.ip",
-            )
-        else:
-            yield problem(
-                f"{at(target.host, target.port)} accepts the connection, but does not answer in {target.timeout:g} s",
-                "A broker answers this request at once: this is another server, or a broker that hangs, or one that "
-                "has reached max.connections.",
-                "see which process listens there: ss -ltnp; see the broker's own log",
-            )
+    except ClientError as error:
+        yield _no_kafka(target, error)
     else:
         if ApiKey.METADATA not in target.versions:
             what = "the KRaft controller of a Kafka" if _VOTE in target.versions else "no broker"
             yield problem(
-                f"{at(target.host, target.port)} speaks Kafka's protocol, but is {what}: it does not serve Metadata",
+                f"{target.address} speaks Kafka's protocol, but is {what}: it does not serve Metadata",
                 "Clients talk to brokers; the listener of a controller is for brokers only.",
                 "give clients the port of a broker's listener (listeners=...), usually 9092",
             )
@@ -151,8 +132,44 @@ def speaks_kafka(target: RemoteBroker) -> Iterator[DoctorFinding]:
             yield fine(f"a Kafka broker answers, {len(target.versions)} APIs")
 
 
+def _no_kafka(target: RemoteBroker, error: ClientError) -> DoctorFinding:
+    if (why := refused_certificate(error)) is not None:
+        return problem(
+            f"the certificate of {target.address} is refused: {why}",
+            "A client that checks certificates does not connect.",
+            "name the authority that signed it: -X ssl.ca.location=/path/to/ca.pem",
+            "or have a certificate made that names the host clients use",
+        )
+    if isinstance(cause := error.__cause__, ssl.SSLError):
+        return problem(
+            f"{target.address} speaks no TLS that suits: {cause.reason or cause}",
+            f"The client is set to security.protocol={target.protocol}; the two cannot begin to talk.",
+            "if the listener has no TLS: -X security.protocol=PLAINTEXT (for clients: security.protocol=PLAINTEXT)",
+        )
+    if isinstance(error, ApiNotOffered | TlsRefused):
+        return problem(str(error), "A client of today needs the answer, and gets none.")
+    said = error.said if isinstance(error, NotKafka) else b""
+    server = identify(target.host, target.port, said, target.patience)
+    if said or server.kind != "silent":
+        return _not_kafka(target, server)
+    if isinstance(error, ConnectionLost):
+        return problem(
+            f"{target.address} accepts the connection and closes it without an answer",
+            "A Kafka older than 0.10 does so, a broker that has reached its limit of connections, a proxy without "
+            "a broker behind it, and every server of another kind.",
+            "see the broker's own log; see which process listens: ss -ltnp",
+            "if it is the limit: max.connections, max.connections.per.ip",
+        )
+    return problem(
+        f"{target.address} accepts the connection, but does not answer in {target.timeout:g} s",
+        "A broker answers this request at once: this is another server, or a broker that hangs, or one that "
+        "has reached max.connections.",
+        "see which process listens there: ss -ltnp; see the broker's own log",
+    )
+
+
 def _not_kafka(target: RemoteBroker, server: OtherServer) -> DoctorFinding:
-    where = at(target.host, target.port)
+    where = target.address
     if server.kind == "tls-kafka":
         return problem(
             f"{where} is {server.words}, and the client connected without TLS",
@@ -207,80 +224,43 @@ def versions_fit(target: RemoteBroker) -> Iterator[DoctorFinding]:
 
 def lets_in(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The broker describes the cluster to this client, with the credentials that were given."""
-    if target.sasl:
-        yield _log_in(target)
-        return
     try:
         with target.connect() as peer:
-            found = peer.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    except HungUpError:
+            found = peer.request(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    except AuthenticationRefused as error:
+        yield problem(
+            f"authentication fails: {error}",
+            "Without it the broker answers nothing.",
+            "check sasl.mechanism, sasl.username and sasl.password of the client against the broker's users",
+            "on the broker: sasl.enabled.mechanisms has to name the mechanism",
+        )
+    except ConnectionLost:
         yield problem(
             "the broker closes the connection at the first request that needs authentication",
             "Its listener requires SASL: a client that has not authenticated gets no response.",
-            "-X security.protocol=SASL_PLAINTEXT (or SASL_SSL) -X sasl.mechanisms=PLAIN -X sasl.username=NAME "
+            "-X security.protocol=SASL_PLAINTEXT (or SASL_SSL) -X sasl.mechanism=PLAIN -X sasl.username=NAME "
             "-X sasl.password=PASSWORD",
         )
-        return
-    except NotOfferedError as error:
+    except ClientError as error:
         yield problem(
-            f"the broker {error}",
-            "There is no version in common.",
-            "upgrade the broker to Kafka 2.1 or later",
+            str(error),
+            "A client cannot find the leaders of partitions without it.",
+            "upgrade the broker to Kafka 2.1 or later; see its own log",
         )
-        return
-    target.cluster = ClusterMetadata(
-        found.cluster_id,
-        [Node(one.node_id, one.host, one.port) for one in found.brokers],
-        len(found.topics),
-        sum(len(topic.partitions) for topic in found.topics),
-        [
-            f"{topic.name}-{part.partition_index}"
-            for topic in found.topics
-            for part in topic.partitions
-            if part.leader_id < 0
-        ],
-    )
-    yield _welcome(target.cluster)
-
-
-def _log_in(target: RemoteBroker) -> DoctorFinding:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    said: list[Any] = []
-    settings: dict[str, Any] = {**target.client_settings(), "error_cb": said.append}
-    client = AdminClient(settings)
-    until = time.monotonic() + target.timeout * 2
-    while True:
-        try:
-            # In short turns: librdkafka repeats a password that was refused until the time is over.
-            found = client.list_topics(timeout=min(1.0, target.timeout))
-            break
-        except KafkaException as error:
-            client.poll(0)  # delivers the errors of librdkafka
-            refused = next((one for one in said if one.name() == "_AUTHENTICATION"), None)
-            if refused is None and time.monotonic() < until:
-                continue
-            return problem(
-                f"authentication fails: {(refused or error.args[0]).str()}",
-                "Without it the broker answers nothing.",
-                "check sasl.mechanisms, sasl.username and sasl.password of the client against the broker's users",
-                "on the broker: sasl.enabled.mechanisms has to name the mechanism",
-            )
-    topics = found.topics.values()
-    target.cluster = ClusterMetadata(
-        found.cluster_id,
-        [Node(int(one.id), str(one.host), int(one.port)) for one in found.brokers.values()],
-        len(topics),
-        sum(len(topic.partitions) for topic in topics),
-        [
-            f"{topic.topic}-{part.id}"
-            for topic in topics
-            for part in topic.partitions.values()
-            if part.leader < 0
-        ],
-    )
-    return _welcome(target.cluster)
+    else:
+        target.cluster = ClusterMetadata(
+            found.cluster_id,
+            [Node(one.node_id, one.host, one.port) for one in found.brokers],
+            len(found.topics),
+            sum(len(topic.partitions) for topic in found.topics),
+            [
+                f"{topic.name}-{part.partition_index}"
+                for topic in found.topics
+                for part in topic.partitions
+                if part.leader_id < 0
+            ],
+        )
+        yield _welcome(target.cluster)
 
 
 def _welcome(metadata: ClusterMetadata) -> DoctorFinding:
@@ -290,13 +270,13 @@ def _welcome(metadata: ClusterMetadata) -> DoctorFinding:
 
 def requires_authentication(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """Clients have to authenticate, unless only this machine can reach the broker."""
-    if target.sasl or (target.tls and "ssl.certificate.location" in target.properties):
+    if target.sasl or (target.settings.tls is not None and target.settings.tls.certificate is not None):
         yield fine("the listener requires authentication")
     elif _is_loopback(target.addresses):
         yield fine("no authentication, and the address used is of this machine only")
     else:
         yield warning(
-            f"{at(target.host, target.port)} accepts every client that reaches it, without authentication",
+            f"{target.address} accepts every client that reaches it, without authentication",
             "Every client in that network may read, write and delete every topic.",
             "listen at an inner address only: listeners=PLAINTEXT://127.0.0.1:9092 (or one of a private network)",
             f"or let only your clients through the firewall: ufw allow from 192.0.2.0/24 to any port {target.port}",
@@ -321,7 +301,7 @@ def a_client_works(target: RemoteBroker) -> Iterator[DoctorFinding]:
             f"{name} does not get along with this broker: {error.args[0].str()}",
             "Most clients outside of Java are made of it.",
             "see what it says itself: leafcuttr topics list -X debug=broker,protocol -X log_level=7 -b "
-            + at(target.host, target.port),
+            + str(target.address),
         )
     else:
         yield fine(f"{name} connects and lists the topics")

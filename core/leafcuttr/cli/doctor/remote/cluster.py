@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from leafcuttr.cli.common.wire_client.channel import NotKafkaError, NotOfferedError
 from leafcuttr.cli.doctor.findings import DoctorFinding, fine, problem, skipped, warning
 from leafcuttr.cli.doctor.fullness import fullness
 from leafcuttr.cli.doctor.remote.remote_broker import Node, RemoteBroker
+from leafcuttr.client.errors import ClientError
+from leafcuttr.client.settings import HostPort
 from leafcuttr.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from leafcuttr.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -21,7 +22,6 @@ _CLOCK_WARNING_S: Final = 5.0
 # message.timestamp.after.max.ms by default: what is further ahead of the broker's clock it does not take.
 _CLOCK_PROBLEM_S: Final = 3600.0
 _SHOWN: Final = 5
-_NO_ANSWER: Final = (OSError, NotKafkaError, NotOfferedError)
 
 
 def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
@@ -43,9 +43,6 @@ def has_leaders(target: RemoteBroker) -> Iterator[DoctorFinding]:
 
 def disks_have_space(target: RemoteBroker) -> Iterator[DoctorFinding]:
     """The volumes of the brokers that can be reached are not nearly full, and none has failed."""
-    if target.sasl:
-        yield skipped("not checked where authentication is required")
-        return
     nodes = target.reachable or [Node(-1, target.host, target.port)]
     with ThreadPoolExecutor(len(nodes[:16])) as threads:
         for found in threads.map(lambda node: _disks_of(target, node), nodes):
@@ -55,9 +52,9 @@ def disks_have_space(target: RemoteBroker) -> Iterator[DoctorFinding]:
 def _disks_of(target: RemoteBroker, node: Node) -> list[DoctorFinding]:
     name = "the broker" if node.id < 0 else str(node)
     try:
-        with target.connect(node.host, node.port) as peer:
-            answer = peer.send(DescribeLogDirsRequest(topics=None))
-    except _NO_ANSWER as error:
+        with target.connect(HostPort(node.host, node.port)) as peer:
+            answer = peer.request(DescribeLogDirsRequest(topics=None))
+    except ClientError as error:
         return [skipped(f"{name} does not describe its directories: {error}")]
     findings = []
     for one in answer.results:
@@ -87,9 +84,9 @@ def clocks_agree(target: RemoteBroker) -> Iterator[DoctorFinding]:
     try:
         with target.connect() as peer:
             before = time.time()
-            answer = peer.send(_quorum())
+            answer = peer.request(_quorum())
             after = time.time()
-    except _NO_ANSWER as error:
+    except ClientError as error:
         yield skipped(f"the broker does not report its time ({error}); --write finds it by a record")
         return
     there = [

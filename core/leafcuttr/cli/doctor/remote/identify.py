@@ -2,12 +2,14 @@
 
 import contextlib
 import socket
-import ssl
 import time
 from typing import Final, NamedTuple
 
-from leafcuttr.cli.common.wire_client.channel import Channel, NotKafkaError
 from leafcuttr.cli.doctor.remote.remote_broker import SOFTWARE
+from leafcuttr.client.errors import ClientError
+from leafcuttr.client.settings import ClientSettings, ClientTls, HostPort
+from leafcuttr.client.synchronous import BlockingConnection
+from leafcuttr.client.tls import make_context
 
 _SHOWN: Final = 60
 
@@ -53,18 +55,19 @@ def usual(port: int) -> str:
 
 
 def _tls(host: str, port: int, patience: float) -> OtherServer | None:
-    anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    anyone.check_hostname = False
-    anyone.verify_mode = ssl.CERT_NONE
+    anyone = ClientTls(verifies=False)
     try:
-        with Channel((host, port), patience * 2, tls=anyone, software=SOFTWARE) as peer:
-            try:
-                peer.greet()
-            except (OSError, NotKafkaError):
-                return OtherServer("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
-            return OtherServer("tls-kafka", "a Kafka that speaks TLS")
+        with socket.create_connection((host, port), patience * 2) as sock:
+            make_context(anyone).wrap_socket(sock, server_hostname=host).close()
     except OSError:
         return None
+    address = HostPort(host, port)
+    settings = ClientSettings(bootstrap=(address,), tls=anyone)
+    try:
+        BlockingConnection(address, settings, timeout_s=patience * 2, software=SOFTWARE).close()
+    except ClientError:
+        return OtherServer("tls", "a TLS server without a Kafka behind it, an HTTPS server perhaps")
+    return OtherServer("tls-kafka", "a Kafka that speaks TLS")
 
 
 def _say_first(host: str, port: int, words: bytes, timeout: float) -> bytes:

@@ -2,11 +2,16 @@
 
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from leafcuttr.cli.common.wire_client.channel import Channel, at
+from leafcuttr.cli.common.client_properties import checked_settings
+from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
+from leafcuttr.client.errors import ClientError, TimedOut
 from leafcuttr.client.protocol import VersionRanges
+from leafcuttr.client.settings import ClientSettings, HostPort
+from leafcuttr.client.synchronous import BlockingConnection
 
 SOFTWARE: Final = "leafcuttr-doctor"
 """What the doctor calls itself to a broker."""
@@ -36,7 +41,7 @@ class ClusterMetadata:
 
 @dataclass
 class RemoteBroker:
-    """`properties` are librdkafka's, as the other commands take them; `timeout` is in seconds, for each wait;
+    """`properties` are those of a client, as the other commands take them; `timeout` is in seconds, for each wait;
     `patience` for each protocol that is tried on an unknown server."""
 
     host: str
@@ -50,49 +55,53 @@ class RemoteBroker:
     cluster: ClusterMetadata | None = None
     reachable: list[Node] = field(default_factory=list)
 
+    @cached_property
+    def settings(self) -> ClientSettings:
+        """The properties, for our own client. Raises click.UsageError."""
+        return checked_settings({"bootstrap.servers": str(self.address), **self.properties})
+
+    @property
+    def address(self) -> HostPort:
+        return HostPort(self.host, self.port)
+
     @property
     def protocol(self) -> str:
         return self.properties.get("security.protocol", "plaintext").upper()
 
     @property
     def tls(self) -> bool:
-        return self.protocol in ("SSL", "SASL_SSL")
+        return self.settings.tls is not None
 
     @property
     def sasl(self) -> bool:
-        return self.protocol.startswith("SASL")
+        return self.settings.sasl is not None
 
-    def connect(self, host: str | None = None, port: int | None = None) -> Channel:
-        """A connection that knows the broker's versions. Raises what Channel raises."""
-        context = self._context() if self.tls else None
-        address = host or self.host, self.port if port is None else port
-        peer = Channel(address, self.timeout, tls=context, software=SOFTWARE)
-        try:
-            peer.greet()
-        except BaseException:
-            peer.close()
-            raise
-        return peer
+    def connect(self, address: HostPort | None = None, *, authenticated: bool = True) -> BlockingConnection:
+        """A connection that knows the broker's versions, and is authenticated if the properties say so. Raises
+        ClientError."""
+        settings = self.settings if authenticated else replace(self.settings, sasl=None)
+        return BlockingConnection(
+            address or self.address, settings, timeout_s=self.timeout, software=SOFTWARE
+        )
 
     def client_settings(self) -> dict[str, Any]:
         """For librdkafka."""
-        return {"bootstrap.servers": at(self.host, self.port), "log_level": 0, **self.properties}
-
-    def _context(self) -> ssl.SSLContext:
-        given = self.properties
-        context = ssl.create_default_context(cafile=given.get("ssl.ca.location"))
-        if given.get("enable.ssl.certificate.verification", "true").lower() == "false":
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if given.get("ssl.endpoint.identification.algorithm", "https") in ("none", ""):
-            context.check_hostname = False
-        if certificate := given.get("ssl.certificate.location"):
-            context.load_cert_chain(certificate, given.get("ssl.key.location"), given.get("ssl.key.password"))
-        return context
+        return {"bootstrap.servers": str(self.address), "log_level": 0, **for_librdkafka(self.properties)}
 
 
-def words_of(error: OSError) -> str:
+def words_of(error: OSError | ClientError) -> str:
     """Why a connection failed, in a few words."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError | TimedOut):
         return "no answer in time"
-    return error.strerror or str(error) or type(error).__name__
+    cause = error.__cause__ if isinstance(error, ClientError) else error
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    if isinstance(cause, OSError):
+        return cause.strerror or str(cause) or type(cause).__name__
+    return str(error)
+
+
+def refused_certificate(error: ClientError) -> str | None:
+    """Why the broker's certificate is refused, if that is what went wrong."""
+    cause = error.__cause__
+    return cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else None

@@ -1,12 +1,15 @@
 """Settings of Kafka's Java clients, given to librdkafka: names, units, and those without a meaning for librdkafka.
 
 What is not in these tables goes to librdkafka under its own name; what it does not know it refuses by name. Files are
-read in `pairs`.
+read in `pairs`, and what the settings mean for our own client is in `leafcuttr.client.properties`.
 """
 
-import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
+
+from leafcuttr.client.errors import ClientSettingError
+from leafcuttr.client.properties import jaas_options, not_pem
 
 LibrdkafkaSettings = dict[str, str]
 
@@ -53,7 +56,12 @@ _RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
     "transaction.two.phase.commit.enable": ("transaction.two.phase.commit.enable", str),
     "ssl.endpoint.identification.algorithm": ("ssl.endpoint.identification.algorithm", lambda v: v or "none"),
 }
-_JAAS: Final = re.compile(r'(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)')
+_PEM: Final = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_BINARY: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\x30\x82": "PKCS12"}
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
@@ -64,7 +72,10 @@ def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
             continue
         try:
             if name == "sasl.jaas.config":
-                found |= _credentials(value)
+                options = jaas_options(value)
+                found |= {f"sasl.{key}": options[key] for key in ("username", "password") if key in options}
+            elif name in _PEM:
+                found[_PEM[name]] = value
             elif name.startswith(("ssl.truststore.", "ssl.keystore.")):
                 continue
             elif name in _RENAMED:
@@ -72,26 +83,22 @@ def for_librdkafka(settings: Mapping[str, str]) -> LibrdkafkaSettings:
                 found[own] = convert(value)
             else:
                 found[name] = value
+        except ClientSettingError:
+            raise
         except ValueError:
             raise ValueError(f"{name}={value}: expected a number") from None
     return found | _stores(settings)
-
-
-def _credentials(jaas: str) -> LibrdkafkaSettings:
-    found: LibrdkafkaSettings = {}
-    for name, value in _JAAS.findall(jaas):
-        found[f"sasl.{name}"] = value[1:-1].replace('\\"', '"') if value[0] == '"' else value
-    return found
 
 
 def _stores(settings: Mapping[str, str]) -> LibrdkafkaSettings:
     found: LibrdkafkaSettings = {}
     trusted, own = settings.get("ssl.truststore.location"), settings.get("ssl.keystore.location")
     if trusted is not None:
-        _refuse_jks(settings, "ssl.truststore", ("PEM",))
+        _check_kind(settings, "ssl.truststore", ("PEM",), "JKS")
         found["ssl.ca.location"] = trusted
     if own is not None:
-        if _refuse_jks(settings, "ssl.keystore", ("PEM", "PKCS12")) == "PEM":
+        # librdkafka has a setting of the same name, for PKCS#12.
+        if _check_kind(settings, "ssl.keystore", ("PEM", "PKCS12"), "PKCS12") == "PEM":
             found |= {"ssl.certificate.location": own, "ssl.key.location": own}
         else:
             found["ssl.keystore.location"] = own
@@ -99,8 +106,21 @@ def _stores(settings: Mapping[str, str]) -> LibrdkafkaSettings:
     return found
 
 
-def _refuse_jks(settings: Mapping[str, str], prefix: str, known: tuple[str, ...]) -> str:
-    kind = settings.get(f"{prefix}.type", "JKS").upper()
-    if kind not in known:
-        raise ValueError(f"{prefix}.type={kind}: only {' and '.join(known)} can be read")
+def _check_kind(settings: Mapping[str, str], store: str, allowed: tuple[str, ...], usual: str) -> str:
+    """What kind of store it is: as the settings say, else as the file looks, else the usual one."""
+    location = settings[f"{store}.location"]
+    kind = settings.get(f"{store}.type", "").upper() or _kind_of(Path(location)) or usual
+    if kind not in allowed:
+        raise ValueError(
+            f"{store}.type={kind}: only {' and '.join(allowed)} can be read: {not_pem(store, location, kind)}"
+        )
     return kind
+
+
+def _kind_of(file: Path) -> str | None:
+    try:
+        with file.open("rb") as opened:
+            begin = opened.read(4)
+    except OSError:
+        return None
+    return next((kind for magic, kind in _BINARY.items() if begin.startswith(magic)), "PEM")

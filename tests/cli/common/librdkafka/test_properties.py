@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from leafcuttr.cli.common.librdkafka.properties import for_librdkafka
 from leafcuttr.cli.common.pairs import read_properties
-from leafcuttr.cli.perf.java_properties import for_librdkafka
 
 
 def test_settings_of_java_are_translated(tmp_path: Path) -> None:
