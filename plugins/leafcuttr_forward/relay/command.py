@@ -33,10 +33,10 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
     "configs",
     multiple=True,
     default=("config.toml",),
-    show_default="config.toml",
     type=click.Path(),
     metavar="FILE",
-    help="A file of kaf-relay; may be repeated: they are merged in their order, a later one wins.",
+    help="A file of kaf-relay; may be repeated: they are merged in their order, a later one wins.  "
+    "[default: config.toml]",
 )
 @click.option(
     "--mode",

@@ -27,7 +27,7 @@ def names_of(filters: FilterPlans) -> tuple[str, ...]:
     return tuple(each.name for each in filters if each.enabled)
 
 
-def filters_of(context: "CommandContext", filters: FilterPlans) -> MakeJudge | None:
+def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeJudge | None":
     """None where no filter is on. Raises PluginError for one that cannot be."""
     on = [each for each in filters if each.enabled]
     for each in on:

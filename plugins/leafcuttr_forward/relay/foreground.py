@@ -105,6 +105,8 @@ def _summarize(report: "FlowReport", status: int, why: str | None) -> None:
     if context.as_json:
         context.print_json({**details, "status": status, "why": why})
         return
+    if not details["topics"] and status:
+        return
     context.print_table(_SUMMARY, [_cells(row) for row in details["topics"]])
     dropped = f", {details['dropped']} dropped by filters" if details["dropped"] else ""
     context.print_line(

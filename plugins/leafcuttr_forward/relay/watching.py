@@ -16,6 +16,9 @@ from leafcuttr_sdk.types import TopicPartition
 if TYPE_CHECKING:
     from leafcuttr_sdk.peers import Peer
 
+_TROUBLE_S: Final = 0.5
+"""For so long a cluster may be in trouble before its probe has failed."""
+_LOOK_S: Final = 0.05
 Position: TypeAlias = Callable[[], Mapping[TopicPartition, int]]
 Act: TypeAlias = Callable[[Decision], None]
 Probe: TypeAlias = "Callable[[Peer, float], Awaitable[Ranges]]"
@@ -89,12 +92,37 @@ class Watch:
         stands = self._pool.sources[index].health in (Health.UP, Health.SUSPECT)
         limit = self._request_s if stands else max(connect_s, self._request_s)
         try:
-            self._pool.answered(index, await self._probe(peer, limit))
+            self._pool.answered(index, await _answer(self._probe, peer, limit))
         except trio.TooSlowError:
             self._pool.failed(index, peer.trouble or f"no answer within {show_duration(limit)}")
         except BrokerError as error:
             self._pool.failed(index, str(error) or type(error).__name__)
         self.decide()
+
+
+async def _answer(probe: Probe, peer: "Peer", limit_s: float) -> Ranges:
+    """A peer tries again for as long as it may: it is left alone once it has said for a while what is wrong. Raises
+    BrokerError, trio.TooSlowError."""
+    with trio.CancelScope() as scope:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_until_trouble, peer, scope)
+                found = await probe(peer, limit_s)
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:  # of the probe: the other task raises nothing
+            raise group.exceptions[0] from None
+        return found
+    raise trio.TooSlowError
+
+
+async def _until_trouble(peer: "Peer", scope: trio.CancelScope) -> None:
+    since = trio.current_time()
+    while True:
+        await trio.sleep(_LOOK_S)
+        if peer.trouble is None:
+            since = trio.current_time()
+        elif trio.current_time() - since >= _TROUBLE_S:
+            scope.cancel()
 
 
 def ranges_of(topics: Sequence[str]) -> Probe:

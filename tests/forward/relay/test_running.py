@@ -2,78 +2,278 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+import itertools
+import urllib.request
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
 
-from forward.clusters import LOGGER, create, open_peer, produce, values
-from leafcuttr_forward.relay.files import read_files
-from leafcuttr_forward.relay.planning import make_plan
-from leafcuttr_forward.relay.running import CommandClock, Run
-from leafcuttr_forward.relay.spec import RelayOptions, relay_run
-from support.live_broker import LiveBroker, live_broker
+from forward.clusters import create, produce, read, until, values
+from forward.relay.conftest import MakeRun, started
+from leafcuttr_forward.flows.report import FlowState
+from leafcuttr_forward.relay.running import Run
+from leafcuttr_forward.relay.spec import RelayOptions
+from leafcuttr_sdk.filters import DROP
+from support.live_broker import LiveBroker
+
+_NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
-    with live_broker(tmp_path_factory.mktemp("edge") / "data", clock=CommandClock()) as broker:
-        yield broker
+@pytest.fixture
+def topics(edge: LiveBroker) -> tuple[str, str]:
+    """A topic of two partitions at the source with a hundred records in each, and a name at the target."""
+    number = next(_NUMBERS)
+    source, target = f"source-{number}", f"target-{number}"
+    create(edge.address, source, 2)
+    for partition in (0, 1):
+        produce(edge.address, source, expected(partition), partition)
+    return source, target
 
 
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
-    with live_broker(tmp_path_factory.mktemp("hub") / "data", clock=CommandClock()) as broker:
-        yield broker
+def expected(partition: int, count: int = 100) -> list[str]:
+    return [f"{partition}:{number}" for number in range(count)]
 
 
-DEFAULTS = RelayOptions()
-
-
-def toml(source: str, target: str, topics: str, more: str = "") -> str:
-    return f"""
-[app]
-metrics_server_addr = "127.0.0.1:0"
-[topics]
-{topics}
-[source_pool]
-healthcheck_interval = "200ms"
-request_timeout = "2s"
-{more}
-[[sources]]
-name = "edge"
-servers = ["{source}"]
-[target]
-name = "hub"
-servers = ["{target}"]
-"""
-
-
-def run_of(folder: Path, text: str, options: RelayOptions = DEFAULTS, **given: Any) -> Run:
-    file = folder / "relay.toml"
-    file.write_text(text, encoding="utf-8")
-    return Run(relay_run(make_plan(read_files([str(file)]), **given), options), open_peer, LOGGER)
-
-
-@asynccontextmanager
-async def running(run: Run) -> AsyncGenerator[Run]:
-    async with trio.open_nursery() as nursery:
-        await nursery.start(run.run)
-        yield run
-        run.stop()
-
-
-async def test_records_are_copied_until_the_end(tmp_path: Path, edge: LiveBroker, hub: LiveBroker) -> None:
-    create(edge.address, "a", 2)
-    produce(edge.address, "a", [f"x{number}" for number in range(50)])
-    produce(edge.address, "a", [f"y{number}" for number in range(30)], 1)
-    run = run_of(tmp_path, toml(edge.address, hub.address, 'a = "a_copy"'), stop_at_end=True)
+async def ended(run: Run) -> None:
     with trio.fail_after(60):
         await run.run()
+
+
+def get(run: Run, path: str) -> str:
+    host, port = run.addresses[0]
+    with urllib.request.urlopen(f"http://{host}:{port}{path}") as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+async def test_records_are_copied_as_they_are_until_the_end(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True)
+    await ended(run)
+    assert (run.status, run.why, run.report.state) == (0, None, FlowState.ENDED)
+    assert run.counters.total == 200
+    for partition in (0, 1):
+        before, after = (
+            [
+                (message.key(), message.value(), message.headers(), message.timestamp())
+                for message in read(address, name, [partition])
+            ]
+            for address, name in ((edge.address, topics[0]), (hub.address, topics[1]))
+        )
+        assert len(before) == 100
+        assert after == before
+
+
+async def test_a_second_run_copies_what_came_since(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    for options in (RelayOptions(), RelayOptions(at_least_once=True), RelayOptions()):
+        await ended(make_run([edge.address], hub.address, dict([topics]), stop_at_end=True, options=options))
+        produce(edge.address, topics[0], ["more"])
+    assert values(hub.address, topics[1]) == [*expected(0), "more", "more"]
+    assert values(hub.address, topics[1], 1) == expected(1)
+
+
+async def test_a_fixed_partition_takes_all(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    create(hub.address, topics[1], 3)
+    run = make_run([edge.address], hub.address, {topics[0]: f"{topics[1]}:2"}, stop_at_end=True)
+    await ended(run)
+    found = values(hub.address, topics[1], 2)
+    assert sorted(found) == sorted(expected(0) + expected(1))
+    for partition in (0, 1):
+        assert [each for each in found if each.startswith(f"{partition}:")] == expected(partition)
+        assert values(hub.address, topics[1], partition) == []
+
+
+async def test_filters_leave_records_out(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    def judge(topic: str) -> Any:
+        assert topic == topics[0]
+        return lambda records: [one if one.value.endswith(b"7") else DROP for one in records]
+
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True, judge=judge)
+    await ended(run)
+    assert values(hub.address, topics[1]) == [each for each in expected(0) if each.endswith("7")]
+    assert run.counters.total == 20
+    assert sum(each.dropped_records for each in run.report.partitions.values()) == 180
+
+
+# What it shows
+
+
+async def test_metrics_and_status_at_its_address(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    source, target = topics
+    async with started(make_run([edge.address], hub.address, dict([topics]))) as run:
+        await until(lambda: run.counters.total == 200, "all records are copied")
+        metrics = (await trio.to_thread.run_sync(get, run, "/metrics")).splitlines()
+        for line in (
+            f'kafka_relay_msg_count{{destination="{target}",partition="0",source="{source}"}} 100.0',
+            f'kafka_relay_messages_relayed_total{{source_partition="1",source_topic="{source}",'
+            f'target_partition="1",target_topic="{target}"}} 100.0',
+            "kafka_relay_source_candidate_switches_total 0.0",
+            'kafka_relay_source_highwatermark{node_id="0"} 200.0',
+            'kafka_relay_source_connections_total{node_id="0"} 1.0',
+            f'leafcuttr_forward_written_records_total{{flow="{run.report.name}",partition="0",topic="{source}"}} 100.0',
+            f'leafcuttr_forward_lag_records{{flow="{run.report.name}",partition="1",topic="{source}"}} 0.0',
+            f'leafcuttr_forward_up{{flow="{run.report.name}"}} 1.0',
+        ):
+            assert line in metrics
+        assert {name for name in map(first_word, metrics) if not name.startswith("#")} <= {
+            name
+            for name in map(first_word, metrics)
+            if name.startswith(("kafka_relay_", "leafcuttr_forward_"))
+        }
+        health = await trio.to_thread.run_sync(get, run, "/health")
+        assert '"status":"ok"' in health
+        status = await trio.to_thread.run_sync(get, run, "/")
+        assert '"name": "node1"' in status
     assert (run.status, run.why) == (0, None)
-    assert values(hub.address, "a_copy") == [f"x{number}" for number in range(50)]
-    assert values(hub.address, "a_copy", 1) == [f"y{number}" for number in range(30)]
+
+
+def first_word(line: str) -> str:
+    return line.partition("{")[0].partition(" ")[0]
+
+
+# Targets of kaf-relay
+
+
+def as_kaf_relay(edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str], count: int) -> None:
+    """What kaf-relay has copied: the same records at the same offsets, with other timestamps and a header more."""
+    create(hub.address, topics[1], 2)
+    for partition in (0, 1):
+        produce(hub.address, topics[1], expected(partition, count), partition)
+
+
+async def test_a_target_of_kaf_relay_is_taken_over(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    as_kaf_relay(edge, hub, topics, 60)
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True)
+    await ended(run)
     assert run.counters.total == 80
+    for partition in (0, 1):
+        assert values(hub.address, topics[1], partition) == expected(partition)
+
+
+async def test_a_target_with_other_records_is_not(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    create(hub.address, topics[1], 2)
+    produce(hub.address, topics[1], ["other"])
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True)
+    await ended(run)
+    assert run.status == 1
+    assert run.why == (
+        f"{topics[1]}-0 of the target ends at 1, and its last record is not record 0 of {topics[0]}-0 at the source: "
+        "it was not filled from there; --start earliest or --start latest says where to begin"
+    )
+    assert values(hub.address, topics[1]) == ["other"]
+
+
+async def test_where_to_begin_may_be_said(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    create(hub.address, topics[1], 2)
+    produce(hub.address, topics[1], ["other"])
+    options = RelayOptions(start="earliest")
+    await ended(make_run([edge.address], hub.address, dict([topics]), stop_at_end=True, options=options))
+    assert values(hub.address, topics[1]) == ["other", *expected(0)]
+
+
+async def test_latest_leaves_out_what_there_is(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    options = RelayOptions(start="latest")
+    run = make_run([edge.address], hub.address, dict([topics]), options=options)
+    async with started(run):
+        await until(lambda: run.report.state is FlowState.RUNNING, "it runs")
+        await trio.to_thread.run_sync(produce, edge.address, topics[0], ["new"])
+        await until(lambda: run.counters.total == 1, "the new one is copied")
+    assert values(hub.address, topics[1]) == ["new"]
+
+
+@pytest.mark.parametrize("what", ["a filter", "a fixed partition"])
+async def test_after_filters_or_a_fixed_partition_nothing_is_taken_over(
+    what: str, make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    as_kaf_relay(edge, hub, topics, 60)
+    judge = (lambda topic: list) if what == "a filter" else None
+    to = topics[1] if what == "a filter" else f"{topics[1]}:0"
+    run = make_run([edge.address], hub.address, {topics[0]: to}, stop_at_end=True, judge=judge)
+    await ended(run)
+    assert run.counters.total == 200
+
+
+# Ends
+
+
+async def test_a_topic_to_itself_is_refused(
+    make_run: MakeRun, edge: LiveBroker, topics: tuple[str, str]
+) -> None:
+    run = make_run([edge.address], edge.address, {topics[0]: topics[0]})
+    await ended(run)
+    assert run.status == 1
+    assert run.why == f"source and target are the same cluster: {topics[0]} would be copied to itself"
+
+
+async def test_a_source_that_is_away_ends_it_after_the_tries_that_are_allowed(
+    make_run: MakeRun, hub: LiveBroker, unused_port: int
+) -> None:
+    pool = 'max_retries = 2\nbackoff_enable = true\nbackoff_min = "10ms"\nbackoff_max = "20ms"'
+    run = make_run([f"127.0.0.1:{unused_port}"], hub.address, {"a": "b"}, pool=pool)
+    await ended(run)
+    assert run.status == 1
+    assert run.why is not None
+    assert run.why.startswith("no source answers after 2 tries: node1: ")
+    assert run.counters.unhealthy == 2
+
+
+async def test_a_target_that_is_away_ends_it_after_the_tries_that_are_allowed(
+    make_run: MakeRun, edge: LiveBroker, topics: tuple[str, str], unused_port: int
+) -> None:
+    more = 'max_retries = 2\nbackoff_enable = true\nbackoff_min = "10ms"\nbackoff_max = "20ms"'
+    run = make_run([edge.address], f"127.0.0.1:{unused_port}", {topics[0]: "b"}, more=more)
+    await ended(run)
+    assert run.status == 1
+    assert run.why is not None
+    assert run.why.startswith("the target does not answer after 2 tries: hub: ")
+
+
+async def test_a_topic_that_the_source_does_not_have_is_waited_for(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker
+) -> None:
+    name = f"late-{next(_NUMBERS)}"
+    run = make_run(
+        [edge.address], hub.address, {name: name}, pool='backoff_enable = true\nbackoff_min = "10ms"'
+    )
+    async with started(run):
+        await until(lambda: run.pool.vain > 1, "it has looked for the topic")
+        assert run.pool.sources[0].trouble == f"it has no topic {name}"
+        await trio.to_thread.run_sync(create, edge.address, name)
+        await trio.to_thread.run_sync(produce, edge.address, name, ["first"])
+        await until(lambda: run.counters.total == 1, "the record is copied")
+    assert values(hub.address, name) == ["first"]
+
+
+async def test_a_position_is_of_the_source_that_it_was_read_from(
+    make_run: MakeRun, edge: LiveBroker, hub: LiveBroker, topics: tuple[str, str]
+) -> None:
+    """The relay's group at the source shows how far it is."""
+    run = make_run([edge.address], hub.address, dict([topics]), stop_at_end=True)
+    await ended(run)
+    from confluent_kafka import ConsumerGroupTopicPartitions
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": edge.address})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(f"leafcuttr-{run.report.name}")])
+    (future,) = (partial(each.result, 60) for each in asked.values())
+    found = {(each.topic, each.partition): each.offset for each in future().topic_partitions}
+    assert found.items() >= {(topics[0], 0): 100, (topics[0], 1): 100}.items()
