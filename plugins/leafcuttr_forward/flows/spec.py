@@ -147,6 +147,9 @@ class FlowSpec:
     """Names its position, its group at the source (`leafcuttr-<name>`), its transactional id and its claim. One flow
     of a name runs at a time, on whichever machine: another one stands by."""
     rules: Sequence[TopicRule]
+    instance: str = ""
+    """Tells flows of one name at one target apart that read different clusters, as those of many machines with one file
+    do: part of the transactional id and of the claim."""
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     start: Start = Start.EARLIEST
     positions: PositionSource | None = None
@@ -190,12 +193,16 @@ class FlowSpec:
     @property
     def transactional_id(self) -> str:
         """At the target."""
-        return f"leafcuttr-{self.name}"
+        return f"leafcuttr-{self._at_the_target}"
 
     @property
     def claim(self) -> str:
         """The group at the target whose member runs the flow."""
-        return f"leafcuttr-{self.name}-owner"
+        return f"leafcuttr-{self._at_the_target}-owner"
+
+    @property
+    def _at_the_target(self) -> str:
+        return f"{self.name}-{self.instance}" if self.instance else self.name
 
     def rule_of(self, topic: str) -> TopicRule | None:
         """The first rule that is for this topic of the source."""

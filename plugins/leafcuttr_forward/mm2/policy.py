@@ -55,9 +55,12 @@ class ReplicationPolicy:
         return self.original(topic) == HEARTBEATS
 
     def is_internal(self, topic: str) -> bool:
-        """Kafka's, Connect's or MirrorMaker's own: never copied."""
-        return topic.startswith(("__", ".")) or topic.endswith(
-            ("-internal", ".internal", f"{self.internal_separator}internal")
+        """Kafka's or MirrorMaker's own: never copied. Others may end with `internal` (KIP-1074)."""
+        suffix = f"{self.internal_separator}internal"
+        return (
+            topic.startswith(("__", "."))
+            or (topic.startswith("mm2") and topic.endswith(suffix))
+            or topic.endswith(f"{self.internal_separator}checkpoints{suffix}")
         )
 
     def is_cycle(self, topic: str, target: str) -> bool:
@@ -83,8 +86,8 @@ class ReplicationPolicy:
 
     def internal_patterns(self) -> tuple[str, ...]:
         """`is_internal`, as regular expressions."""
-        suffix = re.escape(f"{self.internal_separator}internal")
-        return (r"__.*", r"\..*", r".*[-.]internal", rf".*{suffix}")
+        between = re.escape(self.internal_separator)
+        return (r"__.*", r"\..*", rf"mm2.*{between}internal", rf".*{between}checkpoints{between}internal")
 
     def cycle_patterns(self, target: str) -> tuple[str, ...]:
         """`is_cycle`, as regular expressions."""

@@ -77,8 +77,23 @@ def test_the_setting_of_the_source_is_not_that_of_the_flow() -> None:
 
 
 def test_which_topics_are_copied() -> None:
-    names = ("orders", "b.orders", "c.orders", "c.b.x", "__x", "x.internal", "x-internal", "leafcuttr-flows")
-    assert copied(flow_of(ON).spec, *names) == {"orders": "a.orders", "c.orders": "a.c.orders"}
+    names = (
+        "orders",
+        "b.orders",
+        "c.orders",
+        "c.b.x",
+        "__x",
+        ".x",
+        "x.replica",
+        "x.internal",
+        "leafcuttr-flows",
+    )
+    own = ("mm2-offset-syncs.b.internal", "mm2-offsets.c.internal", "c.checkpoints.internal")
+    assert copied(flow_of(f"{ON}topics.exclude = x.replica\n").spec, *names, *own) == {
+        "orders": "a.orders",
+        "c.orders": "a.c.orders",
+        "x.internal": "a.x.internal",
+    }
     some = f"{ON}a->b.topics = orders, bills.*\na->b.topics.exclude = bills-old\ntopics = never\n"
     assert copied(flow_of(some).spec, "orders", "bills-1", "bills-old", "never") == {
         "orders": "a.orders",

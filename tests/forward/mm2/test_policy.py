@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from leafcuttr_forward.mm2.policy import ReplicationPolicy
 
-NAMES = st.lists(st.sampled_from(["edge", "hub", "far", "orders", "heartbeats", "x", "internal"]), max_size=5)
+NAMES = st.lists(
+    st.sampled_from(["edge", "hub", "orders", "heartbeats", "x", "mm2", "checkpoints", "internal"]),
+    max_size=5,
+)
 POLICIES = [
     ReplicationPolicy("edge"),
     ReplicationPolicy("edge", separator="_", internal_separator="_"),
