@@ -4,6 +4,7 @@ This module is imported at every start, also where nothing is forwarded: it says
 heavy.
 
     `flows`     the engine: records of topics of one cluster go to topics of another one
+    `mm2`       MirrorMaker 2's file, for a broker
     `relay`     kaf-relay's configuration: `leafcuttr relay`
     `mirror`    `leafcuttr mirror`
     `people`    health, metrics and paths of a broker that forwards; `leafcuttr flows`
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from leafcuttr_sdk.broker import Broker
     from leafcuttr_sdk.cli import CliCommand
     from leafcuttr_sdk.metrics import MetricReading
+    from leafcuttr_sdk.services import Service, ServiceSpec
     from leafcuttr_sdk.settings import Setting
 
 PLUGIN: Final = Plugin(
@@ -36,6 +38,12 @@ def leafcuttr_register_settings() -> "Iterable[Setting]":
     from leafcuttr_forward.settings import settings
 
     return settings()
+
+
+def leafcuttr_register_services() -> "Iterable[ServiceSpec]":
+    from leafcuttr_sdk.services import ServiceSpec
+
+    return [ServiceSpec("forward", _make)]
 
 
 def leafcuttr_register_cli_commands() -> "Iterable[CliCommand]":
@@ -65,6 +73,12 @@ def leafcuttr_register_metrics(broker: "Broker") -> "Iterable[MetricReading]":
     from leafcuttr_forward.people.metrics import flow_readings
 
     return flow_readings(running_of(broker).all, broker.clock.now_ms)
+
+
+def _make(broker: "Broker") -> "Service":
+    from leafcuttr_forward.mm2.service import MirrorService
+
+    return MirrorService(broker)
 
 
 def _relay() -> "click.Command":
