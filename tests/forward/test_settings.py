@@ -13,7 +13,7 @@ from leafcuttr.plugins.loaded import PluginState
 @pytest.mark.setting("lc.topic.forward.config")
 def test_a_file_switches_it_on(tmp_path: Path) -> None:
     file = tmp_path / "mirror.properties"
-    file.write_text("clusters=a,b\n")
+    file.write_text("clusters=a,b\na.bootstrap.servers=x:1\nb.bootstrap.servers=y:1\n")
     _, _, plugins = examine_all(None, {}, [f"lc.topic.forward.config={file}"])
     found = plugins.get("forward")
     assert found is not None

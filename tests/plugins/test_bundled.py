@@ -12,7 +12,12 @@ from leafcuttr.cli.root import cli
 from support.bundled import BUNDLED
 
 # What switches those on that do nothing without a file: what it says.
-FILES = {"forward": ("lc.topic.forward.config", "clusters=here\nhere.bootstrap.servers=localhost:9092\n")}
+FILES = {
+    "forward": (
+        "lc.topic.forward.config",
+        "clusters=here,hub\nhere.bootstrap.servers=localhost:9092\nhub.bootstrap.servers=localhost:19092\n",
+    )
+}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
