@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from leafcuttr_registry.checks import comparing
-from leafcuttr_registry.checks.comparing import Earlier
+from leafcuttr_registry.checks.comparing import Asked, Earlier
 from leafcuttr_registry.checks.reading import DEADLINE_S, LEAST_S, Checks
 from leafcuttr_registry.checks.work import Source
+from leafcuttr_registry.inline_tags import Place, Tags
 from leafcuttr_registry.storage import topics
 from leafcuttr_registry.storage.highest import HighestIds
 from leafcuttr_registry.storage.reader import Reader, TopicGoneError
 from leafcuttr_registry.storage.writer import Writer
 from leafcuttr_registry.subjects import deleting, karapace, references, registering, scopes
-from leafcuttr_registry.subjects.config import Config
-from leafcuttr_registry.subjects.content import Content
+from leafcuttr_registry.subjects.config import LENIENT, POLICY, VALIDATE_FIELDS, Config
+from leafcuttr_registry.subjects.content import Content, reserved_messages
 from leafcuttr_registry.subjects.events import ConfigKey, Event, SchemaKey
 from leafcuttr_registry.subjects.names import DEFAULT, context_of, qualified, split
 from leafcuttr_registry.subjects.refusals import (
@@ -107,9 +108,16 @@ class Registry:
     # Schemas
 
     async def register(
-        self, subject: str, registration: Registration, *, normalize: bool = False, force: bool = False
+        self,
+        subject: str,
+        registration: Registration,
+        *,
+        normalize: bool = False,
+        force: bool = False,
+        propagate_tags: bool = False,
     ) -> Version:
-        """The version that it is, or becomes. Raises Refusal, Incompatible."""
+        """The version that it is, or becomes. `propagate_tags`: with the tags that stand in the version before. Raises
+        Refusal, Incompatible."""
         async with self._only_one(subject):
             while True:
                 revision, began = self.state.revision, trio.current_time()
@@ -121,6 +129,8 @@ class Registry:
                 registering.check_mode(self.state, subject, registration.id)
                 importing = scopes.mode_of(self.state, subject) in (scopes.IMPORT, scopes.FORWARD)
                 if not importing:
+                    if propagate_tags:
+                        content, source = await self._with_tags_before(subject, registration, content, source)
                     content = self._with_parts(subject, registration, content, config)
                     found = self._already(subject, registration, content, None)
                     if found is not None:
@@ -196,6 +206,24 @@ class Registry:
         """The text in another form (`format=`). Raises Refusal 42201."""
         found = references.resolve(self.state, subject, content.references)
         return await self.checks.render(content.type, Source(content.text, found), how)
+
+    async def tags(self, subject: str, content: Content) -> dict[Place, list[str]]:
+        """What is tagged in a schema. Raises Refusal 42201."""
+        found = references.resolve(self.state, subject, content.references)
+        return await self.checks.tags(content.type, Source(content.text, found))
+
+    async def with_tags(
+        self, subject: str, registration: Registration, added: Tags, removed: Tags
+    ) -> Registration:
+        """With these tags in its text. Raises Refusal 42201."""
+        if not added and not removed:
+            return registration
+        numbered = references.numbered(self.state, subject, registration.references)
+        found = references.resolve(self.state, subject, numbered)
+        source = Source(registration.text, found)
+        return registration._replace(
+            text=await self.checks.with_tags(registration.type, source, added, removed, {})
+        )
 
     async def delete_version(self, subject: str, version: int, *, permanent: bool) -> int:
         """Raises Refusal."""
@@ -273,6 +301,20 @@ class Registry:
         text = reading.normalized if normalize else reading.canonical
         return registration.content(text), Source(text, found)
 
+    async def _with_tags_before(
+        self, subject: str, registration: Registration, content: Content, source: Source
+    ) -> tuple[Content, Source]:
+        """With the tags of the version before, where what they stand at is still there. Raises Refusal 42201."""
+        previous = self.state.latest(subject)
+        if previous is None or previous.content.type != content.type:
+            return content, source
+        tags = await self.tags(subject, previous.content)
+        if not tags:
+            return content, source
+        text = await self.checks.with_tags(content.type, source, {}, {}, tags)
+        reading = await self.checks.read(content.type, text, source.references)
+        return registration.content(reading.canonical), source._replace(text=reading.canonical)
+
     def _registered(
         self, subject: str, registration: Registration, content: Content, *, deleted: bool = False
     ) -> Version | None:
@@ -314,27 +356,38 @@ class Registry:
         config: Config,
         began: float,
     ) -> list[str]:
+        asked = Asked(config.level, config[POLICY] == LENIENT, config[VALIDATE_FIELDS] is True)
+        told: list[str] = []
+        if asked.validate_fields:
+            fields = await self.checks.fields(content.type, source)
+            told += reserved_messages(fields, content, versions[-1].content if versions else None)
         group = config["compatibilityGroup"]
         if group:
             value = _property(content, group)
             versions = [each for each in versions if _property(each.content, group) == value]
-        if config.level == "NONE":
-            return []
+        if config.level != "NONE":
+            # Both together within the time of one: an answer comes within two seconds.
+            left_s = max(LEAST_S, DEADLINE_S - (trio.current_time() - began))
+            new, earlier = self._compared(subject, content, source, versions)
+            told += await comparing.messages(self.checks, new, earlier, asked, deadline_s=left_s)
+        return [*told, comparing.asked_in_words(asked)] if told else []
+
+    def _compared(
+        self, subject: str, content: Content, source: Source, versions: Sequence[Version]
+    ) -> tuple[Earlier, list[Earlier]]:
+        """The new schema, and those that it is compared with. Raises Refusal 42201."""
+        state, known = self.state, dict[SchemaKey, bytes]()
         earlier = [
             Earlier(
                 each.version,
                 each.content.type,
-                Source(
-                    each.content.text, references.resolve(self.state, each.subject, each.content.references)
-                ),
+                Source(each.content.text, references.resolve(state, each.subject, each.content.references)),
+                references.identity(state, each.subject, each.content, known),
             )
             for each in versions
         ]
-        # Both together within the time of one: an answer comes within two seconds.
-        left_s = max(LEAST_S, DEADLINE_S - (trio.current_time() - began))
-        return await comparing.messages(
-            self.checks, content.type, source, earlier, config.level, deadline_s=left_s
-        )
+        identity = references.identity(state, subject, content, known)
+        return Earlier(0, content.type, source, identity), earlier
 
     def _still(self, subject: str, registration: Registration, revision: int) -> bool:
         """Whether what was decided on is as it was. Other subjects may have changed, but for those it names."""

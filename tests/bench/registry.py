@@ -2,13 +2,14 @@
 """How fast the schema registry answers, beside a bare application on the same server; how soon it is ready; what the
 validation of topics costs, and what an idle registry costs others.
 
-  registry.py [--part reads writes ready validation beside start] [--seconds 5] [--runs 3] [--subjects 5000]
+  registry.py [--part reads writes transitive ready validation beside start] [--seconds 5] [--runs 3] [--subjects 5000]
 
 Prints a table: a line for each figure, with the median of the runs, in which both sides take turns. Needs wrk (Debian:
 wrk). `CPU` is processor time of the broker and of its worker processes.
 
 reads       16 connections of one thread of wrk
 writes      registrations from eight clients, each with one request under way; checks of a record of 200 fields
+transitive  checks against 1000 versions of 20 fields, of each format: of a new text, and of one compared before
 ready       a start with four versions in each of so many subjects
 validation  batches of 500 records of 1000 bytes with the id of a schema, five under way; and records of five fields
 beside      the same batches to a broker without a registry, and to one with an idle one
@@ -48,6 +49,7 @@ ROUNDS: Final = 5
 RECORDS: Final = 500
 FIELDS: Final = 5
 VERSIONS: Final = 4
+TRANSITIVE: Final = 1000
 _CPU_OF_PROCESS: Final = 2  # CPUCLOCK_SCHED
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -191,6 +193,63 @@ def writes(given: argparse.Namespace) -> None:
         for run in range(1, given.runs + 1):
             registrations(registry, run)
             checks(registry, run)
+
+
+def member(format: str, number: int) -> str:
+    """A version of a subject: 20 fields, and one more that no other version has."""
+    names = [*(f"f{at}" for at in range(20)), f"g{number}"]
+    if format == "AVRO":
+        kind = ["null", "string"]
+        fields = [{"name": name, "type": kind, "default": None} for name in names]
+        return json.dumps({"type": "record", "name": "Row", "fields": fields})
+    if format == "JSON":
+        properties = {name: {"type": "string"} for name in names}
+        return json.dumps(
+            {"type": "object", "properties": properties, "additionalProperties": {"type": "string"}}
+        )
+    numbers = [*range(1, 21), 21 + number]
+    lines = [f"  string {name} = {at};" for name, at in zip(names, numbers, strict=True)]
+    return "\n".join(('syntax = "proto3";', "message Row {", *lines, "}"))
+
+
+def transitive(given: argparse.Namespace) -> None:
+    from confluent_kafka import Producer
+
+    formats = ("AVRO", "JSON", "PROTOBUF")
+    with running_registry(Path(tempfile.mkdtemp())) as registry:
+        producer = Producer({"bootstrap.servers": registry.broker.address})
+        for at, format in enumerate(formats):
+            for version in range(1, TRANSITIVE + 1):
+                key = f'{{"keytype":"SCHEMA","subject":"{format}","version":{version},"magic":1}}'
+                value = {
+                    "subject": format,
+                    "version": version,
+                    "id": at * TRANSITIVE + version,
+                    "schemaType": format,
+                    "schema": member(format, version),
+                    "deleted": False,
+                }
+                producer.produce("_schemas", json.dumps(value).encode(), key.encode())
+            producer.flush()
+        connection = http.client.HTTPConnection(host_of(registry))
+        for run in range(1, given.runs + 1):
+            for format in formats:
+                connection.request(
+                    "PUT", f"/config/{format}", json.dumps({"compatibility": "FULL_TRANSITIVE"})
+                )
+                connection.getresponse().read()
+                body = {"schemaType": format, "schema": member(format, TRANSITIVE + run)}
+                path = f"/compatibility/subjects/{format}/versions?verbose=true"
+                for kind in ("a new text", "a text compared before"):
+                    requests, began = 0, time.perf_counter()
+                    told = {"messages": ["too complex"]}
+                    while told["messages"] and "too complex" in told["messages"][0]:
+                        told = post(connection, path, body)
+                        requests += 1
+                    assert told["is_compatible"], told
+                    took = time.perf_counter() - began
+                    note(f"check of {TRANSITIVE} versions, {format}, {kind}, s", took)
+                    note(f"check of {TRANSITIVE} versions, {format}, {kind}, requests", requests)
 
 
 def fill(address: str, subjects: int) -> None:
@@ -358,6 +417,7 @@ def beside(given: argparse.Namespace) -> None:
 PARTS: Final[dict[str, Callable[[argparse.Namespace], None]]] = {
     "reads": reads,
     "writes": writes,
+    "transitive": transitive,
     "ready": ready,
     "validation": validation,
     "beside": beside,

@@ -24,6 +24,7 @@ from leafcuttr_registry.api.bodies import parse
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.work import Source
 from leafcuttr_registry.formats import formats
+from leafcuttr_registry.inline_tags import Tagged, Tags
 from leafcuttr_registry.storage import keys, values
 from leafcuttr_registry.subjects import tags
 from leafcuttr_registry.subjects.config import read_update
@@ -32,7 +33,7 @@ from leafcuttr_registry.subjects.refusals import Refusal
 from leafcuttr_registry.subjects.state import State
 from leafcuttr_sdk import schema_framing as framing
 from leafcuttr_sdk.errors import InvalidRecord
-from leafcuttr_sdk.schemas import DataError, ParsedSchema, SchemaError
+from leafcuttr_sdk.schemas import DataError, ParsedSchema, SchemaError, SchemaFormat
 from leafcuttr_sdk.testing import running_broker
 from leafcuttr_sdk.web.errors import ApiError
 from support.checked_topics import AVRO, JSON, PROTOBUF, Shop
@@ -267,12 +268,28 @@ def schema(rng: random.Random) -> bool:
             parsed.formatted(how)
         assert parsed.record_name is None or isinstance(parsed.record_name, str)
         work.compare(format, Source(text, {}), [(Source(good, {}), True, True)])
+        work.fields(format, Source(text, {}))
+        tagged(format, Source(text, {}))
     except SchemaError as error:
         assert str(error) and "\n" not in str(error) and len(str(error)) < 2000
         return False
     for _ in range(3):
         datum(rng, name, parsed)
     return True
+
+
+def tagged(format: SchemaFormat, source: Source) -> None:
+    """All that can be tagged comes back with a tag, and without it."""
+    known = work.tags(format, source)
+    parsed = work.parse(format, source)
+    assert isinstance(parsed, Tagged)
+    everything: Tags = {place: ["fuzz"] for place in parsed.places()}
+    text = work.with_tags(format, source, everything, {}, {})
+    assert work.tags(format, Source(text, {})) == {
+        place: list(dict.fromkeys((*known.get(place, ()), "fuzz"))) for place in everything
+    }
+    again = work.with_tags(format, Source(text, {}), {}, everything, {})
+    assert work.tags(format, Source(again, {})) == known
 
 
 def datum(rng: random.Random, name: str, parsed: ParsedSchema) -> None:
@@ -312,7 +329,9 @@ def body(rng: random.Random) -> bool:
     readers: list[Callable[[], Any]] = [
         lambda: requests.registration(found).content("x").digest,
         lambda: read_update(found),
-        lambda: tags.changed("AVRO", AVRO, tags.read(found, "schemaTagsToAdd"), {}),
+        lambda: work.with_tags(
+            FORMATS["AVRO"], Source(AVRO, {}), tags.read(found, "schemaTagsToAdd"), {}, {}
+        ),
     ]
     for reader in readers:
         try:

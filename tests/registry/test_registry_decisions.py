@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
 
-from leafcuttr.embedded import open_broker
-from leafcuttr.metrics.added import AddedMetrics
 from leafcuttr_registry.registry import Registry
 from leafcuttr_registry.storage.topics import SCHEMAS
 from leafcuttr_registry.subjects.refusals import Incompatible
 from leafcuttr_registry.subjects.registering import Registration
+from support.registries import opened
 
 FIRST = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 SECOND = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}'
 OTHER = '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}'
-
-
-class Beside:
-    """The broker for a registry beside the one that it serves: with metrics of its own."""
-
-    def __init__(self, broker: Any) -> None:
-        self._broker = broker
-        self.metrics = AddedMetrics().of("registry")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Registry]:
-    """A registry that has read its topic and does not follow it yet."""
-    settings: dict[str, Any] = {
-        "log.dirs": str(folder),
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "lc.metrics.port": 0,
-        "lc.schema.registry.enable": True,
-        "lc.schema.registry.port": 0,
-    }
-    async with open_broker(settings) as broker:
-        registry = Registry(cast("Any", Beside(broker)))
-        await registry.open()
-        yield registry
 
 
 async def append(registry: Registry, subject: str, version: int, id: int, schema: str) -> None:

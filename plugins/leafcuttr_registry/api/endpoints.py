@@ -1,12 +1,13 @@
 """What the endpoints work with."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from leafcuttr_registry.api.answers import Rendering
 from leafcuttr_registry.api.exchange import RegistryExchange
 from leafcuttr_registry.registry import Registry
 from leafcuttr_registry.settings import Options
+from leafcuttr_registry.subjects import tags
 from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.names import normalized
 from leafcuttr_registry.subjects.state import State
@@ -47,6 +48,14 @@ class Api:
         """The text in the form that `format` names; None for the one that it has. Raises Refusal 42201."""
         how = exchange.text("format").strip()
         return await self.registry.render(subject, content, how) if how else None
+
+    async def tags(self, exchange: RegistryExchange, subject: str, content: Content) -> dict[str, Any]:
+        """What has the tags that `findTags` names, for an answer. Raises Refusal 42201."""
+        asked = exchange.texts("findTags")
+        if not asked:
+            return {}
+        found = tags.answer(await self.registry.tags(subject, content), asked)
+        return {"schemaTags": found} if found else {}
 
 
 def subject_of(exchange: RegistryExchange) -> str:

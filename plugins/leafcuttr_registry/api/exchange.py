@@ -96,6 +96,12 @@ class RegistryExchange(Exchange):
             return ""
         return self.query.get(name, [""])[0]
 
+    def texts(self, name: str) -> list[str]:
+        """All values of a parameter, given once each or with commas between them. Raises ApiError 400."""
+        if not self.scope["query_string"]:
+            return []
+        return [text for value in self.query.get(name, ()) for text in value.split(",") if text]
+
     def page(self, things: Sequence[Any]) -> Sequence[Any]:
         """What `offset` and `limit` leave of a list; a limit that is not above 0 leaves all. Raises ApiError 400."""
         if not self.scope["query_string"]:

@@ -37,6 +37,7 @@ def attach(routes: Routes, api: Api) -> None:
             and entry.content.references
         ):
             answer["references"] = qualified(place.subject, entry.content)
+        answer |= await api.tags(exchange, place.subject, entry.content)
         if exchange.flag("fetchMaxId"):
             answer["maxId"] = api.state.highest(context)
         await exchange.give(answer)

@@ -36,6 +36,7 @@ def attach(routes: Routes, api: Api) -> None:
         version = found(exchange, deleted=exchange.flag("deleted"))
         text = await api.rendered(exchange, version.subject, version.content)
         answer = api.rendering.version(version, text)
+        answer |= await api.tags(exchange, version.subject, version.content)
         if exchange.text("referenceFormat") == "qualified" and context_of(version.subject) != DEFAULT:
             answer["references"] = qualified(version.subject, version.content)
         await exchange.give(answer)
@@ -59,11 +60,14 @@ def attach(routes: Routes, api: Api) -> None:
             raise invalid_subject(exchange.parameters["subject"])
         if not api.rendering.confluent:
             requests.needs_schema(given, previous=True)
-        if body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove"):
-            added, removed = tags.read(body, "schemaTagsToAdd"), tags.read(body, "schemaTagsToRemove")
-            given = given._replace(text=tags.changed(given.type, given.text, added, removed))
+        added, removed = tags.read(body, "schemaTagsToAdd"), tags.read(body, "schemaTagsToRemove")
+        given = await api.registry.with_tags(subject, given, added, removed)
         version = await api.registry.register(
-            subject, given, normalize=exchange.flag("normalize"), force=exchange.flag("force")
+            subject,
+            given,
+            normalize=exchange.flag("normalize"),
+            force=exchange.flag("force"),
+            propagate_tags=body.get("propagateSchemaTags") is True,
         )
         text = await api.rendered(exchange, version.subject, version.content)
         await exchange.give(api.rendering.registered(version, text, given=given.text))
@@ -79,12 +83,12 @@ def attach(routes: Routes, api: Api) -> None:
         body = await exchange.body_json()
         version = found(exchange, deleted=False)
         content = version.content
-        merged, removed = requests.rules(body, "rulesToMerge"), requests.texts(body, "rulesToRemove")
+        merged, dropped = requests.rules(body, "rulesToMerge"), requests.texts(body, "rulesToRemove")
         rules = requests.rules(body, "ruleSet")
-        if merged is not None or removed is not None:
+        if merged is not None or dropped is not None:
             if rules is not None:
                 raise invalid_rules("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
-            rules = without_rules(merge_rules(content.rules, merged), removed or [])
+            rules = without_rules(merge_rules(content.rules, merged), dropped or [])
         number = body.get("newVersion")
         if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
             raise ApiError(400, "newVersion has to be a whole number above 0.")
@@ -92,17 +96,16 @@ def attach(routes: Routes, api: Api) -> None:
             metadata = read_metadata(body.get("metadata"))
         except ValueError as error:
             raise ApiError(400, f"{error}.") from None
-        text = tags.changed(
-            content.type, content.text, tags.read(body, "tagsToAdd"), tags.read(body, "tagsToRemove")
-        )
         given = Registration(
             content.type,
-            text,
+            content.text,
             content.references,
             with_version(content.metadata if metadata is None else metadata, number or 0),
             rules,
             number or 0,
         )
+        added, removed = tags.read(body, "tagsToAdd"), tags.read(body, "tagsToRemove")
+        given = await api.registry.with_tags(version.subject, given, added, removed)
         await exchange.give(api.rendering.registered(await api.registry.register(version.subject, given)))
 
     path = "/subjects/{subject}/versions"

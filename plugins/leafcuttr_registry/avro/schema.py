@@ -1,12 +1,14 @@
 """One Avro schema, as the registry gets it from the format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from leafcuttr_registry.avro import tags
 from leafcuttr_registry.avro.parser import Parsed, parse
 from leafcuttr_registry.avro.printer import text_of
 from leafcuttr_registry.avro.types import NamedType, RecordType
 from leafcuttr_registry.budget import Budget
+from leafcuttr_registry.inline_tags import Place, Tags, change, tags_of
 from leafcuttr_sdk.schemas import DataError, ResolvedReference, SchemaError
 
 if TYPE_CHECKING:
@@ -61,6 +63,25 @@ class AvroSchema:
     @property
     def needs_worker(self) -> bool:
         return False
+
+    def places(self) -> Collection[Place]:
+        """See `inline_tags.Tagged`."""
+        return dict(tags.places(tags.read(self.canonical))).keys()
+
+    def tags(self) -> dict[Place, list[str]]:
+        """See `inline_tags.Tagged`."""
+        return tags_of(tags.places(tags.read(self.canonical)))
+
+    def with_tags(self, added: Tags, removed: Tags) -> str:
+        """See `inline_tags.Tagged`."""
+        schema = tags.read(self.canonical)
+        change(dict(tags.places(schema)), added, removed)
+        return tags.written(schema)
+
+    def top_level_fields(self) -> list[str]:
+        """The names of a record's fields."""
+        root = self.parsed.root
+        return [each.name for each in root.fields] if isinstance(root, RecordType) else []
 
     def message_name(self, message: Sequence[int] = (0,)) -> str | None:
         return self.record_name

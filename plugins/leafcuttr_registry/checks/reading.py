@@ -3,14 +3,17 @@ clients register the same schema at each of their starts."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 import trio
 
 from leafcuttr_registry.checks import work
+from leafcuttr_registry.checks.known import KnownCompatible
 from leafcuttr_registry.checks.work import Reading, Source
 from leafcuttr_registry.counts import COMPATIBLE, INCOMPATIBLE, INVALID, TOO_COMPLEX, VALID, CheckCounts
+from leafcuttr_registry.inline_tags import Place, Tags
 from leafcuttr_registry.subjects.refusals import Refusal, invalid_schema, store_failed
 from leafcuttr_sdk.schemas import Difference, ResolvedReference, SchemaError, SchemaFormat
 from leafcuttr_sdk.workers import (
@@ -41,6 +44,7 @@ class Checks:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self.compatible: Final = KnownCompatible()
         self._known: OrderedDict[tuple[str, str], Reading] = OrderedDict()
         self._size = 0
         self._counts = CheckCounts(broker)
@@ -69,16 +73,32 @@ class Checks:
         """A schema in another form. Raises Refusal 42201."""
         return await self._run(type, work.render, self.format(type), source, how)
 
+    async def tags(self, type: str, source: Source) -> dict[Place, list[str]]:
+        """See `work.tags`. Raises Refusal 42201."""
+        return await self._run(type, work.tags, self.format(type), source)
+
+    async def with_tags(self, type: str, source: Source, added: Tags, removed: Tags, propagated: Tags) -> str:
+        """See `work.with_tags`. Raises Refusal 42201."""
+        return await self._run(type, work.with_tags, self.format(type), source, added, removed, propagated)
+
+    async def fields(self, type: str, source: Source) -> frozenset[str]:
+        """See `work.fields`. Raises Refusal 42201."""
+        return await self._run(type, work.fields, self.format(type), source)
+
     async def differences(
         self,
         type: str,
         new: Source,
         others: Sequence[tuple[Source, bool, bool]],
         *,
+        lenient: bool = False,
+        budget_s: float = inf,
         deadline_s: float = DEADLINE_S,
     ) -> list[list[Difference]]:
         """See `work.compare`. Raises Refusal 42201."""
-        found = await self._run(type, work.compare, self.format(type), new, others, deadline_s=deadline_s)
+        found = await self._run(
+            type, work.compare, self.format(type), new, others, lenient, budget_s, deadline_s=deadline_s
+        )
         self._counts.judged(type, INCOMPATIBLE if any(found) else COMPATIBLE)
         return found
 
@@ -91,6 +111,7 @@ class Checks:
 
     def forget(self) -> None:
         """What was remembered."""
+        self.compatible.clear()
         self._known.clear()
         self._size = 0
 

@@ -28,11 +28,15 @@ class JsonSchemaFormat:
         except RecursionError:
             raise SchemaError("too complex: the schema is nested too deeply") from None
 
+    def lenient_differences(self, reader: ParsedSchema, writer: ParsedSchema) -> Sequence[Difference]:
+        """The same without what Confluent's `compatibilityPolicy` LENIENT lets pass."""
+        return self.differences(reader, writer, lenient=True)
+
     def differences(
         self, reader: ParsedSchema, writer: ParsedSchema, *, lenient: bool = False
     ) -> Sequence[Difference]:
-        """Why values of `writer` are not all values of `reader`; empty where they are. `lenient` lets pass what
-        Confluent's `compatibilityPolicy` LENIENT does. Raises SchemaError for schemas that are too complex."""
+        """Why values of `writer` are not all values of `reader`; empty where they are. Raises SchemaError for schemas
+        that are too complex."""
         from leafcuttr_registry.json_schema.compare.engine import Comparison, shown
         from leafcuttr_registry.json_schema.compare.own import answer
         from leafcuttr_registry.json_schema.dialects import pointer

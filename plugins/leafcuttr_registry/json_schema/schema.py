@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
 from leafcuttr_registry.budget import Budget
-from leafcuttr_registry.json_schema import bundle, text
+from leafcuttr_registry.inline_tags import Place, Tags, change, tags_of
+from leafcuttr_registry.json_schema import bundle, tags, text
 from leafcuttr_registry.json_schema.codec import JsonCodec
 from leafcuttr_registry.json_schema.cost import needs_worker
+from leafcuttr_registry.json_schema.dialects import pointer
 from leafcuttr_registry.json_schema.documents import Documents, read_document, read_references
 from leafcuttr_registry.json_schema.graph import Graph, check
-from leafcuttr_sdk.schemas import ResolvedReference
+from leafcuttr_sdk.schemas import ResolvedReference, SchemaError
 
 
 class JsonSchema:
@@ -43,6 +46,32 @@ class JsonSchema:
         """Whether validating one value may take long, out of proportion to its size: some regular expressions, and
         recursion through several schemas at once. Such codecs belong into a worker with a deadline."""
         return needs_worker(self.graph)
+
+    def places(self) -> Collection[Place]:
+        """See `inline_tags.Tagged`."""
+        return dict(tags.places(self._source)).keys()
+
+    def tags(self) -> dict[Place, list[str]]:
+        """See `inline_tags.Tagged`."""
+        return tags_of(tags.places(self._source))
+
+    def with_tags(self, added: Tags, removed: Tags) -> str:
+        """See `inline_tags.Tagged`."""
+        schema = deepcopy(self._source)
+        change(dict(tags.places(schema)), added, removed)
+        return text.write(schema)
+
+    def top_level_fields(self) -> list[str]:
+        """The names of its `properties`. Raises SchemaError for one that begins with `$$`: Confluent's registry keeps
+        these for itself."""
+        properties = self._source.get("properties") if isinstance(self._source, dict) else None
+        names = list(properties) if isinstance(properties, dict) else []
+        for name in names:
+            if name.startswith("$$"):
+                raise SchemaError(
+                    "Field names cannot start with $$ prefix", path=pointer(("properties", name))
+                )
+        return names
 
     def message_name(self, message: Sequence[int] = (0,)) -> str | None:
         return self.record_name

@@ -1,13 +1,15 @@
 """A schema of Protobuf that was read: its texts, its names, its codecs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from leafcuttr_registry.protobuf import tree
+from leafcuttr_registry.inline_tags import Place, Tags, changes
+from leafcuttr_registry.protobuf import tags, tree
 from leafcuttr_registry.protobuf.codec import ProtobufCodec
 from leafcuttr_registry.protobuf.link import Linked
 from leafcuttr_registry.protobuf.model import MessageInfo
@@ -54,6 +56,32 @@ class ProtobufSchema:
     @property
     def needs_worker(self) -> bool:
         return False
+
+    def places(self) -> Collection[Place]:
+        """See `inline_tags.Tagged`."""
+        return dict(tags.places(self._tree.body)).keys()
+
+    def tags(self) -> dict[Place, list[str]]:
+        """See `inline_tags.Tagged`."""
+        found = {place: tags.tags_in(place, options) for place, options in tags.places(self._tree.body)}
+        return {place: known for place, known in found.items() if known}
+
+    def with_tags(self, added: Tags, removed: Tags) -> str:
+        """See `inline_tags.Tagged`. The file imports Confluent's options afterwards, which protoc asks for."""
+        file = deepcopy(self._tree)
+        places = dict(tags.places(file.body))
+        for place, left in changes(places, added, removed, lambda place: tags.tags_in(place, places[place])):
+            tags.set_tags(place, places[place], left)
+            if left:
+                tags.imports_meta(file)
+        return Printer().file(file)
+
+    def top_level_fields(self) -> list[str]:
+        """The names of the fields of all messages that are in no other one, without those of oneofs, as Confluent's
+        registry has it."""
+        nodes = [each.node for each in self._top() if each.node is not None]
+        fields = [each for node in nodes for each in node.body if isinstance(each, tree.Field)]
+        return [each.name for each in fields if each.oneof is None]
 
     def message_name(self, indexes: Sequence[int] = (0,)) -> str:
         """The full name of the message that a path of indexes leads to. Raises DataError."""

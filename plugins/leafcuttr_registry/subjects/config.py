@@ -24,6 +24,11 @@ _FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateR
 _MORE_TEXTS: Final = ("compatibilityPolicy", "compatibilityGroup")
 METADATA: Final = ("defaultMetadata", "overrideMetadata")
 RULES: Final = ("defaultRuleSet", "overrideRuleSet")
+POLICY: Final = "compatibilityPolicy"
+LENIENT: Final = "LENIENT"
+POLICIES: Final = ("STRICT", LENIENT)
+"""Confluent's LOGICAL, which also asks for what Flink and Iceberg can do with a schema, is not among them."""
+VALIDATE_FIELDS: Final = "validateFields"
 _ORDER: Final = (*_TEXTS, *_FLAGS, LEVEL, *_MORE_TEXTS, *METADATA, *RULES)
 _INHERITED: Final = (*_FLAGS, *_MORE_TEXTS)
 """What a subject that has a config takes from the global one where it says nothing."""
@@ -87,6 +92,11 @@ def read_update(body: Mapping[str, Any]) -> dict[str, Any]:
     for name in (*_TEXTS, *_MORE_TEXTS):
         if name in body:
             changes[name] = _of(body[name], str, name)
+    policy = changes.get(POLICY)
+    if policy is not None and policy.upper() not in POLICIES:
+        raise ValueError(f"{POLICY} is {policy!r}: allowed are {' and '.join(POLICIES)}")
+    if policy is not None:
+        changes[POLICY] = policy.upper()
     for name in _FLAGS:
         if name in body:
             changes[name] = _of(body[name], bool, name)

@@ -1,5 +1,6 @@
 """What has an id: the text of a schema with its type, its references, its metadata and its rules."""
 
+from collections.abc import Collection
 from hashlib import md5
 from typing import Final
 from uuid import UUID
@@ -10,6 +11,7 @@ from leafcuttr_registry.subjects.metadata import (
     hash_metadata,
     hash_rules,
     merge_metadata,
+    reserved_fields,
     without_version,
 )
 from leafcuttr_sdk.schemas import SchemaReference
@@ -87,3 +89,21 @@ def merged_metadata(*parts: Metadata | None) -> Metadata | None:
     for part in parts:
         found = merge_metadata(found, part)
     return found
+
+
+def reserved_messages(fields: Collection[str], content: Content, before: Content | None) -> list[str]:
+    """What is wrong with the fields that metadata reserve (`validateFields`): the version before reserves one that this
+    schema does not, or the schema has such a field."""
+    reserved = reserved_fields(content.metadata)
+    gone = reserved_fields(before.metadata) - reserved if before is not None else set[str]()
+    return [
+        *(
+            f"The new schema has reserved field {name} removed from its metadata which is present in the old schema's "
+            "metadata."
+            for name in sorted(gone)
+        ),
+        *(
+            f"The new schema has field that conflicts with the reserved field {name}."
+            for name in sorted(reserved.intersection(fields))
+        ),
+    ]

@@ -13,6 +13,8 @@ RuleSet: TypeAlias = dict[str, Any]
 
 VERSION: Final = "confluent:version"
 """The property of metadata in which a registration that names a version has it."""
+_RESERVED: Final = "confluent:reserved"
+"""The property of metadata that names fields which the schema has not to have, with commas between them."""
 _PHASES: Final = {
     "migrationRules": (
         frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"}),
@@ -146,6 +148,12 @@ def without_version(metadata: Metadata | None) -> Metadata | None:
     properties = {key: each for key, each in metadata["properties"].items() if key != VERSION}
     left = {key: each for key, each in {**metadata, "properties": properties}.items() if each}
     return left or None
+
+
+def reserved_fields(metadata: Metadata | None) -> set[str]:
+    """The names of fields that the metadata reserve."""
+    names = (metadata or {}).get("properties", {}).get(_RESERVED, "").split(",")
+    return {name.strip() for name in names} - {""}
 
 
 def hash_metadata(metadata: Metadata, update: Update) -> None:

@@ -1,8 +1,10 @@
 """References of schemas: which version each means, and their texts with all that these name in turn."""
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Final
 
+from leafcuttr_registry.subjects.content import Content
 from leafcuttr_registry.subjects.events import SchemaKey
 from leafcuttr_registry.subjects.names import beside
 from leafcuttr_registry.subjects.refusals import invalid_schema
@@ -36,6 +38,22 @@ def resolve(
     """Their texts, by name. Those that a new schema names have not to be deleted; those that others name may be. Raises
     Refusal 42201 for one that is not there, for a circle, and for more than can be read."""
     return _Resolving(state).of(subject, references, deleted, ()) if references else {}
+
+
+def identity(state: State, subject: str, content: Content, known: dict[SchemaKey, bytes]) -> bytes:
+    """What tells a schema, with those that it names, from all others of its type; `known` are those of versions that
+    were asked for before. Its references have been resolved."""
+    if not content.references:
+        return content.digest
+    found = blake2b(content.digest, digest_size=16)
+    for reference in content.references:
+        version = find(state, beside(subject, reference.subject), reference.version, deleted=True)
+        if version is None:
+            raise _missing(reference)
+        if version.key not in known:
+            known[version.key] = identity(state, version.subject, version.content, known)
+        found.update(known[version.key])
+    return found.digest()
 
 
 class _Resolving:

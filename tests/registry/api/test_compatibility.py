@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -86,3 +87,53 @@ def test_groups(ask: Asked) -> None:
     assert check(ask, "c-group", "x", **two)["is_compatible"] is True
     assert check(ask, "c-group", "x", metadata={"properties": {"major": "1"}})["is_compatible"] is False
     assert ask.register("c-group", "x", **two)["version"] == 2
+
+
+def test_reserved_fields(ask: Asked) -> None:
+    """`validateFields`: a field that metadata reserve is not there, and stays reserved."""
+
+    def of(field: str, reserved: str) -> dict[str, Any]:
+        record = {"type": "record", "name": "R", "fields": [{"name": field, "type": "int", "default": 0}]}
+        metadata = {"properties": {"confluent:reserved": reserved}}
+        return {"schema": json.dumps(record), "metadata": metadata}
+
+    one, two, taken = of("a", "f, g"), of("a", "g"), of("g", "f,g")
+    for level in ("BACKWARD", "NONE"):
+        subject = f"c-reserved-{level}"
+        ask("PUT", f"/config/{subject}", {"compatibility": level, "validateFields": True})
+        assert ask("POST", f"/subjects/{subject}/versions", one).status == 200
+        path = f"/compatibility/subjects/{subject}/versions?verbose=true"
+        answer = ask("POST", path, two).json
+        assert answer["is_compatible"] is False
+        assert answer["messages"] == [
+            "The new schema has reserved field f removed from its metadata which is present in the old schema's "
+            "metadata.",
+            f"{{validateFields: 'true', compatibility: '{level}'}}",
+        ]
+        told = ask("POST", path, taken).json["messages"]
+        assert "The new schema has field that conflicts with the reserved field g." in told
+        assert ask("POST", f"/subjects/{subject}/versions", two).status == 409
+        ask("PUT", f"/config/{subject}", {"validateFields": False})
+        assert ask("POST", path, two).json["is_compatible"] is True
+    dollars = {"schemaType": "JSON", "schema": '{"type":"object","properties":{"$$a":{}}}'}
+    ask("PUT", "/config/c-dollars", {"validateFields": True})
+    refused = ask("POST", "/subjects/c-dollars/versions", dollars)
+    assert refused.code == 42201 and "cannot start with $$" in refused.json["message"]
+
+
+def test_the_policy_of_json_schema(ask: Asked) -> None:
+    def of(*names: str) -> dict[str, Any]:
+        properties = {name: {"type": "string"} for name in names}
+        return {"schemaType": "JSON", "schema": json.dumps({"type": "object", "properties": properties})}
+
+    ask("POST", "/subjects/c-policy/versions", of("a"))
+    path = "/compatibility/subjects/c-policy/versions/latest"
+    assert ask("POST", path, of("a", "b")).json == {"is_compatible": False}
+    ask("PUT", "/config/c-policy", {"compatibilityPolicy": "lenient"})
+    assert ask.get("/config/c-policy")["compatibilityPolicy"] == "LENIENT"
+    assert ask("POST", path, of("a", "b")).json == {"is_compatible": True}
+    ask("PUT", "/config/c-policy", {"compatibilityPolicy": "STRICT"})
+    assert ask("POST", path, of("a", "b")).json == {"is_compatible": False}
+    for policy in ("LOGICAL", "other"):
+        answer = ask("PUT", "/config/c-policy", {"compatibilityPolicy": policy})
+        assert answer.status == 400 and "allowed are STRICT and LENIENT" in answer.json["message"]

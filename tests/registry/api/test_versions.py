@@ -186,6 +186,42 @@ def test_tags_make_a_new_version(ask: Asked) -> None:
     assert third.json["version"] == 3 and not third.json.get("ruleSet")
 
 
+FIELD_TAGS = [{"schemaEntity": {"entityPath": "n.R.f", "entityType": "sr_field"}, "tags": ["PII"]}]
+
+
+def test_what_has_tags_is_found(ask: Asked) -> None:
+    schema = {"type": "record", "name": "R", "namespace": "n", "fields": [{"name": "f", "type": "string"}]}
+    body = {"schema": json.dumps(schema), "schemaTagsToAdd": FIELD_TAGS}
+    id = ask("POST", "/subjects/v-found/versions", body).json["id"]
+    for path in (f"/schemas/ids/{id}", "/subjects/v-found/versions/1", "/subjects/v-found/versions/latest"):
+        for asked in ("findTags=PII", "findTags=*", "findTags=none&findTags=PII", "findTags=none,PII"):
+            assert ask.get(f"{path}?{asked}")["schemaTags"] == FIELD_TAGS
+        for asked in ("findTags=none", "findTags=", ""):
+            assert "schemaTags" not in ask.get(f"{path}?{asked}")
+    gone = {"schema": ask.get(f"/schemas/ids/{id}")["schema"], "schemaTagsToRemove": FIELD_TAGS}
+    ask("POST", "/subjects/v-found/versions", gone)
+    assert "schemaTags" not in ask.get("/subjects/v-found/versions/2?findTags=*")
+
+
+def test_tags_of_the_version_before_are_propagated(ask: Asked) -> None:
+    def of(*fields: str, **more: Any) -> dict[str, Any]:
+        members = [{"name": name, "type": "string", "default": ""} for name in fields]
+        return {
+            "schema": json.dumps({"type": "record", "name": "R", "namespace": "n", "fields": members}),
+            **more,
+        }
+
+    path = "/subjects/v-prop/versions"
+    ask("POST", path, of("f", schemaTagsToAdd=FIELD_TAGS))
+    second = ask("POST", path, of("f", "g", propagateSchemaTags=True))
+    assert (second.json["version"], ask.get(f"{path}/2?findTags=*")["schemaTags"]) == (2, FIELD_TAGS)
+    assert ask("POST", path, of("f", "g", propagateSchemaTags=True)).json["version"] == 2
+    assert ask("POST", path, of("g", propagateSchemaTags=True)).json["version"] == 3
+    assert ask("POST", path, of("f", "g")).json["version"] == 4
+    assert "schemaTags" not in ask.get(f"{path}/4?findTags=*")
+    assert ask("POST", "/subjects/v-prop-new/versions", of("f", propagateSchemaTags=True)).status == 200
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from leafcuttr_registry.checks import work
 from leafcuttr_registry.checks.work import Source
-from leafcuttr_sdk.schemas import ParsedSchema, ResolvedReference, SchemaError
+from leafcuttr_registry.formats import formats
+from leafcuttr_sdk.schemas import Difference, ParsedSchema, ResolvedReference, SchemaError
 from support.column_schemas import Columns
 
+FORMATS = {each.name: each for each in formats()}
 NEW = Source("a,b", {})
 
 
@@ -21,9 +23,62 @@ def test_a_schema_is_read() -> None:
 
 
 def test_in_which_direction_it_is_compared() -> None:
-    others = [(Source("a", {}), True, False), (Source("a", {}), False, True), (Source("x", {}), True, True)]
-    found = work.compare(Columns(), NEW, others)
-    assert [len(each) for each in found] == [0, 1, 3]
+    for text, backward, forward, reasons in (
+        ("a", True, False, 0),
+        ("a", False, True, 1),
+        ("x", True, True, 3),
+    ):
+        (found,) = work.compare(Columns(), NEW, [(Source(text, {}), backward, forward)])
+        assert len(found) == reasons
+
+
+def test_it_ends_with_the_first_that_has_reasons_and_when_its_time_is_used_up() -> None:
+    good, bad = (NEW, True, True), (Source("x", {}), True, True)
+    assert [bool(each) for each in work.compare(Columns(), NEW, [good, good, bad, good])] == [
+        False,
+        False,
+        True,
+    ]
+    assert work.compare(Columns(), NEW, [good] * 3, False, 0) == [[]]
+    assert work.compare(Columns(), NEW, [], False, 0) == []
+
+
+class Lenient(Columns):
+    def lenient_differences(self, reader: ParsedSchema, writer: ParsedSchema) -> Sequence[Difference]:
+        return self.differences(reader, writer)[:1]
+
+
+def test_a_format_may_be_lenient() -> None:
+    pairs = [(Source("x", {}), True, True)]
+    for format, lenient, reasons in ((Lenient(), True, 2), (Lenient(), False, 3), (Columns(), True, 3)):
+        (found,) = work.compare(format, NEW, pairs, lenient)
+        assert len(found) == reasons
+
+
+@pytest.mark.parametrize(
+    "format, text, names",
+    [
+        ("AVRO", '{"type":"record","name":"A","fields":[{"name":"a","type":"int"}]}', {"a"}),
+        ("AVRO", '"int"', set()),
+        ("JSON", '{"properties":{"a":{"properties":{"deep":{}}},"$b":{}}}', {"a", "$b"}),
+        ("JSON", "true", set()),
+        (
+            "PROTOBUF",
+            'syntax = "proto3"; message A { int32 a = 1; message C { int32 c = 1; } oneof x { int32 o = 2; } } '
+            "message B { int32 b = 1; }",
+            {"a", "b"},
+        ),
+    ],
+)
+def test_the_fields_of_the_top_level(format: str, text: str, names: set[str]) -> None:
+    assert work.fields(FORMATS[format], Source(text, {})) == names
+
+
+def test_fields_of_a_format_that_does_not_tell_them_and_names_that_are_not_allowed() -> None:
+    assert work.fields(Columns(), NEW) == frozenset()
+    with pytest.raises(SchemaError, match=r"Field names cannot start with \$\$ prefix") as caught:
+        work.fields(FORMATS["JSON"], Source('{"properties":{"$$a":{}}}', {}))
+    assert caught.value.path == "/properties/$$a"
 
 
 def test_references_reach_the_format() -> None:
@@ -92,3 +147,16 @@ def test_canonical_texts_that_are_remembered_are_bounded(monkeypatch: pytest.Mon
     work.read(Columns(), Source("@a", {"a": ResolvedReference("a", {})}))
     assert len(work._canonical) == 2
     work._canonical.clear()
+
+
+def test_all_texts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "_MOST_TEXTS", 4)
+    work._parsed.clear()
+    for text in ("aa", "b", "aa", "cc"):
+        work.parse(Columns(), Source(text, {}))
+    assert list(work._parsed) == [("COLUMNS", "aa"), ("COLUMNS", "cc")]
+    work._parsed.clear()
+    for text in ("dddd", "e"):
+        work.parse(Columns(), Source(text, {}))
+    assert list(work._parsed) == [("COLUMNS", "e")]
+    work._parsed.clear()
