@@ -1,7 +1,7 @@
 """Batches as a partition of a source has them, made and read by aiokafka, with what the records in them are."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from aiokafka.record.default_records import (  # type: ignore[import-untyped]
     DefaultRecordBatch,
@@ -11,7 +11,7 @@ from aiokafka.record.default_records import (  # type: ignore[import-untyped]
 from leafcuttr_sdk.batches import BatchHeader
 from leafcuttr_sdk.batches.header import DELETE_HORIZON, HEADER, LOG_APPEND_TIME, TRANSACTIONAL, seal
 from leafcuttr_sdk.peers import PeerRead
-from leafcuttr_sdk.records import AbortedRange, Headers
+from leafcuttr_sdk.records import AbortedRange, Headers, Record
 from leafcuttr_sdk.types import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)
@@ -32,6 +32,26 @@ class Stored(NamedTuple):
     data: bytes
     records: dict[int, Seen]
     next_offset: int
+
+
+class Judging:
+    """Filters by a function, for the contract of `leafcuttr_sdk.filters.FilterChain`."""
+
+    names = ("f",)
+
+    def __init__(self, judge: Callable[[Sequence[Record]], list[Any]]) -> None:
+        self.judge = judge
+        self.forgotten = 0
+        self.closed = False
+
+    def filter(self, records: Sequence[Record]) -> list[Any]:
+        return self.judge(records)
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def stored(

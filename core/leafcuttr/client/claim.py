@@ -116,29 +116,32 @@ async def claimed(
     member = _Member(calls, name, session_timeout_ms, logger)
     failure: BrokerError | None = None
     raised: BaseException | None = None
-    async with trio.open_nursery() as nursery:
+    try:
+        async with trio.open_nursery() as nursery:
 
-        async def run() -> None:
-            nonlocal failure
+            async def run() -> None:
+                nonlocal failure
+                try:
+                    await member.run()
+                except BrokerError as error:
+                    failure = error
+                    member.state.dropped()
+                    member.claim.tell()
+                    if not member.was_held:
+                        nursery.cancel_scope.cancel()
+
+            nursery.start_soon(run)
             try:
-                await member.run()
-            except BrokerError as error:
-                failure = error
-                member.state.dropped()
-                member.claim.tell()
-                if not member.was_held:
-                    nursery.cancel_scope.cancel()
-
-        nursery.start_soon(run)
-        try:
-            await member.claim.gained()
-            member.was_held = True
-            yield member.claim
-        except BaseException as error:
-            raised = error
-        nursery.cancel_scope.cancel()
-    with trio.move_on_after(_LEAVING_S, shield=True):
-        await member.leave()
+                await member.claim.gained()
+                member.was_held = True
+                yield member.claim
+            except BaseException as error:
+                raised = error
+            nursery.cancel_scope.cancel()
+    finally:
+        # Also where the nursery itself is cancelled from outside.
+        with trio.move_on_after(_LEAVING_S, shield=True):
+            await member.leave()
     if failure is not None and not member.was_held:
         raise failure
     if raised is not None:

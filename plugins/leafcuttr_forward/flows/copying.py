@@ -6,7 +6,7 @@ the position that the target has: nothing that is in memory is needed for it.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -16,7 +16,7 @@ from leafcuttr_forward.flows.acknowledging import AcknowledgedWriter
 from leafcuttr_forward.flows.changes import SourceCheck, Starts
 from leafcuttr_forward.flows.errors import FlowStopped, PoisonRecord, line_of
 from leafcuttr_forward.flows.intake import Intake
-from leafcuttr_forward.flows.making import Judge, Maker, Portion, RecordsRefused
+from leafcuttr_forward.flows.making import MakeChain, Maker, Portion, RecordsRefused
 from leafcuttr_forward.flows.pace import Throttle
 from leafcuttr_forward.flows.positions import ensure_topic, read_positions
 from leafcuttr_forward.flows.progress import Progress
@@ -53,7 +53,7 @@ class Job:
     spec: FlowSpec
     target: "Peer"
     report: FlowReport
-    judge: Callable[[str], Judge] | None
+    make_chain: MakeChain | None
     logger: "logging.Logger"
     clock: "Clock"
     ends: dict[TopicPartition, int] | None = None
@@ -143,9 +143,11 @@ class Copying:
             reader = await stack.enter_async_context(
                 self._source.reader(committed=spec.read_committed, max_bytes=max(spec.buffer_bytes // 4, 1))
             )
+            maker = self._maker()
+            stack.callback(maker.close)
             self._intake = Intake(
                 reader,
-                self._maker(),
+                maker,
                 limit=max(spec.buffer_bytes // 2, 1),
                 throttle=Throttle(spec.throttle_bytes_s, self._job.clock),
                 on_read=self._on_read,
@@ -179,7 +181,8 @@ class Copying:
         return Maker(
             self._plan,
             compression=spec.compression,
-            judge=self._job.judge if spec.filters else None,
+            filters=spec.filters,
+            make_chain=self._job.make_chain,
             dead_letter_topic=spec.dead_letter_topic,
             with_digest=spec.source_id is not None,
         )

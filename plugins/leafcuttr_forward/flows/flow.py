@@ -5,13 +5,12 @@ all the time. While it is not paused, one attempt follows another (`copying`), w
 error of a cluster is a line of the report, and ends nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leafcuttr_forward.flows import control
 from leafcuttr_forward.flows.copying import Copying, Job
 from leafcuttr_forward.flows.errors import FlowStopped, SourceDiffers, line_of, one_error
-from leafcuttr_forward.flows.making import Judge
 from leafcuttr_forward.flows.pace import Backoff
 from leafcuttr_forward.flows.positions import POSITIONS, Position, batch_of, read_positions
 from leafcuttr_forward.flows.progress import Progress
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from leafcuttr_forward.flows.making import MakeChain
     from leafcuttr_sdk.peers import Peer, PeerClaim
     from leafcuttr_sdk.types import Clock
 
@@ -45,19 +45,19 @@ async def run_flow(
     report: FlowReport,
     logger: "logging.Logger",
     clock: "Clock",
-    judge: Callable[[str], Judge] | None = None,
+    make_chain: "MakeChain | None" = None,
     task_status: "_Started | Any" = None,
 ) -> None:
-    """Run one flow until it is cancelled, or has copied everything (`stop_at_end`). `judge` makes the filters
-    `spec.filters` of one topic of the source. `task_status.started()` is called at once: clusters may be away.
+    """Run one flow until it is cancelled, or has copied everything (`stop_at_end`). `make_chain` makes the filters
+    `spec.filters` of a topic: `Broker.record_filters`. `task_status.started()` is called at once: clusters may be away.
 
     Raises FlowStopped. Cancelled: what the target has not for good comes again at the next start; with exactly once
     nothing is doubled.
     """
-    if spec.filters and judge is None:
-        raise ValueError("a flow with filters needs what judges")
+    if spec.filters and make_chain is None:
+        raise ValueError("a flow with filters needs what makes them")
     switch = source if isinstance(source, SourceSwitch) else SourceSwitch(source)
-    job = Job(spec, target, report, judge, logger, clock)
+    job = Job(spec, target, report, make_chain, logger, clock)
     report.target = target.name
     report.cluster_trouble = lambda: switch.peer.trouble or target.trouble
     if task_status is not None:

@@ -72,6 +72,7 @@ class Intake:
         for partition in positions:
             self._forget(partition)
             self._epochs[partition] = (epochs or {}).get(partition, -1)
+            self._maker.forget(partition.topic)
         self.positions.update(positions)
         self._reader.assign(positions)
 
@@ -201,9 +202,11 @@ class Intake:
             try:
                 portion = await self._maker.make(read, position, end)
             except NotReadyYet as error:
+                self._maker.forget(read.partition.topic)
                 self._on_wait(f"a filter waits for {error}")
                 await trio.sleep(backoff.next_s())
             except PoisonRecord as error:
+                self._maker.forget(read.partition.topic)
                 self._found(error)
             else:
                 self._on_wait(None)

@@ -7,7 +7,7 @@ What comes out is a `Portion`: batches, and how far the source has been read wit
 transactions, and records before the position are left out, so a portion may have no batches.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -20,14 +20,15 @@ from leafcuttr_sdk.batches.checksum import crc32c
 from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_sdk.batches.header import ATTRIBUTES_AT
 from leafcuttr_sdk.batches.varints import VARINTS
-from leafcuttr_sdk.errors import BrokerError, CorruptMessage
-from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady, Verdict
+from leafcuttr_sdk.errors import BrokerError, CorruptMessage, PluginError
+from leafcuttr_sdk.filters import DeadLetter, FilterFailure, NotReady, Routed
 from leafcuttr_sdk.records import Headers, Record
 from leafcuttr_sdk.types import TopicPartition
 
 if TYPE_CHECKING:
     from leafcuttr_forward.flows.routes import Route
     from leafcuttr_sdk.batches import Batch
+    from leafcuttr_sdk.filters import FilterChain
     from leafcuttr_sdk.peers import PeerRead
 
 SMALL_BYTES: Final = 16 * 1024
@@ -40,17 +41,8 @@ _SLICE: Final = 500
 """Records that a filter gets at a time."""
 
 
-class RecordRoute(Protocol):
-    """A verdict that sends a record to another topic: `leafcuttr_sdk.filters.Routed`."""
-
-    @property
-    def record(self) -> Record: ...
-    @property
-    def topic(self) -> str: ...
-
-
-Judge = Callable[[Sequence[Record]], Sequence["Verdict | RecordRoute"]]
-"""The filters of one topic: a verdict for each record."""
+MakeChain = Callable[[Sequence[str], str], Awaitable["FilterChain"]]
+"""Makes the filters of these names for a topic: `Broker.record_filters`."""
 
 
 class Routes(Protocol):
@@ -122,14 +114,16 @@ class Maker:
         routes: Routes,
         *,
         compression: str | None = None,
-        judge: Callable[[str], Judge] | None = None,
+        filters: Sequence[str] = (),
+        make_chain: MakeChain | None = None,
         dead_letter_topic: str | None = None,
         with_digest: bool = False,
     ) -> None:
         self._routes = routes
         self._codec = None if compression is None else Codec[compression.upper()]
-        self._judge_of = judge
-        self._judges: dict[str, Judge] = {}
+        self._filters = filters
+        self._make_chain = make_chain
+        self._chains: dict[str, FilterChain] = {}
         self._dead_letter_topic = dead_letter_topic
         self._with_digest = with_digest
 
@@ -141,7 +135,7 @@ class Maker:
         route = self._routes.route(read.partition.topic)
         target = route.partition(read.partition.partition)
         try:
-            if target is None or self._judge_of is not None:
+            if target is None or self._filters:
                 await self._by_record(read, portion, route)
             else:
                 await self._raw(read, portion, route, TopicPartition(route.topic, target))
@@ -279,6 +273,7 @@ class Maker:
 
         sorted_out = _SortedOut(portion)
         topic, source = read.partition
+        chain = await self._chain(topic) if self._filters else None
         last: Batch | None = None
         for batch in self._batches(read, portion):
             last = batch
@@ -290,18 +285,42 @@ class Maker:
             for at in range(0, len(found), _SLICE):
                 some = found[at : at + _SLICE]
                 await trio.lowlevel.checkpoint()
-                if self._judge_of is None:
+                if chain is None:
                     for tail in some:
                         target = TopicPartition(route.topic, route.partition_for(source, key_of(tail.data)))
                         sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
                 else:
-                    await self._judged(topic, source, some, route, codec, sorted_out)
+                    await self._judged(chain, topic, source, some, route, codec, sorted_out)
         sorted_out.finish()
         if last is not None:
             self._remember(last, portion)
 
+    async def _chain(self, topic: str) -> "FilterChain":
+        """The filters of one topic. Raises FlowStopped where they cannot be made."""
+        chain = self._chains.get(topic)
+        if chain is None:
+            if self._make_chain is None:
+                raise FlowStopped("there is nothing that makes filters")
+            try:
+                chain = self._chains[topic] = await self._make_chain(self._filters, topic)
+            except PluginError as error:
+                raise FlowStopped(line_of(error)) from error
+        return chain
+
+    def forget(self, topic: str) -> None:
+        """Records of this topic come again: filters that remember records forget them."""
+        if topic in self._chains:
+            self._chains[topic].forget()
+
+    def close(self) -> None:
+        """The filters are used no more."""
+        for chain in self._chains.values():
+            chain.close()
+        self._chains.clear()
+
     async def _judged(
         self,
+        chain: "FilterChain",
         topic: str,
         source: int,
         some: Sequence[Tail],
@@ -310,48 +329,28 @@ class Maker:
         sorted_out: "_SortedOut",
     ) -> None:
         records = [record_of(tail) for tail in some]
-        for tail, record, verdict in zip(
-            some, records, self._verdicts(topic, source, some, records), strict=True
-        ):
-            if verdict is record:
+        for tail, record, outcome in zip(some, records, chain.filter(records), strict=False):
+            if outcome is record:
                 target = TopicPartition(route.topic, route.partition_for(source, record.key))
                 sorted_out.add(target, route.limit, codec, tail.timestamp, tail.data)
-            elif verdict is DROP:
-                sorted_out.portion.dropped += 1
-            elif isinstance(verdict, Record):
-                target = TopicPartition(route.topic, route.partition_for(source, verdict.key))
-                sorted_out.add(target, route.limit, codec, _time_of(verdict, tail), encoded(verdict))
-            elif isinstance(verdict, DeadLetter):
-                await self._dead_letter(topic, source, tail, record, verdict, sorted_out)
-            elif isinstance(verdict, NotReady):
-                raise NotReadyYet(verdict.waits_for)
-            else:
-                routed: RecordRoute = verdict  # type: ignore[assignment]
-                other = await self._routes.route_to(routed.topic, topic)
-                target = TopicPartition(other.topic, other.partition_for(source, routed.record.key))
+            elif isinstance(outcome, Record):
+                target = TopicPartition(route.topic, route.partition_for(source, outcome.key))
+                sorted_out.add(target, route.limit, codec, _time_of(outcome, tail), encoded(outcome))
+            elif isinstance(outcome, DeadLetter):
+                await self._dead_letter(topic, source, tail, record, outcome, sorted_out)
+            elif isinstance(outcome, NotReady):
+                raise NotReadyYet(outcome.waits_for)
+            elif isinstance(outcome, FilterFailure):
+                why = f"the filter {outcome.filter} failed: {outcome.reason}"
+                raise PoisonRecord(TopicPartition(topic, source), tail.offset, why)
+            elif isinstance(outcome, Routed):
+                other = await self._routes.route_to(outcome.topic, topic)
+                target = TopicPartition(other.topic, other.partition_for(source, outcome.record.key))
                 sorted_out.add(
-                    target, other.limit, codec, _time_of(routed.record, tail), encoded(routed.record)
+                    target, other.limit, codec, _time_of(outcome.record, tail), encoded(outcome.record)
                 )
-
-    def _verdicts(
-        self, topic: str, source: int, some: Sequence[Tail], records: Sequence[Record]
-    ) -> "Sequence[Verdict | RecordRoute]":
-        """Of a filter that raises, the record at fault is found by judging them one by one."""
-        judge = self._judges.get(topic)
-        if judge is None:
-            assert self._judge_of is not None
-            judge = self._judges[topic] = self._judge_of(topic)
-        try:
-            return judge(records)
-        except Exception as error:
-            if len(records) == 1:
-                raise PoisonRecord(
-                    TopicPartition(topic, source), some[0].offset, f"a filter failed: {line_of(error)}"
-                ) from error
-        found: list[Verdict | RecordRoute] = []
-        for tail, record in zip(some, records, strict=True):
-            found.extend(self._verdicts(topic, source, [tail], [record]))
-        return found
+            else:
+                sorted_out.portion.dropped += 1
 
     async def _dead_letter(
         self,

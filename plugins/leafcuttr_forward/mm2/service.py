@@ -16,7 +16,6 @@ from leafcuttr_forward.flows.pace import Backoff
 from leafcuttr_forward.flows.report import FlowReport, FlowState
 from leafcuttr_forward.mm2.emitting import CheckpointEmitter, SyncEmitter, beat, keep_up
 from leafcuttr_forward.mm2.file import read_file
-from leafcuttr_forward.mm2.judging import BrokerJudges
 from leafcuttr_forward.mm2.leftovers import MirrorMakerPositions
 from leafcuttr_forward.mm2.reaching import is_this_broker, listeners_bound, open_peer
 from leafcuttr_forward.people.current import running_of
@@ -97,19 +96,15 @@ class MirrorService:
         spec = replace(flow.spec, positions=positions, instance=source_id)
         async with trio.open_nursery() as nursery:
             self._beside(nursery, flow, report, source, target)
-            judges = BrokerJudges(self._broker, spec.filters, nursery)
-            try:
-                await run_flow(
-                    spec,
-                    source,
-                    target,
-                    report=report,
-                    logger=self._logger,
-                    clock=self._broker.clock,
-                    judge=judges.judge if spec.filters else None,
-                )
-            finally:
-                judges.close()
+            await run_flow(
+                spec,
+                source,
+                target,
+                report=report,
+                logger=self._logger,
+                clock=self._broker.clock,
+                make_chain=self._broker.record_filters,
+            )
 
     def _beside(
         self, nursery: "trio.Nursery", flow: "FlowPlan", report: FlowReport, source: "Peer", target: "Peer"

@@ -1,22 +1,19 @@
 """Filters of kaf-relay's configuration as record filters: `[filters.NAME]` becomes the setting
 `lc.record.filter.NAME`, by which the plugin `filters` makes them. Go plugins are refused with a line."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leafcuttr_sdk.errors import PluginError
 
 if TYPE_CHECKING:
+    from leafcuttr_forward.flows.making import MakeChain
     from leafcuttr_forward.relay.plan import FilterPlan
     from leafcuttr_sdk.cli import CommandContext
-    from leafcuttr_sdk.filters import FilterChain, Verdict
-    from leafcuttr_sdk.records import Record
+    from leafcuttr_sdk.filters import FilterChain
 
 FilterPlans: TypeAlias = "Sequence[FilterPlan]"
-MakeJudge: TypeAlias = "Callable[[str], Callable[[Sequence[Record]], Sequence[Verdict]]]"
-"""Filters of their own for the topic of this name."""
 _SETTING: Final = "lc.record.filter."
 _MACHINE_CODE: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 _GO_ENDINGS: Final = (".so", ".bin", ".filter", ".go")
@@ -27,7 +24,7 @@ def names_of(filters: FilterPlans) -> tuple[str, ...]:
     return tuple(each.name for each in filters if each.enabled)
 
 
-def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeJudge | None":
+def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeChain | None":
     """None where no filter is on. Raises PluginError for one that cannot be."""
     on = [each for each in filters if each.enabled]
     for each in on:
@@ -35,20 +32,11 @@ def filters_of(context: "CommandContext", filters: FilterPlans) -> "MakeJudge | 
     if not on:
         return None
     settings = {f"{_SETTING}{each.name}": text for each in on if (text := _setting(each)) is not None}
-    names = [each.name for each in on]
-    return lambda topic: partial(_verdicts, context.record_filters(names, topic, settings))
 
+    async def make(names: "Sequence[str]", topic: str) -> "FilterChain":
+        return context.record_filters(names, topic, settings)
 
-def _verdicts(chain: "FilterChain", records: "Sequence[Record]") -> "list[Verdict]":
-    """A filter that fails sets the record aside: the flow has a dead-letter topic for it, or stops."""
-    from leafcuttr_sdk.filters import DeadLetter, FilterFailure
-
-    return [
-        DeadLetter(f"the filter {each.filter} fails: {each.reason}", None, record, each.filter)
-        if isinstance(each, FilterFailure)
-        else each
-        for record, each in zip(records, chain.filter(records), strict=False)
-    ]
+    return make
 
 
 def _refuse_go(one: "FilterPlan") -> None:

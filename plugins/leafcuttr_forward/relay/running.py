@@ -26,8 +26,8 @@ from leafcuttr_forward.relay.watching import Watch, WatchedPeer, answers, ranges
 from leafcuttr_sdk.errors import BrokerError
 
 if TYPE_CHECKING:
+    from leafcuttr_forward.flows.making import MakeChain
     from leafcuttr_forward.flows.spec import FlowSpec
-    from leafcuttr_forward.relay.filters import MakeJudge
     from leafcuttr_forward.relay.plan import PoolPlan, RetryPlan
     from leafcuttr_sdk.peers import Peer
     from leafcuttr_sdk.types import TopicPartition
@@ -78,12 +78,16 @@ class Run:
     """One run. `status` is the exit status once `run` has returned, `why` its line if that is not 0."""
 
     def __init__(
-        self, plan: RunPlan, open_peer: OpenPeer, logger: logging.Logger, judge: "MakeJudge | None" = None
+        self,
+        plan: RunPlan,
+        open_peer: OpenPeer,
+        logger: logging.Logger,
+        make_chain: "MakeChain | None" = None,
     ) -> None:
         self._plan = plan
         self._open_peer = open_peer
         self._logger = logger
-        self._judge = judge
+        self._make_chain = make_chain
         self._clock = CommandClock()
         self.report = FlowReport(plan.spec.name)
         self.pool = SourcePool(
@@ -158,7 +162,7 @@ class Run:
                 self._switch,
                 target,
                 report=self.report,
-                judge=self._judge,
+                make_chain=self._make_chain,
                 logger=self._logger,
                 clock=self._clock,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import trio
@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leafcuttr_forward.flows.errors import FlowStopped, NotReadyYet, PoisonRecord
-from leafcuttr_forward.flows.making import Judge, Maker, Portion
+from leafcuttr_forward.flows.making import Maker, Portion
 from leafcuttr_forward.flows.routes import Route
 from leafcuttr_sdk.batches import BatchHeader, partition_of
 from leafcuttr_sdk.batches.compression import Codec
 from leafcuttr_sdk.batches.header import CONTROL, HEADER, seal
-from leafcuttr_sdk.errors import CorruptMessage
-from leafcuttr_sdk.filters import DROP, DeadLetter, NotReady
+from leafcuttr_sdk.errors import CorruptMessage, PluginError
+from leafcuttr_sdk.filters import DROP, DeadLetter, FilterFailure, NotReady, Routed
 from leafcuttr_sdk.peers import PeerRead
 from leafcuttr_sdk.records import AbortedRange, Record
 from leafcuttr_sdk.types import TopicPartition
-from support.forwarded_batches import PARTITION, Seen, Stored, read_of, seen_in, stored
+from support.forwarded_batches import PARTITION, Judging, Seen, Stored, read_of, seen_in, stored
 
 COPY = TopicPartition("copy", 0)
 
@@ -129,12 +129,6 @@ def test_records_by_key_keep_their_order_and_go_where_java_sends_them(
     for piece in portion.pieces:
         found.setdefault(piece.target.partition, []).extend(seen_in(piece.batch))
     assert found == wanted
-
-
-@given(logs())
-def test_filters_that_keep_everything_change_nothing(log: list[Stored]) -> None:
-    portion = made(read_of(log), judge=lambda topic: lambda records: records)
-    assert seen(portion) == [record for one in log for record in one.records.values()]
 
 
 def test_a_whole_batch_passes_as_it_is() -> None:
@@ -327,34 +321,39 @@ async def test_without_a_dead_letter_topic_the_flow_stops() -> None:
 # Verdicts
 
 
-class Elsewhere(NamedTuple):
-    record: Record
-    topic: str
+def with_filters(judge: Callable[[Sequence[Record]], list[Any]], **options: Any) -> Maker:
+    async def make(names: Sequence[str], topic: str) -> Judging:
+        assert (names, topic) == (["f"], "orders")
+        return Judging(judge)
+
+    route = options.pop("route", None)
+    return Maker(OneRoute(route), filters=["f"], make_chain=make, **options)
 
 
-def judged(judge: Judge, **options: Any) -> Portion:
-    return made(read_of([stored(some(4))]), judge=lambda topic: judge, **options)
+def judged(*verdicts: Callable[[Record], Any], **options: Any) -> Portion:
+    def judge(records: Sequence[Record]) -> list[Any]:
+        return [verdict(record) for verdict, record in zip(verdicts, records, strict=False)]
 
-
-def by_number(*verdicts: Callable[[Record], Any]) -> Judge:
-    def judge(records: Sequence[Record]) -> Sequence[Any]:
-        return [verdict(record) for verdict, record in zip(verdicts, records, strict=True)]
-
-    return judge
+    return made(read_of([stored(some(4))]), maker=with_filters(judge, **options))
 
 
 def kept(record: Record) -> Record:
     return record
 
 
+@given(logs())
+def test_filters_that_keep_everything_change_nothing(log: list[Stored]) -> None:
+    portion = made(read_of(log), maker=with_filters(list))
+    assert seen(portion) == [record for one in log for record in one.records.values()]
+
+
 def test_verdicts() -> None:
-    judge = by_number(
+    portion = judged(
         lambda record: DROP,
         lambda record: record._replace(value=b"new", headers=(("h", b"x"),)),
-        lambda record: Elsewhere(record, "other"),
+        lambda record: Routed(record, "other"),
         lambda record: DeadLetter("bad", "own"),
     )
-    portion = judged(judge)
     found = {piece.target.topic: seen_in(piece.batch) for piece in portion.pieces}
     assert found["copy"] == [Seen(1001, b"k1", b"new", (("h", b"x"),))]
     assert found["other"] == [Seen(1002, b"k2", bytes(10))]
@@ -365,39 +364,56 @@ def test_verdicts() -> None:
 
 
 def test_a_record_that_gets_another_time_has_it() -> None:
-    judge = by_number(kept, kept, kept, lambda record: record._replace(timestamp=5))
-    assert [one.timestamp for one in seen(judged(judge))] == [1000, 1001, 1002, 5]
+    portion = judged(kept, kept, kept, lambda record: record._replace(timestamp=5))
+    assert [one.timestamp for one in seen(portion)] == [1000, 1001, 1002, 5]
 
 
 def test_a_key_that_a_filter_changes_decides_where_keys_do() -> None:
-    judge = by_number(*[lambda record: record._replace(key=b"same")] * 4)
-    maker = Maker(OneRoute(Route("copy", 7, by_key=True)), judge=lambda topic: judge)
-    portion = made(read_of([stored(some(4))]), maker=maker)
+    changed = [lambda record: record._replace(key=b"same")] * 4
+    portion = judged(*changed, route=Route("copy", 7, by_key=True))
     assert {piece.target.partition for piece in portion.pieces} == {partition_of(b"same", 7)}
 
 
 def test_a_dead_letter_without_a_topic_goes_to_that_of_the_flow_or_is_a_poison() -> None:
-    judge = by_number(kept, lambda record: DeadLetter("bad"), kept, kept)
-    assert {piece.target.topic for piece in judged(judge, dead_letter_topic="dead").pieces} == {
-        "copy",
-        "dead",
-    }
+    verdicts = (kept, lambda record: DeadLetter("bad"), kept, kept)
+    portion = judged(*verdicts, dead_letter_topic="dead")
+    assert {piece.target.topic for piece in portion.pieces} == {"copy", "dead"}
     with pytest.raises(PoisonRecord, match="bad") as raised:
-        judged(judge)
+        judged(*verdicts)
     assert raised.value.offset == 1
 
 
-def test_a_filter_that_fails_names_the_record() -> None:
-    def judge(records: Sequence[Record]) -> Sequence[Record]:
-        if any(record.key == b"k2" for record in records):
-            raise KeyError("no such field")
-        return records
-
-    with pytest.raises(PoisonRecord, match="a filter failed: 'no such field'") as raised:
-        judged(judge)
+def test_a_filter_that_fails_makes_a_poison_of_the_record() -> None:
+    with pytest.raises(PoisonRecord, match="the filter f failed: no such field") as raised:
+        judged(kept, kept, lambda record: FilterFailure("f", "no such field"), kept)
     assert (raised.value.offset, raised.value.broken) == (2, False)
 
 
 def test_a_filter_that_cannot_judge_yet() -> None:
     with pytest.raises(NotReadyYet, match="the schemas"):
-        judged(by_number(kept, lambda record: NotReady("the schemas"), kept, kept))
+        judged(kept, lambda record: NotReady("the schemas"))
+
+
+def test_filters_that_cannot_be_made_stop_the_flow() -> None:
+    async def make(names: Sequence[str], topic: str) -> Judging:
+        raise PluginError("there is no filter f")
+
+    with pytest.raises(FlowStopped, match="there is no filter f"):
+        made(read_of([stored(some(4))]), maker=Maker(OneRoute(), filters=["f"], make_chain=make))
+
+
+async def test_filters_forget_and_are_closed() -> None:
+    chains: list[Judging] = []
+
+    async def make(names: Sequence[str], topic: str) -> Judging:
+        chains.append(Judging(list))
+        return chains[-1]
+
+    maker = Maker(OneRoute(), filters=["f"], make_chain=make)
+    maker.forget("orders")
+    for _ in range(2):
+        await maker.make(read_of([stored(some(4))]), 0)
+    maker.forget("orders")
+    maker.close()
+    (chain,) = chains
+    assert (chain.forgotten, chain.closed) == (1, True)

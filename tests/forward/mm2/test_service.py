@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from leafcuttr_forward.mm2.records import Checkpoint, Heartbeat, OffsetSync
-from leafcuttr_sdk.types import TopicPartition
+from leafcuttr_forward.mm2.records import Heartbeat, OffsetSync
 from support import librdkafka
 from support.broker_process import BrokerProcess, running_broker
-from support.pages import DOCS
 from support.waiting import free_port, until
 
 SAMPLE = Path(__file__).with_name("edge-to-hub.properties")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from leafcuttr_forward.relay.files import read_files
 from leafcuttr_forward.relay.planning import make_plan
 from leafcuttr_forward.relay.running import CommandClock, Run
 from leafcuttr_forward.relay.spec import RelayOptions, relay_run
+from support.forwarded_batches import Judging
 from support.live_broker import LiveBroker, live_broker
 from support.waiting import free_port
 
@@ -68,7 +69,11 @@ def make_run(tmp_path: Path) -> MakeRun:
         chosen = options or RelayOptions()
         if chosen.name is None:
             chosen = chosen._replace(name=name)
-        return Run(relay_run(plan, chosen, filters), open_peer, LOGGER, judge)
+
+        async def make_chain(names: Sequence[str], topic: str) -> Any:
+            return Judging(judge(topic))
+
+        return Run(relay_run(plan, chosen, filters), open_peer, LOGGER, make_chain if judge else None)
 
     return make
 

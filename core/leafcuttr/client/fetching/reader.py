@@ -47,8 +47,8 @@ async def open_reader(
             yield reader
         except BaseException as error:
             raised = error
+        reader.disconnect()
         nursery.cancel_scope.cancel()
-    reader.disconnect()
     if raised is not None:
         raise raised
 

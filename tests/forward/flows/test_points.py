@@ -1,0 +1,86 @@
+"""A flow that ends at any point of its work, and begins again: nothing is lost, the order is kept, and with exactly
+once nothing comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from leafcuttr_forward.flows import points
+from leafcuttr_forward.flows.spec import Guarantee
+from support.flows import contents, copy_all, fill, flow_of, numbered, two_clusters
+from support.forwarded_batches import Seen
+
+PARTITIONS = 3
+EXACTLY = {"transaction-begun", "transaction-appended", "transaction-positioned", "transaction-committed"}
+AT_LEAST = {"sent", "acknowledged", "position-stored"}
+BOTH = {"read", "made", "group-committed"}
+CASES = [
+    *[(Guarantee.EXACTLY_ONCE, point) for point in sorted(EXACTLY | BOTH)],
+    *[(Guarantee.AT_LEAST_ONCE, point) for point in sorted(AT_LEAST | BOTH)],
+]
+
+
+class Ending:
+    """Cancels what runs in `scope` at the n-th time that a point is reached."""
+
+    def __init__(self, point: str, number: int) -> None:
+        self.scope = trio.CancelScope()
+        self.reached = False
+        self._point = point
+        self._left = number
+
+    def __call__(self, name: str) -> None:
+        if name == self._point:
+            self._left -= 1
+            if not self._left:
+                self.reached = True
+                self.scope.cancel()
+
+
+def is_complete_with_repetitions(found: Sequence[Seen], wanted: Sequence[Seen]) -> bool:
+    """Whether everything came in its order, but that it went back sometimes and came again from there on."""
+    places = {record: at for at, record in enumerate(wanted)}
+    at = -1
+    for record in found:
+        if places[record] > at + 1:
+            return False
+        at = places[record]
+    return at == len(wanted) - 1
+
+
+def test_every_point_has_a_case() -> None:
+    assert {point for _, point in CASES} == points.POINTS - {"dead-letter-begun"}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("guarantee", "point"), CASES, ids=lambda one: getattr(one, "name", one))
+async def test_an_end_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: Guarantee, point: str, number: int
+) -> None:
+    spec = flow_of("orders", guarantee=guarantee, stop_at_end=True, request_bytes=2000)
+    async with two_clusters(tmp_path) as ends:
+        await ends.source.create_topic("orders", partitions=PARTITIONS)
+        records = [numbered(200, first=1000 * partition, size=30) for partition in range(PARTITIONS)]
+        for partition, some in enumerate(records):
+            await fill(ends.source, "orders", some[:100], partition)
+        for attempt in range(2):
+            ending = Ending(point, number)
+            monkeypatch.setattr(points, "watch", ending)
+            with ending.scope:
+                await copy_all(spec, ends.source, ends.target)
+            assert ending.reached or number > 1
+            if not attempt:
+                for partition, some in enumerate(records):
+                    await fill(ends.source, "orders", some[100:], partition)
+        monkeypatch.setattr(points, "watch", None)
+        await copy_all(spec, ends.source, ends.target)
+        for partition, some in enumerate(records):
+            found = await contents(ends.target, "orders", partition)
+            if guarantee is Guarantee.EXACTLY_ONCE:
+                assert found == some
+            else:
+                assert is_complete_with_repetitions(found, some)
