@@ -46,7 +46,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         target: str,
         topics: dict[str, str],
         *,
-        pool: str = "",
+        pool: str = 'request_timeout = "5s"',
         more: str = "",
         options: RelayOptions | None = None,
         judge: Any = None,
@@ -55,7 +55,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         lines = [
             '[app]\nmetrics_server_addr = "127.0.0.1:0"\n[topics]',
             *(f'"{source}" = "{to}"' for source, to in topics.items()),
-            f'[source_pool]\nhealthcheck_interval = "200ms"\nrequest_timeout = "5s"\n{pool}',
+            f'[source_pool]\nhealthcheck_interval = "200ms"\n{pool}',
             *(
                 f'[[sources]]\nname = "node{number}"\nservers = ["{address}"]\nsession_timeout = "5s"\n'
                 for number, address in enumerate(sources, 1)
