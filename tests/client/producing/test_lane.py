@@ -384,7 +384,20 @@ def test_no_batch_is_lost_or_doubled_or_overtaken(random: Random) -> None:
 
     for _ in range(random.randint(10, 120)):
         match random.choice(
-            "begin take take take arrive arrive answer answer cut late expire refuse".split()
+            [
+                "begin",
+                "take",
+                "take",
+                "take",
+                "arrive",
+                "arrive",
+                "answer",
+                "answer",
+                "cut",
+                "late",
+                "expire",
+                "refuse",
+            ]
         ):
             case "begin" if len(began) - len(done) < 5:
                 begin()
